@@ -1,0 +1,1 @@
+"""Find out whether an AI search agent's cited answers are true."""

@@ -1,0 +1,69 @@
+"""Every error of this package, named by the boundary that was crossed."""
+
+
+class Mind2Web2Error(Exception):
+    """Anything this package raises on purpose; its text is one line that a user can act on."""
+
+
+class UsageError(Mind2Web2Error):
+    """A command or setting cannot be carried out as given: no such agent, no scripts, no key."""
+
+
+class AnswerError(Mind2Web2Error):
+    """An answer file cannot be judged: empty, not UTF-8, too large, not a file."""
+
+
+class EvalScriptError(Mind2Web2Error):
+    """An eval script raised, never returned, or returned something that is not a result."""
+
+
+class CacheMiss(Mind2Web2Error, KeyError):
+    """A page is not stored in the cache (contract.md: a ``KeyError`` that names the URL)."""
+
+    def __str__(self) -> str:
+        """Return the message itself; ``KeyError`` would show its ``repr``."""
+        return str(self.args[0]) if self.args else ""
+
+
+class CacheWriteError(Mind2Web2Error):
+    """A cache folder cannot be written."""
+
+
+class CaptureError(Mind2Web2Error):
+    """A page could not be fetched; the text says why."""
+
+
+class DocumentError(Mind2Web2Error):
+    """A PDF or an image cannot be read: damaged, encrypted, too large, not what it claims to be."""
+
+
+class ResultWriteError(Mind2Web2Error):
+    """A result, log or judgment cannot be written."""
+
+
+class ToolError(Mind2Web2Error):
+    """A service behind ``api_tools`` (maps, arXiv) refused or failed."""
+
+
+class JudgeError(Mind2Web2Error):
+    """A judge failed for good. Never a verdict: the answer it was asked for gets no result."""
+
+
+class JudgeRequestError(JudgeError):
+    """The judge refused the request itself: wrong key, unknown model, invalid parameters."""
+
+
+class JudgeUnavailableError(JudgeError):
+    """Rate limits, server errors, timeouts or dropped connections outlasted the retries."""
+
+
+class JudgeOutputError(JudgeError):
+    """The judge's output was not the asked-for structure, even after a repair request."""
+
+
+class JudgmentMissingError(JudgeError):
+    """A replay was asked for a judgment that is not stored."""
+
+
+class ContextTooLongError(JudgeError):
+    """The request is longer than the judge's context; a shorter one may pass."""

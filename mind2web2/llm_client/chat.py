@@ -1,0 +1,93 @@
+"""What is said to a model and what comes back, independent of any provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+# Chat messages as providers take them (contract.md): {"role", "content"}, the content a text or a
+# list of {"type": "text"} and {"type": "image_url"} parts.
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens as the provider reported them; ``cached_tokens`` are part of ``input_tokens``."""
+
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        """Return the sum of both."""
+        return TokenUsage(
+            self.input_tokens + other.input_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.output_tokens + other.output_tokens,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a model.
+
+    Args:
+        model: the provider's name of the model or deployment.
+        messages: the conversation.
+        template: the pydantic class the reply must fill, or ``None`` for free text.
+        temperature: ``None`` means the default rule: 0, and nothing at all for reasoning models.
+        reasoning_effort: passed on where given.
+        extra: further parameters of the provider's call, passed on as they are.
+    """
+
+    model: str
+    messages: Sequence[Message]
+    template: type[BaseModel] | None = None
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatReply:
+    """What a model answered.
+
+    Args:
+        text: the reply as text; JSON where a template was asked for and the model complied.
+        value: the filled template, or ``None`` (no template, or declined).
+        declined: why the model declined the content (refusal, content filter), else ``None``.
+        usage: tokens of all attempts behind this reply, repairs included.
+        served_model: the model's name as the provider reported it.
+        system_fingerprint: the backend's version as reported, where it is.
+        attempts: HTTP requests made, retries and repairs included.
+    """
+
+    text: str
+    value: BaseModel | None = None
+    declined: str | None = None
+    usage: TokenUsage = TokenUsage()
+    served_model: str | None = None
+    system_fingerprint: str | None = None
+    attempts: int = 1
+
+
+class ChatProvider(Protocol):
+    """A connection pool to one provider."""
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this provider from others, such as ``openai https://api.openai.com/v1``."""
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Answer one request, retrying what can pass.
+
+        Raises:
+            JudgeError: the family's members say what failed for good; ``ContextTooLongError`` where
+                the request does not fit the model's context.
+        """
+
+    async def close(self) -> None:
+        """Close the pool."""

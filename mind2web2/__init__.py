@@ -1,1 +1,59 @@
 """Find out whether an AI search agent's cited answers are true."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mind2web2.api_tools import ArxivTool, GoogleMapsTool, PDFParser
+    from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
+    from mind2web2.evaluator import Evaluator
+    from mind2web2.llm_client import LLMClient, calculate_api_cost
+    from mind2web2.utils.cache_filesys import CacheFileSys
+    from mind2web2.utils.load_eval_script import load_eval_script
+    from mind2web2.verification_tree import AggregationStrategy, VerificationNode
+
+__version__ = "0.1.0"
+
+# What eval scripts import from here (contract.md), and where it lives; loaded when first asked for,
+# so that commands which need little start quickly.
+_HOMES = {
+    "AggregationStrategy": "mind2web2.verification_tree",
+    "ArxivTool": "mind2web2.api_tools",
+    "CacheFileSys": "mind2web2.utils.cache_filesys",
+    "Evaluator": "mind2web2.evaluator",
+    "EvaluatorConfig": "mind2web2.eval_toolkit",
+    "Extractor": "mind2web2.eval_toolkit",
+    "GoogleMapsTool": "mind2web2.api_tools",
+    "LLMClient": "mind2web2.llm_client",
+    "PDFParser": "mind2web2.api_tools",
+    "VerificationNode": "mind2web2.verification_tree",
+    "Verifier": "mind2web2.eval_toolkit",
+    "calculate_api_cost": "mind2web2.llm_client",
+    "create_evaluator": "mind2web2.eval_toolkit",
+    "load_eval_script": "mind2web2.utils.load_eval_script",
+}
+
+__all__ = [
+    "AggregationStrategy",
+    "ArxivTool",
+    "CacheFileSys",
+    "Evaluator",
+    "EvaluatorConfig",
+    "Extractor",
+    "GoogleMapsTool",
+    "LLMClient",
+    "PDFParser",
+    "VerificationNode",
+    "Verifier",
+    "calculate_api_cost",
+    "create_evaluator",
+    "load_eval_script",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -17,7 +17,7 @@ class EvalScriptError(Mind2Web2Error):
     """An eval script raised, never returned, or returned something that is not a result."""
 
 
-class CacheMiss(Mind2Web2Error, KeyError):
+class CacheMiss(Mind2Web2Error, KeyError):  # noqa: N818 (the field's term)
     """A page is not stored in the cache (contract.md: a ``KeyError`` that names the URL)."""
 
     def __str__(self) -> str:
@@ -67,3 +67,11 @@ class JudgmentMissingError(JudgeError):
 
 class ContextTooLongError(JudgeError):
     """The request is longer than the judge's context; a shorter one may pass."""
+
+
+class JudgeDeclinedError(JudgeError):
+    """The judge declines the content (refusal, content filter); raised only to direct callers of a client."""
+
+
+class JudgmentStoreError(JudgeError):
+    """The store of judgments cannot be read or written; a reply that is not kept decides nothing."""

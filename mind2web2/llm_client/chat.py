@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,14 +13,26 @@ from pydantic import BaseModel
 # list of {"type": "text"} and {"type": "image_url"} parts.
 Message = Mapping[str, Any]
 
+# Entered once per HTTP request, many times over its life: an ``asyncio.Semaphore``, for instance.
+Limit = AbstractAsyncContextManager[Any]
+
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """Tokens as the provider reported them; ``cached_tokens`` are part of ``input_tokens``."""
+    """Tokens as the provider reported them.
+
+    Args:
+        input_tokens: all tokens of the request, cached or not.
+        cached_tokens: the part of ``input_tokens`` that the provider had in its prompt cache.
+        output_tokens: tokens of the reply, hidden reasoning included.
+        cache_write_tokens: the part of ``input_tokens`` that was put into the prompt cache, where
+            that has a price of its own.
+    """
 
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    cache_write_tokens: int = 0
 
     def __add__(self, other: TokenUsage) -> TokenUsage:
         """Return the sum of both."""
@@ -27,6 +40,7 @@ class TokenUsage:
             self.input_tokens + other.input_tokens,
             self.cached_tokens + other.cached_tokens,
             self.output_tokens + other.output_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
         )
 
 
@@ -81,8 +95,12 @@ class ChatProvider(Protocol):
     def endpoint(self) -> str:
         """Return what tells this provider from others, such as ``openai https://api.openai.com/v1``."""
 
-    async def chat(self, request: ChatRequest) -> ChatReply:
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, retrying what can pass.
+
+        Args:
+            request: what is asked.
+            limit: entered around each HTTP request, and not while waiting to try again.
 
         Raises:
             JudgeError: the family's members say what failed for good; ``ContextTooLongError`` where

@@ -1,0 +1,237 @@
+"""One answer from file to result: reuse or run the script, record what the result was made from."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mind2web2 import __version__
+from mind2web2.answer_cache import AnswerCache
+from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.judge import JudgeLedger
+from mind2web2.limits import DualSemaphore
+from mind2web2.page_library import PageLibrary
+from mind2web2.provenance import JudgeRecord, Provenance, file_sha256, settings_sha256, text_sha256
+from mind2web2.recorded_judge import AnswerJudge, RecordedJudge
+from mind2web2.results import LoadedResult, latest_result, write_file, write_result
+from mind2web2.script_run import checked_result, load_script, run_script
+from mind2web2.selection import AnswerFile, read_answer
+from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AnswerJob:
+    """One answer to evaluate.
+
+    Args:
+        script_version: the version folder that the script comes from.
+        task_cache: shared by the answers of the task.
+        folder: where results and logs of this answer go.
+    """
+
+    agent_name: str
+    task_id: str
+    answer: AnswerFile
+    script_path: Path
+    script_version: str
+    task_cache: CacheFileSys
+    folder: Path
+
+
+@dataclass(frozen=True)
+class RunParts:
+    """What all answers of a run share.
+
+    Args:
+        library: prepared pages.
+        semaphore: how much is done at once.
+        reuse: take earlier results that still hold.
+        answer_timeout_s: for one script on one answer; ``None`` for no limit.
+        log_to_console: show everything that is logged, with tracebacks.
+    """
+
+    judge: RecordedJudge
+    library: PageLibrary
+    semaphore: DualSemaphore
+    reuse: bool
+    answer_timeout_s: float | None
+    log_to_console: bool = False
+
+
+@dataclass(frozen=True)
+class AnswerOutcome:
+    """What became of an answer: a result, or the reason why there is none.
+
+    Args:
+        result: the result file's content.
+        reason: one line; ``None`` where there is a result.
+        reused: the result is an earlier run's.
+        word_count: of the answer, where it could be read.
+    """
+
+    task_id: str
+    answer_name: str
+    result: dict[str, Any] | None
+    reason: str | None
+    reused: bool = False
+    word_count: int | None = None
+
+    @property
+    def score(self) -> float | None:
+        """Return the root's score, ``None`` without a result."""
+        return None if self.result is None else float(self.result["final_score"])
+
+
+async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome:
+    """Evaluate one answer; whatever goes wrong costs this answer only."""
+    text: str | None = None
+    try:
+        text = await asyncio.to_thread(read_answer, job.answer.path)
+        provenance = await asyncio.to_thread(_provenance, job, run, text)
+        earlier = await asyncio.to_thread(_earlier_result, job, provenance) if run.reuse else None
+        if earlier is not None:
+            return _outcome(job, text, earlier.content, reused=True)
+        return _outcome(job, text, await _evaluate(job, run, text, provenance))
+    except (Mind2Web2Error, OSError) as error:
+        reason = _one_line(error)
+    except Exception as error:
+        # Ours or a library's mistake: it is told, and the other answers go on.
+        log.exception("evaluation failed task=%s answer=%s", job.task_id, job.answer.name)
+        reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
+    words = None if text is None else len(text.split())
+    return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words)
+
+
+def _outcome(job: AnswerJob, text: str, result: dict[str, Any], reused: bool = False) -> AnswerOutcome:
+    return AnswerOutcome(
+        job.task_id, job.answer.name, result, None, reused=reused, word_count=len(text.split())
+    )
+
+
+def _provenance(job: AnswerJob, run: RunParts, text: str) -> Provenance:
+    return Provenance(
+        answer_sha256=text_sha256(text),
+        script=f"{job.script_version}/{job.script_path.name}",
+        script_sha256=file_sha256(job.script_path),
+        settings_sha256=settings_sha256(),
+        judge=JudgeRecord.of(run.judge.settings, run.judge.endpoint),
+        pages={},
+    )
+
+
+def _earlier_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
+    """Return the newest result if nothing that it was made from has changed."""
+    found = latest_result(job.folder / "results")
+    if found is None:
+        return None
+    try:
+        made_from = Provenance.model_validate(found.content.get("provenance"))
+        checked_result(found.content, found.path)
+    except (ValidationError, EvalScriptError):
+        # A result of another tool says nothing about its making, so that it cannot be told to hold.
+        return None
+    changed = made_from.differs_from(provenance)
+    if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
+        changed = "pages"
+    if changed is not None:
+        log.info("result no longer holds path=%s changed=%s", found.path, changed)
+        return None
+    return found
+
+
+async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Provenance) -> dict[str, Any]:
+    context = {"task": job.task_id, "answer": job.answer.name}
+    logger, _ = await asyncio.to_thread(
+        create_logger, job.answer.stem, job.folder / "logs", run.log_to_console, context=context
+    )
+    try:
+        complete = await _evaluate_logged(job, run, text, provenance, logger)
+        await asyncio.to_thread(_write, job, text, complete)
+        logger.info("result written score=%s", complete["final_score"])
+    except Mind2Web2Error as error:
+        logger.error("no result: %s", _one_line(error))
+        raise
+    else:
+        return complete
+    finally:
+        cleanup_logger(logger)
+
+
+async def _evaluate_logged(
+    job: AnswerJob, run: RunParts, text: str, provenance: Provenance, logger: logging.Logger
+) -> dict[str, Any]:
+    started = time.monotonic()
+    evaluate_answer = load_script(job.script_path)
+    judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.semaphore.llm)
+    cache = AnswerCache(job.task_cache, run.library)
+    arguments = {
+        "client": judge,
+        "answer": text,
+        "agent_name": job.agent_name,
+        "answer_name": job.answer.name,
+        "cache": cache,
+        "semaphore": run.semaphore,
+        "logger": logger,
+    }
+    if "model" in inspect.signature(evaluate_answer).parameters:
+        arguments["model"] = run.judge.settings.model
+    try:
+        result = await run_script(
+            partial(evaluate_answer, **arguments), job.script_path, run.answer_timeout_s, logger
+        )
+    except (EvalScriptError, JudgeError):
+        # Whatever the script made of a judge that failed, the judge is what failed.
+        _check(judge)
+        raise
+    _check(judge)
+    pages = await asyncio.to_thread(cache.pages_used)
+    return {
+        **result,
+        "task_id": job.task_id,
+        "provenance": provenance.model_copy(update={"pages": pages}).model_dump(mode="json"),
+        "judge_usage": _judge_usage(judge.ledger),
+        "run": {
+            "version": __version__,
+            "created": datetime.now(UTC).isoformat(timespec="seconds"),
+            "seconds": round(time.monotonic() - started, 3),
+        },
+    }
+
+
+def _check(judge: AnswerJudge) -> None:
+    """Raise the judge's first failure: an answer during which one happened gets no result (contract.md)."""
+    if judge.failure is not None:
+        raise judge.failure
+
+
+def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:
+    return {
+        "judgments": ledger.judgments,
+        "input_tokens": ledger.usage.input_tokens,
+        "cached_tokens": ledger.usage.cached_tokens,
+        "output_tokens": ledger.usage.output_tokens,
+        "cost_usd": None if ledger.cost_usd is None else round(ledger.cost_usd, 6),
+        # In an order of their own: votes come in whatever order the judge answers.
+        "rejections": sorted((asdict(rejection) for rejection in ledger.rejections), key=str),
+    }
+
+
+def _write(job: AnswerJob, text: str, result: dict[str, Any]) -> None:
+    write_file(job.folder / job.answer.name, text)
+    write_result(job.folder / "results", job.answer.name, result)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

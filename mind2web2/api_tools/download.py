@@ -1,0 +1,117 @@
+"""Fetch a file over HTTP within bounds of size and time, trying again what can pass."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mind2web2.errors import CaptureError
+
+if TYPE_CHECKING:
+    import httpx2
+
+log = logging.getLogger(__name__)
+
+MAX_DOWNLOAD_BYTES = 100 * 1024**2
+DOWNLOAD_TIMEOUT_S = 60.0
+MAX_TRIES = 3
+MAX_RETRY_DELAY_S = 10.0
+MAX_REDIRECTS = 10
+
+_PASSING_STATUSES = {408, 425, 429, 500, 502, 503, 504}
+_HEADERS = {
+    # Many publishers answer unknown programs with an error page.
+    "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (compatible; mind2web2)",
+    "Accept": "application/pdf,*/*;q=0.8",
+    # PDFs are compressed inside; a second layer is only a chance to send a bomb.
+    "Accept-Encoding": "identity",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Passing(Exception):  # noqa: N818 - a signal within this module, never seen outside
+    """A failure that may be gone on the next try."""
+
+    reason: str
+    retry_after_s: float = 0.0
+
+
+async def download(
+    url: str,
+    *,
+    first_bytes: int | None = None,
+    max_bytes: int = MAX_DOWNLOAD_BYTES,
+    timeout_s: float = DOWNLOAD_TIMEOUT_S,
+    first_delay_s: float = 0.5,
+) -> bytes:
+    """Return what an http or https URL serves, or only about its ``first_bytes``.
+
+    Raises:
+        CaptureError: no whole answer within the bounds; the text names the URL and the reason.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _download_with_retries(url, first_bytes, max_bytes, first_delay_s)
+    except TimeoutError as error:
+        raise CaptureError(f"cannot download {url}: no complete answer within {timeout_s:g} s") from error
+
+
+async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: int, delay_s: float) -> bytes:
+    for attempt in range(1, MAX_TRIES + 1):
+        try:
+            return await _download_once(url, first_bytes, max_bytes)
+        except _Passing as failure:
+            if attempt == MAX_TRIES:
+                raise CaptureError(f"cannot download {url}: {failure.reason}") from failure
+            log.info("download failed, trying again url=%s reason=%s", url, failure.reason)
+            await asyncio.sleep(min(max(delay_s, failure.retry_after_s), MAX_RETRY_DELAY_S))
+            delay_s *= 2
+    raise AssertionError("unreachable: the last try returns or raises")
+
+
+async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> bytes:
+    """Make one request. The one place to replace by a fetcher that guards internal addresses."""
+    import httpx2
+
+    client = httpx2.AsyncClient(
+        follow_redirects=True, max_redirects=MAX_REDIRECTS, headers=_HEADERS, timeout=20.0
+    )
+    try:
+        async with client, client.stream("GET", url) as response:
+            _check_status(url, response)
+            return await _read_body(url, response, first_bytes, max_bytes)
+    except (
+        httpx2.UnsupportedProtocol,
+        httpx2.InvalidURL,
+        httpx2.TooManyRedirects,
+        httpx2.DecodingError,
+    ) as error:
+        raise CaptureError(f"cannot download {url}: {_reason(error)}") from error
+    except httpx2.TransportError as error:
+        raise _Passing(_reason(error)) from error
+
+
+def _check_status(url: str, response: httpx2.Response) -> None:
+    if response.status_code in _PASSING_STATUSES:
+        seconds = response.headers.get("Retry-After", "")
+        raise _Passing(f"HTTP {response.status_code}", float(seconds) if seconds.isdecimal() else 0.0)
+    if response.status_code != 200:
+        raise CaptureError(f"cannot download {url}: HTTP {response.status_code}")
+
+
+async def _read_body(url: str, response: httpx2.Response, first_bytes: int | None, max_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.aiter_bytes():
+        body += chunk
+        if first_bytes is not None and len(body) >= first_bytes:
+            break
+        if len(body) > max_bytes:
+            raise CaptureError(f"cannot download {url}: larger than {max_bytes} bytes")
+    return bytes(body)
+
+
+def _reason(error: Exception) -> str:
+    """Return an exception's text on one line; some have none."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,115 @@
+"""PDFs as scripts and judges see them: page images and text, from a URL, a file or bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from io import BytesIO
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from mind2web2.api_tools.arxiv_links import id_from_pdf_link
+from mind2web2.api_tools.download import MAX_DOWNLOAD_BYTES, download
+from mind2web2.api_tools.pdf_pages import (
+    HEADER_BYTES,
+    RenderedPdf,
+    RenderSettings,
+    looks_like_pdf,
+    render_pages,
+)
+from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.utils.workers import run_in_worker
+
+__all__ = ["PDFParser", "RenderedPdf", "is_pdf", "render_pdf"]
+
+log = logging.getLogger(__name__)
+
+# Long enough for a slow server, short enough for a question that every cited URL may raise.
+IS_PDF_TIMEOUT_S = 30.0
+
+
+class PDFParser:
+    """Turns PDFs into page images and text."""
+
+    async def extract(self, source: str | Path | bytes | BytesIO) -> tuple[list[str], str]:
+        """Return one base64 JPEG a page (144 dpi, at most 50) and the text (at most 100 pages).
+
+        Raises:
+            CaptureError: the URL cannot be downloaded.
+            DocumentError: no such file, or not a PDF that can be read.
+        """
+        name, content = await _load(source)
+        try:
+            rendered = await render_pdf(content)
+        except DocumentError as error:
+            raise DocumentError(f"{name}: {error}") from error
+        return [base64.b64encode(image).decode("ascii") for image in rendered.images], rendered.text
+
+
+async def render_pdf(
+    data: bytes,
+    *,
+    max_image_pages: int = 50,
+    max_text_pages: int = 100,
+    dpi: int = 144,
+    jpeg_quality: int = 85,
+    timeout_s: float = 120.0,
+) -> RenderedPdf:
+    """Return a PDF's page images and text, worked out in another process.
+
+    Raises:
+        DocumentError: not a PDF, encrypted, damaged, or too slow to read.
+    """
+    settings = RenderSettings(max_image_pages, max_text_pages, dpi, jpeg_quality)
+    return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)
+
+
+async def is_pdf(url: str) -> bool:
+    """Tell whether a URL serves a PDF: by a form that leaves no doubt, else by the first bytes it serves.
+
+    A path that ends in ``.pdf`` may be a landing page, so it decides only where the server does not answer.
+    The bytes decide rather than the content type, which error pages and downloads get wrong.
+    """
+    url = url.strip()
+    if id_from_pdf_link(url) is not None:
+        return True
+    if "://" not in url:
+        url = f"http://{url}"
+    try:
+        start = await download(url, first_bytes=HEADER_BYTES, timeout_s=IS_PDF_TIMEOUT_S)
+    except CaptureError as error:
+        ends_in_pdf = _path_ends_in_pdf(url)
+        log.info("kind of page guessed from its url is_pdf=%s reason=%s", ends_in_pdf, error)
+        return ends_in_pdf
+    return looks_like_pdf(start)
+
+
+def _path_ends_in_pdf(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in {"http", "https"} and parts.path.lower().endswith(".pdf")
+
+
+async def _load(source: str | Path | bytes | BytesIO) -> tuple[str, bytes]:
+    """Return what to call the document in messages, and its bytes."""
+    if isinstance(source, bytes):
+        return "document", source
+    if isinstance(source, BytesIO):
+        return "document", source.getvalue()
+    if isinstance(source, str) and source.strip().lower().startswith(("http://", "https://")):
+        return source, await download(source.strip())
+    if isinstance(source, (str, Path)):
+        return str(source), await asyncio.to_thread(_read_file, Path(source))
+    raise TypeError(f"a PDF is given as URL, path, bytes or BytesIO, not as {type(source).__name__}")
+
+
+def _read_file(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_DOWNLOAD_BYTES:
+            raise DocumentError(f"{path}: larger than {MAX_DOWNLOAD_BYTES} bytes")
+        return path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise DocumentError(f"{path}: cannot be read as a file ({error})") from error

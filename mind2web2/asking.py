@@ -1,0 +1,153 @@
+"""What extractor and verifier of one answer share: whom they ask, about what, with which pages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import BaseModel
+
+from mind2web2.errors import CaptureError, ContextTooLongError
+from mind2web2.judge import Judge, Subject
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
+from mind2web2.page_library import (
+    PageCache,
+    PageCapture,
+    PageLibrary,
+    PageRequest,
+    PageSettings,
+    PreparedPage,
+)
+from mind2web2.questions import NO_INSTRUCTION
+
+# A page too long for the judge's context is cut further, this often at most (contract.md).
+_FURTHER_CUTS = 2
+
+Template = TypeVar("Template", bound=BaseModel)
+
+
+@dataclass
+class EvaluatorConfig:
+    """Settings of an evaluation; the published ones, and how screenshots and PDFs are shown.
+
+    Args:
+        max_text_chars: characters of a page's text shown to the judge; the rest is cut, visibly.
+        image_max_width: pixels; wider screenshots are scaled down.
+        image_max_height: pixels of a screenshot that are shown.
+        jpeg_quality: of the screenshot's parts and of PDF pages.
+        default_num_trials: of a majority vote, odd.
+        default_majority_vote: ``False`` lets a single request decide.
+        default_use_screenshot: ``False`` shows the judge text alone.
+        default_additional_instruction: where a script gives none.
+        part_height: pixels of one part of a screenshot.
+        part_overlap: pixels that neighbouring parts share.
+        max_pdf_images: PDF pages shown as images.
+        max_pdf_text_pages: PDF pages whose text is shown.
+    """
+
+    max_text_chars: int = 400_000
+    image_max_width: int = 1100
+    image_max_height: int = 10_000
+    jpeg_quality: int = 85
+    default_num_trials: int = 3
+    default_majority_vote: bool = True
+    default_use_screenshot: bool = True
+    default_additional_instruction: str = NO_INSTRUCTION
+    part_height: int = 2000
+    part_overlap: int = 200
+    max_pdf_images: int = 50
+    max_pdf_text_pages: int = 100
+
+    def page_settings(self) -> PageSettings:
+        """Return the part that says how pages are prepared."""
+        return PageSettings(**{field.name: getattr(self, field.name) for field in fields(PageSettings)})
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One answer under evaluation, as the judge's questions need it.
+
+    Args:
+        judge: who answers.
+        model: the model a script asked for.
+        task: the task's description.
+        answer: the answer's markdown.
+        cache: the task's stored pages; ``None`` where there are none.
+        library: prepares pages.
+        capture: a browser for pages that are not stored.
+        llm_limit: entered around each judge request.
+        page_limit: entered around each capture.
+    """
+
+    judge: Judge
+    model: str
+    task: str
+    answer: str
+    cache: PageCache | None
+    library: PageLibrary
+    capture: PageCapture | None
+    llm_limit: Limit
+    page_limit: Limit
+    config: EvaluatorConfig
+    logger: logging.Logger
+
+    async def page(self, url: str, with_images: bool) -> PreparedPage:
+        """Return a page as the judge is to be shown it; ``CaptureError`` where it cannot be had."""
+        if self.cache is None:
+            raise CaptureError("this evaluation has no page cache")
+        return await self.library.page(
+            PageRequest(
+                cache=self.cache,
+                url=url,
+                settings=self.config.page_settings(),
+                with_images=with_images,
+                capture=self.capture,
+                limit=self.page_limit,
+                logger=self.logger,
+            )
+        )
+
+    async def ask(
+        self,
+        template: type[Template],
+        page: PreparedPage | None,
+        messages: Callable[[PreparedPage | None], Sequence[Message]],
+        subject: Subject,
+    ) -> Answered[Template]:
+        """Ask, showing less of the page where it does not fit the judge's context.
+
+        Raises:
+            JudgeError: the judge failed for good, or the question does not fit even so.
+        """
+        cuts = 0
+        while True:
+            request = ChatRequest(model=self.model, messages=messages(page), template=template)
+            try:
+                reply = await self.judge.ask(request, subject, self.llm_limit)
+            except ContextTooLongError as error:
+                if page is None or cuts == _FURTHER_CUTS:
+                    raise self.judge.fail(error) from error.__cause__
+                page = page.halved()
+                cuts += 1
+            else:
+                # A judge fills the template it was given or declines.
+                return Answered(reply, cast("Template | None", reply.value), page)
+
+
+@dataclass(frozen=True)
+class Answered(Generic[Template]):
+    """A reply with the page as it was shown; ``value`` is ``None`` where the judge declined."""
+
+    reply: ChatReply
+    value: Template | None
+    page: PreparedPage | None
+
+
+def limits_of(semaphore: Any) -> tuple[Limit, Limit]:
+    """Return the limits for judge requests and captures of a ``DualSemaphore``, or of any one semaphore."""
+    if semaphore is None:
+        return nullcontext(), nullcontext()
+    return getattr(semaphore, "llm", semaphore), getattr(semaphore, "webpage", semaphore)

@@ -1,0 +1,157 @@
+"""Extractor and verifier: what an evaluation asks the judge, and what it makes of the replies."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from mind2web2.asking import Asking, EvaluatorConfig, limits_of
+from mind2web2.errors import CaptureError
+from mind2web2.extraction import ExtractionRecord, empty_instance
+from mind2web2.judge import Judge, Subject, as_judge
+from mind2web2.page_library import PageCache, PageCapture, PageLibrary, PreparedPage
+from mind2web2.questions import NO_INSTRUCTION, extraction_messages
+from mind2web2.verification import BinaryEvalResult, Verifier
+
+__all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "Verifier", "create_evaluator"]
+
+log = logging.getLogger(__name__)
+
+Template = TypeVar("Template", bound=BaseModel)
+
+
+class Extractor:
+    """Fills pydantic templates with what an answer or a page says.
+
+    Args:
+        asking: the answer under evaluation.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self.logger = asking.logger
+        self.records: list[ExtractionRecord] = []
+
+    async def simple_extract(
+        self,
+        extraction_prompt: str,
+        template_class: type[Template],
+        additional_instruction: str = NO_INSTRUCTION,
+        *,
+        extraction_name: str = "extraction",
+    ) -> Template:
+        """Fill the template from the answer; empty where the judge declined the content.
+
+        Raises:
+            JudgeError: the judge failed for good.
+        """
+        return await self._fill(
+            extraction_prompt, template_class, None, additional_instruction, extraction_name
+        )
+
+    async def extract_from_url(
+        self,
+        extraction_prompt: str,
+        url: str,
+        template_class: type[Template],
+        *,
+        additional_instruction: str = NO_INSTRUCTION,
+        use_screenshot: bool = True,
+        extraction_name: str = "extraction",
+    ) -> Template:
+        """Fill the template from a page; empty where it cannot be had or the judge declined the content.
+
+        Raises:
+            JudgeError: the judge failed for good.
+        """
+        try:
+            page = await self._asking.page(url, use_screenshot)
+        except CaptureError as error:
+            self.logger.warning("extraction empty name=%s url=%s reason=%s", extraction_name, url, error)
+            self.records.append(ExtractionRecord(name=extraction_name, url=url, unavailable=str(error)))
+            return empty_instance(template_class)
+        return await self._fill(
+            extraction_prompt, template_class, page, additional_instruction, extraction_name
+        )
+
+    async def _fill(
+        self,
+        prompt: str,
+        template_class: type[Template],
+        page: PreparedPage | None,
+        additional_instruction: str | None,
+        name: str,
+    ) -> Template:
+        asking = self._asking
+        url = None if page is None else page.url
+        answered = await asking.ask(
+            template_class,
+            page,
+            lambda shown: extraction_messages(
+                asking.task, asking.answer, shown, prompt, additional_instruction
+            ),
+            Subject("extract", node=name, page=url),
+        )
+        self.records.append(
+            ExtractionRecord(
+                name=name,
+                url=url,
+                page=None if answered.page is None else answered.page.shown(),
+                declined=answered.reply.declined,
+            )
+        )
+        self.logger.info("extracted name=%s url=%s declined=%s", name, url, answered.reply.declined)
+        return empty_instance(template_class) if answered.value is None else answered.value
+
+
+def create_evaluator(
+    *,
+    client: Any,
+    task_description: str,
+    answer: str,
+    global_cache: PageCache | None,
+    global_semaphore: Any,
+    logger: logging.Logger | None,
+    default_model: str = "o4-mini",
+    extract_model: str | None = None,
+    verify_model: str | None = None,
+    config: EvaluatorConfig | None = None,
+    browser_manager: PageCapture | None = None,
+) -> tuple[Extractor, Verifier]:
+    """Return an extractor and a verifier for one answer.
+
+    Args:
+        client: an ``LLMClient`` or any object with ``async_response``.
+        global_semaphore: a ``DualSemaphore``; any one semaphore, or ``None``, will do.
+        default_model: for extraction and verification unless they are named apart.
+        browser_manager: captures pages that are not stored.
+    """
+    judge: Judge = as_judge(client)
+    llm_limit, page_limit = limits_of(global_semaphore)
+
+    def asking(model: str | None) -> Asking:
+        return Asking(
+            judge=judge,
+            model=judge.model_for(model or default_model),
+            task=task_description,
+            answer=answer,
+            cache=global_cache,
+            library=library,
+            capture=browser_manager,
+            llm_limit=llm_limit,
+            page_limit=page_limit,
+            config=config or EvaluatorConfig(),
+            logger=logger or log,
+        )
+
+    # A run's cache brings the run's pages, so that each is prepared once for all its answers.
+    library: PageLibrary = getattr(global_cache, "page_library", None) or PageLibrary()
+    return Extractor(asking(extract_model)), Verifier(asking(verify_model))
+
+
+def recorded_extractions(records: Sequence[ExtractionRecord]) -> list[dict[str, Any]]:
+    """Return the records as they stand in a result."""
+    return [record.model_dump(mode="json", exclude_none=True) for record in records]

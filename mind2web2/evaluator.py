@@ -1,0 +1,381 @@
+"""The face that eval scripts use: build the rubric, extract, verify, summarise (contract.md)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
+
+from mind2web2.errors import JudgeError
+from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
+from mind2web2.evidence import Evidence
+from mind2web2.judge import Judge, as_judge
+from mind2web2.page_library import PageCapture
+from mind2web2.questions import NO_INSTRUCTION
+from mind2web2.summary import tree_as_dict, tree_statistics
+from mind2web2.verification_tree import AggregationStrategy, VerificationNode
+
+__all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
+
+log = logging.getLogger(__name__)
+
+_LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
+_NODE_FIELDS = frozenset(VerificationNode.model_fields)
+
+Template = TypeVar("Template", bound=BaseModel)
+Sources = str | Iterable[str | None] | None
+
+
+class Evaluator:
+    """One answer's evaluation: a rubric tree, and the judge that decides its leaves."""
+
+    def __init__(self) -> None:
+        self.root: VerificationNode | None = None
+        self.extractor: Extractor | None = None
+        self.verifier: Verifier | None = None
+        self.logger: logging.Logger = log
+        self.agent_name = "unknown_agent"
+        self.answer_name = "unknown_answer"
+        self._judge: Judge | None = None
+        self._judge_models = ("", "")
+        self._info: list[dict[str, Any]] = []
+        self._last_suffix: dict[str, int] = {}
+
+    def initialize(
+        self,
+        task_id: str,
+        strategy: AggregationStrategy = AggregationStrategy.PARALLEL,
+        agent_name: str | None = None,
+        answer_name: str | None = None,
+        *,
+        client: Any = None,
+        task_description: str | None = None,
+        answer: str = "",
+        global_cache: Any = None,
+        global_semaphore: Any = None,
+        logger: logging.Logger | None = None,
+        default_model: str = "o4-mini",
+        extract_model: str | None = None,
+        verify_model: str | None = None,
+        config: EvaluatorConfig | None = None,
+        browser_manager: PageCapture | None = None,
+        **unknown: Any,
+    ) -> VerificationNode:
+        """Start an evaluation and return the root of its rubric.
+
+        Args:
+            task_id: names the task.
+            strategy: how the root's children make up the score.
+            client: an ``LLMClient`` or any object with ``async_response``.
+            task_description: shown to the judge, and the root's description.
+            answer: the markdown to judge.
+            global_cache: the task's stored pages.
+            global_semaphore: the run's limits, a ``DualSemaphore``.
+            default_model: for extraction and verification unless they are named apart; in a run, the
+                run's judge answers whatever is named here.
+            config: settings in place of the defaults.
+            browser_manager: captures pages that are not stored.
+            unknown: ignored with a warning.
+        """
+        self.logger = logger or log
+        self._warn_of_unknown("initialize", unknown)
+        description = task_description or f"Evaluation for {task_id}"
+        self.agent_name = agent_name or "unknown_agent"
+        self.answer_name = answer_name or "unknown_answer"
+        self._judge = as_judge(client) if client is not None else None
+        self._info = []
+        self._last_suffix = {}
+        self.root = VerificationNode(id="root", desc=description, strategy=strategy)
+        models = (verify_model or default_model, extract_model or default_model)
+        self._judge_models = models
+        if self._judge is not None:
+            self._judge_models = (self._judge.model_for(models[0]), self._judge.model_for(models[1]))
+            self.extractor, self.verifier = create_evaluator(
+                client=self._judge,
+                task_description=description,
+                answer=answer,
+                global_cache=global_cache,
+                global_semaphore=global_semaphore,
+                logger=logger,
+                default_model=default_model,
+                extract_model=extract_model,
+                verify_model=verify_model,
+                config=config,
+                browser_manager=browser_manager,
+            )
+        return self.root
+
+    # Building the rubric
+
+    def add_parallel(
+        self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
+    ) -> VerificationNode:
+        """Add an inner node whose non-critical children are averaged."""
+        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.PARALLEL})
+
+    def add_sequential(
+        self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
+    ) -> VerificationNode:
+        """Add an inner node whose children count up to the first shortfall."""
+        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.SEQUENTIAL})
+
+    def add_leaf(
+        self,
+        id: str,
+        desc: str,
+        parent: VerificationNode | None = None,
+        critical: bool = False,
+        score: float = 0.0,
+        status: str = "initialized",
+        **kwargs: Any,
+    ) -> VerificationNode:
+        """Add a leaf to be verified.
+
+        Raises:
+            ValueError: a score other than 0.0 and 1.0, an unknown status, or non-critical under a
+                critical parent.
+        """
+        if score not in (0.0, 1.0):
+            raise ValueError(f"leaf '{id}': score must be 0.0 or 1.0, not {score!r}")
+        if status not in _LEAF_STATUSES:
+            raise ValueError(
+                f"leaf '{id}': status must be one of {', '.join(_LEAF_STATUSES)}, not {status!r}"
+            )
+        given = {**kwargs, "critical": critical, "score": score, "status": status}
+        return self._add(id, desc, parent, given)
+
+    def add_custom_node(
+        self,
+        result: Any,
+        id: str,
+        desc: str,
+        parent: VerificationNode | None = None,
+        critical: bool = True,
+        **kwargs: Any,
+    ) -> VerificationNode:
+        """Add a leaf that the script has decided: passed if ``result`` is truthy, else failed."""
+        node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
+        passed = bool(result)
+        evidence = Evidence(decided_by="script", reason=f"the script's own condition is {passed}")
+        node.decide(float(passed), "passed" if passed else "failed", evidence)
+        return node
+
+    def add_existence_node(self, result: Any, id: str, desc: str, **kwargs: Any) -> VerificationNode:
+        """Add a leaf that says whether something was given; the same as ``add_custom_node``."""
+        return self.add_custom_node(result, id, desc, **kwargs)
+
+    def _add(
+        self, node_id: str, desc: str, parent: VerificationNode | None, given: dict[str, Any]
+    ) -> VerificationNode:
+        above = parent if parent is not None else self._started_root()
+        known = {name: value for name, value in given.items() if name in _NODE_FIELDS}
+        self._warn_of_unknown(f"node '{node_id}'", given.keys() - known.keys())
+        node = VerificationNode(id=self._free_id(str(node_id)), desc=str(desc), **known)
+        above.add_node(node)
+        return node
+
+    def _free_id(self, wanted: str) -> str:
+        if self.check_id_available(wanted):
+            return wanted
+        suffix = self._last_suffix.get(wanted, 0) + 1
+        while not self.check_id_available(f"{wanted}_{suffix}"):
+            suffix += 1
+        self._last_suffix[wanted] = suffix
+        return f"{wanted}_{suffix}"
+
+    # Asking the judge
+
+    async def extract(
+        self,
+        prompt: str,
+        template_class: type[Template],
+        extraction_name: str = "extraction",
+        source: str | None = None,
+        additional_instruction: str | None = None,
+        *,
+        use_screenshot: bool = True,
+        **unknown: Any,
+    ) -> Template:
+        """Fill ``template_class`` from the answer, or from the page at ``source``, and record it.
+
+        Raises:
+            ValueError: ``source`` is not a URL.
+            JudgeError: the judge failed for good.
+        """
+        self._warn_of_unknown("extract", unknown)
+        if self.extractor is None:
+            raise ValueError("extract needs a client: call initialize(..., client=...) first")
+        instruction = additional_instruction or NO_INSTRUCTION
+        if source is None:
+            value = await self.extractor.simple_extract(
+                prompt, template_class, instruction, extraction_name=extraction_name
+            )
+        elif isinstance(source, str) and source.strip():
+            value = await self.extractor.extract_from_url(
+                prompt,
+                source,
+                template_class,
+                additional_instruction=instruction,
+                use_screenshot=use_screenshot,
+                extraction_name=extraction_name,
+            )
+        else:
+            raise ValueError(f"extract takes one URL as source, not {source!r}")
+        self._info.append({extraction_name: value.model_dump(mode="json", warnings=False)})
+        return value
+
+    async def verify(
+        self,
+        claim: str,
+        node: VerificationNode | None,
+        sources: Sources = None,
+        *,
+        extra_prerequisites: Sequence[VerificationNode] | None = None,
+        additional_instruction: str | None = NO_INSTRUCTION,
+        majority_vote: bool | None = None,
+        num_trials: int | None = None,
+        use_screenshot: bool | None = None,
+        **unknown: Any,
+    ) -> bool:
+        """Judge ``claim`` and write passed, failed or skipped into ``node``.
+
+        Args:
+            claim: what is to be supported.
+            node: the leaf; ``None`` for the bool alone.
+            sources: nothing judges from the answer alone; one URL against that page; of several, the
+                first page that supports the claim decides.
+            extra_prerequisites: nodes whose leaves must not have failed.
+            additional_instruction: told to the judge beside the claim.
+            majority_vote: ``False`` lets one request decide.
+            num_trials: of the vote, odd.
+            use_screenshot: ``False`` shows the judge text alone.
+            unknown: ignored with a warning.
+
+        Raises:
+            ValueError: ``num_trials`` is even, or the node is its own prerequisite.
+            JudgeError: the judge failed for good.
+        """
+        self._warn_of_unknown("verify", unknown)
+        if self.verifier is None:
+            raise ValueError("verify needs a client: call initialize(..., client=...) first")
+        return await self.verifier.verify(
+            claim,
+            node,
+            sources,
+            extra_prerequisites=extra_prerequisites,
+            additional_instruction=additional_instruction,
+            majority_vote=majority_vote,
+            num_trials=num_trials,
+            use_screenshot=use_screenshot,
+        )
+
+    async def batch_verify(
+        self, verifications: Iterable[tuple[str, Sources, VerificationNode | None, str | None]], **kwargs: Any
+    ) -> list[bool | BaseException]:
+        """Verify ``(claim, sources, node, additional_instruction)`` tuples at the same time.
+
+        Returns:
+            The verdicts in input order, an exception in place of one whose arguments made no sense.
+
+        Raises:
+            JudgeError: the judge failed for good.
+        """
+        results = await asyncio.gather(
+            *(
+                self.verify(claim, node, sources, additional_instruction=instruction, **kwargs)
+                for claim, sources, node, instruction in verifications
+            ),
+            return_exceptions=True,
+        )
+        for result in results:
+            if isinstance(result, JudgeError) or not isinstance(result, Exception | bool):
+                raise result
+        return list(results)
+
+    # What is kept beside the tree
+
+    def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
+        """Keep what the script knows to be true in the summary."""
+        self._info.append({gt_type: info})
+
+    def add_custom_info(
+        self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None
+    ) -> None:
+        """Keep anything else in the summary."""
+        self._info.append({info_name or info_type: info})
+
+    # Results
+
+    def score(self) -> float:
+        """Return the root's aggregated score, 0.0 without a root.
+
+        Raises:
+            JudgeError: a judge request failed for good, so that there is no score.
+        """
+        self._check_judge()
+        return 0.0 if self.root is None else self.root.compute_score(mutate=True)
+
+    def get_summary(self) -> dict[str, Any]:
+        """Return the result of the evaluation (contract.md, "Summary").
+
+        Raises:
+            JudgeError: a judge request failed for good, so that there is no result.
+        """
+        root = self._started_root()
+        final_score = self.score()
+        records = self.extractor.records if self.extractor is not None else []
+        return {
+            "agent_name": self.agent_name,
+            "answer_name": self.answer_name,
+            "final_score": final_score,
+            "judge_model": self._judge_models[0],
+            "extract_model": self._judge_models[1],
+            "eval_breakdown": [
+                {
+                    "info": self._info or [{"no_info": "No information recorded"}],
+                    "verification_tree": tree_as_dict(root),
+                }
+            ],
+            "tree_statistics": tree_statistics(root),
+            "extractions": [record.model_dump(mode="json", exclude_none=True) for record in records],
+        }
+
+    # Looking things up
+
+    def find_node(self, id: str) -> VerificationNode | None:
+        """Return the node with this id, or ``None``."""
+        return None if self.root is None else self.root.find(id)
+
+    def get_all_node_ids(self) -> list[str]:
+        """Return all ids, sorted."""
+        return [] if self.root is None else self.root.node_ids()
+
+    def check_id_available(self, id: str) -> bool:
+        """Tell whether no node has this id yet."""
+        return self.find_node(id) is None
+
+    def get_node_count(self) -> int:
+        """Return the number of nodes, the root included."""
+        return 0 if self.root is None else sum(1 for _ in self.root.walk())
+
+    async def close(self) -> None:
+        """Release what the evaluation holds; clients and caches belong to whoever handed them in."""
+        self.extractor = None
+        self.verifier = None
+
+    def _started_root(self) -> VerificationNode:
+        if self.root is None:
+            raise ValueError("the evaluation has no rubric yet: call initialize(...) first")
+        return self.root
+
+    def _check_judge(self) -> None:
+        failure = None if self._judge is None else self._judge.failure
+        if failure is not None:
+            raise JudgeError(f"no result, since a judge request failed: {failure}") from failure
+
+    def _warn_of_unknown(self, where: str, names: Iterable[str]) -> None:
+        for name in sorted(names):
+            self.logger.warning("unknown argument ignored where=%s name=%s", where, name)

@@ -1,0 +1,77 @@
+"""The record of what decided a leaf, kept in the result so that a person can audit the score."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+DecidedBy = Literal["judge", "prerequisite", "page", "script", "error"]
+PageOutcome = Literal["supported", "not_supported", "unavailable"]
+
+
+class Vote(BaseModel):
+    """One judge reply on a claim; a declined one counts as not supported (contract.md)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    trial: int
+    supported: bool
+    reasoning: str
+    declined: str | None = None
+
+
+class PageShown(BaseModel):
+    """What of a page the judge was shown.
+
+    Args:
+        kind: how the cache keeps the page.
+        sha256: hex digest of the stored content.
+        text_chars: characters of text shown, out of ``text_chars_stored``.
+        images: screenshot parts or rendered PDF pages shown.
+        notes: what was left out or looked wrong, one line each.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: Literal["web", "pdf"]
+    sha256: str | None
+    text_chars: int
+    text_chars_stored: int
+    images: int
+    notes: tuple[str, ...] = ()
+
+
+class PageCheck(BaseModel):
+    """One source page held against the claim."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: str
+    outcome: PageOutcome
+    reason: str | None = None
+    page: PageShown | None = None
+    votes: tuple[Vote, ...] = ()
+
+
+class Evidence(BaseModel):
+    """Why a leaf passed, failed or was skipped.
+
+    Args:
+        decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source could be
+            had), ``script`` (a custom node) or ``error`` (an exception inside the verification).
+        claim: what was to be verified.
+        additional_instruction: the script's extra instruction to the judge.
+        votes: the votes on the answer alone; votes on pages are with their page.
+        pages: every page checked, in order.
+        reason: the cause in one line where no judge decided.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    decided_by: DecidedBy
+    claim: str | None = None
+    additional_instruction: str | None = None
+    votes: tuple[Vote, ...] = ()
+    pages: tuple[PageCheck, ...] = ()
+    reason: str | None = None

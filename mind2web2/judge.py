@@ -1,0 +1,257 @@
+"""A judge as the toolkit asks it: one question at a time, a failure remembered, refusals listed."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ValidationError
+
+from mind2web2.errors import ContextTooLongError, JudgeDeclinedError, JudgeError, JudgeOutputError
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
+
+Purpose = Literal["verify", "extract", "script"]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a question is about, for records and messages.
+
+    Args:
+        node: id of the leaf to verify, or the name of the extraction.
+        trial: number of the vote, from 1; trials of one claim are independent requests.
+    """
+
+    purpose: Purpose
+    node: str | None = None
+    claim: str | None = None
+    page: str | None = None
+    trial: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A question whose content the judge declined twice (contract.md, "Failures are never verdicts")."""
+
+    node: str | None
+    page: str | None
+    reason: str
+
+
+@dataclass(slots=True)
+class JudgeLedger:
+    """What the questions of one answer came to."""
+
+    judgments: int = 0
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    cost_usd: float | None = 0.0
+    rejections: list[Rejection] = field(default_factory=list)
+
+
+class Judge(Protocol):
+    """Whom the extractor and the verifier ask."""
+
+    @property
+    def failure(self) -> JudgeError | None:
+        """Return the first failure for good; from then on nothing is asked."""
+
+    @property
+    def ledger(self) -> JudgeLedger:
+        """Return what has been asked so far."""
+
+    def model_for(self, requested: str) -> str:
+        """Return the model that answers where a script names ``requested``."""
+
+    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
+        """Answer a question; ``declined`` is set where the content was declined twice.
+
+        Raises:
+            ContextTooLongError: the request must be shorter; no failure yet.
+            JudgeError: the judge failed for good, now or earlier.
+        """
+
+    def fail(self, failure: JudgeError) -> JudgeError:
+        """Count this as a failure for good and return it, to be raised."""
+
+
+class FailureLatch:
+    """Remembers that a judge failed, so that nothing more is asked for an answer that gets no result."""
+
+    def __init__(self) -> None:
+        self.failure: JudgeError | None = None
+
+    def check(self) -> None:
+        """Raise ``JudgeError`` if the judge has failed."""
+        if self.failure is not None:
+            raise JudgeError(f"nothing more is asked after a failure: {self.failure}") from self.failure
+
+    def fail(self, failure: JudgeError) -> JudgeError:
+        """Remember the first failure and return this one, to be raised."""
+        self.failure = self.failure or failure
+        return failure
+
+
+class LatchedLimit:
+    """A limit that lets nobody in once the judge has failed, not even those who were waiting.
+
+    Args:
+        limit: entered first; ``None`` for no limit.
+        latch: looked at afterwards.
+    """
+
+    def __init__(self, limit: Limit | None, latch: FailureLatch) -> None:
+        self._limit: Limit = nullcontext() if limit is None else limit
+        self._latch = latch
+
+    async def __aenter__(self) -> None:
+        await self._limit.__aenter__()
+        try:
+            self._latch.check()
+        except JudgeError:
+            await self._limit.__aexit__(None, None, None)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._limit.__aexit__(kind, error, trace)
+
+
+class ScriptedClient(Protocol):
+    """Any object that scripts and tests pass as a client (contract.md)."""
+
+    async def async_response(self, **keywords: Any) -> Any:
+        """Return the reply's text or the filled ``response_format``."""
+
+
+class ClientProvider:
+    """Makes a chat provider of any client that has only ``async_response``; tokens are not known."""
+
+    def __init__(self, client: ScriptedClient) -> None:
+        self._client = client
+
+    @property
+    def endpoint(self) -> str:
+        """Return the client's class, for want of an address."""
+        kind = type(self._client)
+        return f"client {kind.__module__}.{kind.__qualname__}"
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer one request, as ``ChatProvider.chat`` promises."""
+        try:
+            async with nullcontext() if limit is None else limit:
+                result = await self._respond(request)
+        except JudgeDeclinedError as error:
+            return ChatReply(text="", declined=str(error))
+        except JudgeError:
+            raise
+        except Exception as error:
+            # A foreign client's errors are unknown to us, and none of them may pass for a verdict.
+            raise JudgeError(f"judge client failed: {type(error).__name__}: {error}") from error
+        return _as_reply(result, request.template)
+
+    async def close(self) -> None:
+        """Leave the client open: it belongs to whoever handed it in."""
+
+    async def _respond(self, request: ChatRequest) -> Any:
+        parameters = {"response_format": request.template} if request.template is not None else {}
+        return await self._client.async_response(
+            model=request.model, messages=list(request.messages), **parameters
+        )
+
+
+class ClientJudge:
+    """Asks a client directly, outside of any run; nothing is stored."""
+
+    def __init__(self, provider: ChatProvider) -> None:
+        self._provider = provider
+        self._latch = FailureLatch()
+        self.ledger = JudgeLedger(cost_usd=None)
+
+    @property
+    def failure(self) -> JudgeError | None:
+        """Return the first failure for good."""
+        return self._latch.failure
+
+    def model_for(self, requested: str) -> str:
+        """Return the requested model: such a client takes any."""
+        return requested
+
+    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
+        """Answer a question, as ``Judge.ask`` promises."""
+        self._latch.check()
+        try:
+            reply = await ask_twice_if_declined(
+                self._provider.chat, request, LatchedLimit(limit, self._latch)
+            )
+        except ContextTooLongError:
+            raise
+        except JudgeError as error:
+            raise self.fail(error) from error.__cause__
+        self.ledger.judgments += 1
+        self.ledger.usage += reply.usage
+        note_rejection(self.ledger, reply, subject)
+        return reply
+
+    def fail(self, failure: JudgeError) -> JudgeError:
+        """Count this as a failure for good."""
+        return self._latch.fail(failure)
+
+
+class ChatCall(Protocol):
+    """Sends a request to a model."""
+
+    async def __call__(self, request: ChatRequest, limit: Limit) -> ChatReply:
+        """Return the reply."""
+
+
+async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Limit) -> ChatReply:
+    """Ask, and once more where the judge declined: it may have been a whim of the filter."""
+    first = await chat(request, limit)
+    if first.declined is None:
+        return first
+    second = await chat(request, limit)
+    return replace(second, usage=first.usage + second.usage, attempts=first.attempts + second.attempts)
+
+
+def note_rejection(ledger: JudgeLedger, reply: ChatReply, subject: Subject) -> None:
+    """List a declined question."""
+    if reply.declined is not None:
+        ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
+
+
+def as_judge(client: Any) -> Judge:
+    """Return the judge behind a client: itself where it can be asked, else wrapped."""
+    if hasattr(client, "ask") and hasattr(client, "ledger"):
+        judge: Judge = client
+        return judge
+    return ClientJudge(as_provider(client))
+
+
+def as_provider(client: Any) -> ChatProvider:
+    """Return the chat provider behind a client: itself where it is one, else wrapped.
+
+    Raises:
+        TypeError: the object is no client.
+    """
+    if hasattr(client, "chat") and hasattr(client, "endpoint"):
+        provider: ChatProvider = client
+        return provider
+    if not hasattr(client, "async_response"):
+        raise TypeError(f"client must have async_response(...), which {type(client).__name__} lacks")
+    return ClientProvider(client)
+
+
+def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
+    if template is None:
+        return ChatReply(text=str(result))
+    try:
+        # By attributes, so that a look-alike class of a client's own fills the template too.
+        value = template.model_validate(result, from_attributes=True)
+    except ValidationError as error:
+        raise JudgeOutputError(
+            f"judge client returned {type(result).__name__}, which does not fill {template.__name__}"
+        ) from error
+    return ChatReply(text=value.model_dump_json(), value=value)

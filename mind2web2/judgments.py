@@ -1,0 +1,289 @@
+"""The store of judge replies: what was asked, by whom, and what came back."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.llm_client.chat import ChatRequest, Message
+from mind2web2.prompts import HashedText
+from mind2web2.utils.files import write_whole
+
+FILE_NAME = "judgments.sqlite3"
+# Long enough for any other process to finish a write; writes take well under a millisecond.
+_BUSY_TIMEOUT_S = 30.0
+
+Value = TypeVar("Value")
+
+
+class Judgment(BaseModel):
+    """One judge reply with what a reader wants to know about it.
+
+    Args:
+        key: hash of everything that determines the reply (``judgment_key``).
+        endpoint: which server answered.
+        temperature: as asked for; ``None`` is the default rule of the client.
+        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` says why) or ``too_long`` (the
+            request did not fit the judge's context).
+        purpose: ``verify``, ``extract`` or ``script`` (a request of the script's own).
+        node: id of the leaf, or the name of the extraction.
+        seconds: from the first request to the reply, retries included.
+        created: UTC, ISO 8601.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    key: str
+    endpoint: str
+    model: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    outcome: Literal["reply", "declined", "too_long"]
+    text: str
+    served_model: str | None = None
+    system_fingerprint: str | None = None
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    attempts: int = 1
+    seconds: float = 0.0
+    created: str
+    task_id: str | None = None
+    answer_name: str | None = None
+    purpose: str
+    node: str | None = None
+    claim: str | None = None
+    page: str | None = None
+    trial: int = 1
+
+
+class JudgeIdentity(BaseModel):
+    """A model with the parameters that it was asked with."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+
+
+def judgment_key(request: ChatRequest, trial: int) -> str:
+    """Return the hash of all that determines a reply: model, parameters, messages, schema, trial.
+
+    Texts and images enter by their own hashes, which long ones keep (``HashedText``).
+    """
+    asked = {
+        "model": request.model,
+        "temperature": request.temperature,
+        "reasoning_effort": request.reasoning_effort,
+        "extra": dict(request.extra),
+        "messages": [_message_hashes(message) for message in request.messages],
+        "schema": None if request.template is None else _schema(request.template),
+        "trial": trial,
+    }
+    canonical = json.dumps(asked, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@lru_cache(maxsize=512)
+def _schema(template: type[BaseModel]) -> str:
+    return json.dumps(template.model_json_schema(), sort_keys=True)
+
+
+def _message_hashes(message: Message) -> dict[str, Any]:
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    return {**message, "content": [_part_hashes(part) for part in content or ()]}
+
+
+def _part_hashes(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _value_hashes(value) for name, value in part.items()}
+
+
+def _value_hashes(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return _part_hashes(value)
+    if isinstance(value, str):
+        return (value if isinstance(value, HashedText) else HashedText(value)).sha256
+    return value
+
+
+class JudgmentStore:
+    """Judgments in an SQLite file, written as they arrive; safe to use from several processes.
+
+    Args:
+        path: the file, made when missing; ``None`` keeps everything in memory.
+    """
+
+    _COLUMNS = tuple(Judgment.model_fields)
+
+    def __init__(self, path: Path | None) -> None:
+        self.path = path
+        # One thread owns the connection, so that neither reads nor writes block the event loop.
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
+        try:
+            self._connection = self._in_thread(self._open)
+        except BaseException:
+            self._thread.shutdown()
+            raise
+
+    async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
+        """Return the judgment with this key, the newest where several endpoints have one."""
+        return await self._later(lambda: self._select(key, endpoint))
+
+    async def put(self, judgment: Judgment) -> None:
+        """Keep a judgment, in place of an older one with the same key and endpoint."""
+        await self._later(lambda: self._insert([judgment]))
+
+    def all(self) -> list[Judgment]:
+        """Return every judgment, in a fixed order."""
+        return self._in_thread(lambda: list(self._read("ORDER BY task_id, answer_name, created, key", ())))
+
+    def identities(self) -> list[JudgeIdentity]:
+        """Return the judges that have judgments here."""
+        names = ", ".join(JudgeIdentity.model_fields)
+        rows = self._in_thread(
+            lambda: self._connection.execute(
+                f"SELECT DISTINCT {names} FROM judgments WHERE purpose != 'script' ORDER BY {names}"
+            ).fetchall()
+        )
+        return [
+            JudgeIdentity.model_validate(dict(zip(JudgeIdentity.model_fields, row, strict=True)))
+            for row in rows
+        ]
+
+    def add(self, judgments: Iterable[Judgment]) -> int:
+        """Keep many judgments at once and return how many were new."""
+        wanted = list(judgments)
+        return self._in_thread(lambda: self._insert(wanted, keep_existing=True))
+
+    def close(self) -> None:
+        """Close the file."""
+        self._in_thread(self._connection.close)
+        self._thread.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _in_thread(self, work: Callable[[], Value]) -> Value:
+        return self._thread.submit(self._translated, work).result()
+
+    async def _later(self, work: Callable[[], Value]) -> Value:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._translated, work)
+
+    def _translated(self, work: Callable[[], Value]) -> Value:
+        try:
+            return work()
+        except sqlite3.DatabaseError as error:
+            raise JudgmentStoreError(
+                f"judgments in {self.path or 'memory'} cannot be kept: {error}"
+            ) from error
+
+    def _open(self) -> sqlite3.Connection:
+        if self.path is not None:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise JudgmentStoreError(
+                    f"cannot make folder {self.path.parent}: {error.strerror}"
+                ) from error
+        connection = sqlite3.connect(
+            self.path or ":memory:", timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        columns = ", ".join(self._COLUMNS)
+        connection.execute(
+            f"CREATE TABLE IF NOT EXISTS judgments ({columns}, PRIMARY KEY (key, endpoint)) WITHOUT ROWID"
+        )
+        return connection
+
+    def _select(self, key: str, endpoint: str | None) -> Judgment | None:
+        if endpoint is None:
+            return next(self._read("WHERE key = ? ORDER BY created DESC, endpoint LIMIT 1", (key,)), None)
+        return next(self._read("WHERE key = ? AND endpoint = ?", (key, endpoint)), None)
+
+    def _read(self, clause: str, parameters: tuple[str, ...]) -> Iterator[Judgment]:
+        rows = self._connection.execute(
+            f"SELECT {', '.join(self._COLUMNS)} FROM judgments {clause}", parameters
+        )
+        for row in rows:
+            yield Judgment.model_validate(dict(zip(self._COLUMNS, row, strict=True)))
+
+    def _insert(self, judgments: list[Judgment], keep_existing: bool = False) -> int:
+        verb = "INSERT OR IGNORE" if keep_existing else "INSERT OR REPLACE"
+        marks = ", ".join("?" * len(self._COLUMNS))
+        before = self._connection.total_changes
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.executemany(
+                f"{verb} INTO judgments ({', '.join(self._COLUMNS)}) VALUES ({marks})",
+                [tuple(judgment.model_dump().values()) for judgment in judgments],
+            )
+        return self._connection.total_changes - before
+
+
+def export_judgments(store: JudgmentStore, path: Path) -> int:
+    """Write every judgment as a line of JSON and return how many there are."""
+    judgments = store.all()
+    write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
+    return len(judgments)
+
+
+def read_judgments(path: Path) -> Iterator[Judgment]:
+    """Yield the judgments of an exported file.
+
+    Raises:
+        UsageError: the file cannot be read, or one of its lines is not a judgment.
+    """
+    try:
+        # Not splitlines(): a reply may hold other line separators of Unicode.
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read judgments from {path}: {error}") from error
+    for number, line in enumerate(lines, start=1):
+        try:
+            yield Judgment.model_validate_json(line)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            where = ".".join(str(step) for step in problem["loc"]) or "line"
+            raise UsageError(f"{path}:{number} is not a judgment: {where}: {problem['msg']}") from error
+
+
+def open_for_replay(path: Path) -> JudgmentStore:
+    """Open stored judgments, or an exported ``.jsonl`` file, to answer from.
+
+    Raises:
+        UsageError: there is no such file, or it is not one of judgments.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"no judgments at {path}; evaluate with a judge first, or name a file with --judgments"
+        )
+    if path.suffix == ".jsonl":
+        judgments = list(read_judgments(path))
+        store = JudgmentStore(None)
+        store.add(judgments)
+        return store
+    try:
+        return JudgmentStore(path)
+    except JudgmentStoreError as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,37 @@
+"""Judges: clients for OpenAI and compatible servers, Azure OpenAI, and Claude on Bedrock."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient, AzureOpenAIClient
+    from mind2web2.llm_client.base_client import LLMClient
+    from mind2web2.llm_client.openai_client import AsyncOpenAIClient, OpenAIClient
+    from mind2web2.llm_client.prices import calculate_api_cost
+
+__all__ = [
+    "AsyncAzureOpenAIClient",
+    "AsyncOpenAIClient",
+    "AzureOpenAIClient",
+    "LLMClient",
+    "OpenAIClient",
+    "calculate_api_cost",
+]
+
+# Loaded when first used: a command's --help must not wait for clients.
+_HOMES = {
+    "AsyncAzureOpenAIClient": "azure_client",
+    "AsyncOpenAIClient": "openai_client",
+    "AzureOpenAIClient": "azure_client",
+    "LLMClient": "base_client",
+    "OpenAIClient": "openai_client",
+    "calculate_api_cost": "prices",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

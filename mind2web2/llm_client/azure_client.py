@@ -1,0 +1,86 @@
+"""OpenAI's models on Azure; the judge model is the name of a deployment."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
+from mind2web2.llm_client.failures import Service
+from mind2web2.llm_client.openai_client import CONNECT_TIMEOUT_S
+from mind2web2.llm_client.openai_protocol import OpenAITransport
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.sync_client import SyncProviderClient
+
+
+class AsyncAzureOpenAIClient(AsyncProviderClient):
+    """A judge on Azure.
+
+    Args:
+        base_url: the resource's address; default ``AZURE_OPENAI_ENDPOINT_URL``.
+        api_key: default ``AZURE_OPENAI_API_KEY``.
+        api_version: default ``AZURE_OPENAI_API_VERSION``.
+        retry: how long to try.
+
+    Raises:
+        UsageError: one of the three is missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        api_version: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(_transport(base_url, api_key, api_version), retry or RetryPolicy())
+
+
+class AzureOpenAIClient(SyncProviderClient):
+    """``AsyncAzureOpenAIClient`` for synchronous code; the parameters are the same."""
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        api_version: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        super().__init__(
+            AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, api_version=api_version, retry=retry)
+        )
+
+
+def _transport(base_url: str | None, api_key: str | None, api_version: str | None) -> OpenAITransport:
+    key = api_key or variable("AZURE_OPENAI_API_KEY")
+    address = base_url or variable("AZURE_OPENAI_ENDPOINT_URL")
+    version = api_version or variable("AZURE_OPENAI_API_VERSION")
+    require_all(
+        {
+            "AZURE_OPENAI_API_KEY": key,
+            "AZURE_OPENAI_ENDPOINT_URL": address,
+            "AZURE_OPENAI_API_VERSION": version,
+        }
+    )
+    check_keys({"AZURE_OPENAI_API_KEY": key})
+    check_address(address, "AZURE_OPENAI_ENDPOINT_URL")
+
+    import openai  # takes two seconds
+
+    connect = partial(
+        openai.AsyncAzureOpenAI,
+        azure_endpoint=address,
+        api_key=key,
+        api_version=version,
+        max_retries=0,
+        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
+    )
+    service = Service(
+        endpoint=f"azure_openai {public_address(address)}",
+        key_variables="AZURE_OPENAI_API_KEY",
+        address_variable="AZURE_OPENAI_ENDPOINT_URL",
+        secrets=(key,),
+    )
+    return OpenAITransport(connect, service)

@@ -1,0 +1,208 @@
+"""Claude on Amazon Bedrock, over the official SDK (the optional extra ``bedrock``)."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from mind2web2.errors import UsageError
+from mind2web2.llm_client.bedrock_messages import claude_messages
+from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
+from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
+from mind2web2.llm_client.openai_client import CONNECT_TIMEOUT_S
+from mind2web2.llm_client.pools import PoolPerLoop
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.retry import RetryPolicy, retry_after_s
+from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+
+if TYPE_CHECKING:
+    from anthropic import AsyncAnthropicBedrock
+
+# Claude must be told a limit; a caller's own ``max_tokens`` goes first.
+_DEFAULT_MAX_TOKENS = 8192
+
+_TRUNCATED = ("max_tokens", "model_context_window_exceeded")
+
+
+class _Block(ReplyPart):
+    type: str
+    text: str | None = None
+    input: dict[str, Any] | None = None
+
+
+class _Usage(ReplyPart):
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+
+    def counted(self) -> TokenUsage:
+        """Return the numbers, with cached tokens as a part of the input."""
+        read, written = self.cache_read_input_tokens or 0, self.cache_creation_input_tokens or 0
+        return TokenUsage(self.input_tokens + read + written, read, self.output_tokens, written)
+
+
+class _Body(ReplyPart):
+    content: list[_Block]
+    stop_reason: str | None = None
+    usage: _Usage = _Usage()
+    model: str | None = None
+
+
+class AsyncBedrockClient(AsyncProviderClient):
+    """A judge on Bedrock.
+
+    Args:
+        base_url: default the region's own address.
+        access_key: default ``AWS_ACCESS_KEY``.
+        secret_key: default ``AWS_SECRET_KEY``.
+        region: default ``AWS_REGION``.
+        retry: how long to try.
+
+    Raises:
+        UsageError: a key, the region or the optional package is missing.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str | None = None,
+        access_key: str | None = None,
+        secret_key: str | None = None,
+        region: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        settings = {
+            "AWS_ACCESS_KEY": access_key or variable("AWS_ACCESS_KEY"),
+            "AWS_SECRET_KEY": secret_key or variable("AWS_SECRET_KEY"),
+            "AWS_REGION": region or variable("AWS_REGION"),
+        }
+        require_all(settings)
+        check_keys(settings)
+        super().__init__(_transport(settings, base_url), retry or RetryPolicy())
+
+
+class BedrockTransport:
+    """Speaks Claude's messages protocol; a template is a tool that Claude must call.
+
+    Args:
+        connect: makes the SDK's client, its own retries off.
+        service: where it leads.
+    """
+
+    modes = (OutputMode.TOOL, OutputMode.PLAIN)
+
+    def __init__(self, connect: Callable[[], AsyncAnthropicBedrock], service: Service) -> None:
+        self._sdk = PoolPerLoop(connect)
+        self.service = service
+
+    async def send(self, wire: WireRequest) -> Completion:
+        """Make one HTTP request."""
+        import anthropic  # takes three seconds, and may be absent
+
+        secrets = self.service.secrets
+        system, turns = claude_messages(wire.messages, marks_cache=wire.marks_cache)
+        parameters = _parameters(wire) | ({"system": system} if system else {})
+        try:
+            raw = await self._sdk.here().messages.with_raw_response.create(
+                model=wire.model,
+                max_tokens=parameters.pop("max_tokens"),
+                # the SDK's types say no more than what bedrock_messages.py builds
+                messages=cast(Any, turns),
+                extra_body=parameters,
+            )
+        except anthropic.APIStatusError as error:
+            wait_s = retry_after_s(error.response.headers)
+            raise failure_from_body(error.status_code, error.response.text, wait_s, secrets) from error
+        except anthropic.APIConnectionError as error:
+            raise RequestFailedError(one_line(f"{error.message} {error.__cause__ or ''}", secrets)) from error
+        return read_completion(await raw.http_response.aread(), secrets)
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self._sdk.close()
+
+
+def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
+    """Return what the body of a successful reply says.
+
+    Raises:
+        RequestFailedError: it is no message; the same request may bring one.
+    """
+    try:
+        body = _Body.model_validate_json(content)
+    except ValidationError as error:
+        start = one_line(content[:200].decode(errors="replace"), secrets)
+        raise RequestFailedError(f"the reply is no message but {start!r}") from error
+    calls = [block.input for block in body.content if block.type == "tool_use" and block.input is not None]
+    text = "".join(block.text or "" for block in body.content if block.type == "text")
+    return Completion(
+        text=json.dumps(calls[0], ensure_ascii=False) if calls else text,
+        declined=f"refusal: {text}".rstrip(": ") if body.stop_reason == "refusal" else None,
+        is_truncated=body.stop_reason in _TRUNCATED,
+        usage=body.usage.counted(),
+        served_model=body.model,
+    )
+
+
+def _parameters(wire: WireRequest) -> dict[str, Any]:
+    parameters = {"max_tokens": _DEFAULT_MAX_TOKENS, **wire.extra}
+    if wire.temperature is not None:
+        parameters["temperature"] = wire.temperature
+    if wire.reasoning_effort is not None:
+        parameters["output_config"] = {"effort": wire.reasoning_effort}
+    if wire.schema is not None and wire.mode is OutputMode.TOOL:
+        tool = {
+            "name": wire.schema.name,
+            "description": "Give the reply in this form.",
+            "input_schema": wire.schema.full,
+        }
+        parameters |= {"tools": [tool], "tool_choice": {"type": "tool", "name": wire.schema.name}}
+    return parameters
+
+
+def _transport(settings: dict[str, str], base_url: str | None) -> BedrockTransport:
+    region = settings["AWS_REGION"]
+    address = base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
+    check_address(address, "the judge's base URL")
+    _require_packages()
+
+    import anthropic  # takes three seconds, and may be absent
+
+    connect = partial(
+        anthropic.AsyncAnthropicBedrock,
+        aws_access_key=settings["AWS_ACCESS_KEY"],
+        aws_secret_key=settings["AWS_SECRET_KEY"],
+        aws_session_token=variable("AWS_SESSION_TOKEN") or None,
+        aws_region=region,
+        base_url=address,
+        max_retries=0,
+        timeout=anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S),
+    )
+    service = Service(
+        endpoint=f"bedrock_anthropic {public_address(address)}",
+        key_variables="AWS_ACCESS_KEY and AWS_SECRET_KEY",
+        address_variable="AWS_REGION",
+        secrets=(settings["AWS_ACCESS_KEY"], settings["AWS_SECRET_KEY"]),
+    )
+    try:
+        return BedrockTransport(connect, service)
+    except ValueError as error:  # the SDK reads a bearer token beside the keys, and takes one of the two
+        raise UsageError(f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}") from error
+
+
+def _require_packages() -> None:
+    # boto3 signs the requests; the SDK imports it only with the first one
+    for package in ("anthropic", "boto3"):
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            raise UsageError(
+                f"Bedrock needs the package {package}: run pip install 'mind2web2[bedrock]'"
+            ) from error

@@ -1,0 +1,57 @@
+"""Keys and addresses from the environment, checked when a client is built."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from mind2web2.errors import UsageError
+
+
+def variable(name: str) -> str:
+    """Return the environment variable, empty where it is not set."""
+    return os.environ.get(name, "").strip()
+
+
+def require_all(settings: dict[str, str]) -> None:
+    """Check that each named setting has a value.
+
+    Raises:
+        UsageError: names the environment variables to set.
+    """
+    missing = [name for name, value in settings.items() if not value]
+    if missing:
+        raise UsageError(f"no judge key: set {' and '.join(missing)}")
+
+
+def check_address(url: str, name: str) -> None:
+    """Check that a server's address can be one.
+
+    Raises:
+        UsageError: it has no scheme or no host.
+    """
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise UsageError(f"{name} is not an http(s) address: {url}")
+
+
+def check_keys(keys: dict[str, str]) -> None:
+    """Check that each named key can be sent in a header.
+
+    Raises:
+        UsageError: a key has characters that no key has, such as a typographic quote or a line break.
+    """
+    for name, key in keys.items():
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(f"{name} holds characters that no key has: copy it again")
+
+
+def public_address(url: str) -> str:
+    """Return the address without user, password, query and final slash, fit for logs and results."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/")

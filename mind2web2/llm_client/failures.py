@@ -1,0 +1,216 @@
+"""What a failed HTTP request to a judge means: try again, ask otherwise, or give up with which cure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2.errors import ContextTooLongError, JudgeError, JudgeRequestError, JudgeUnavailableError
+
+# 424 is Bedrock's "error while processing the model"; 5xx are handled as a range.
+_PASSING_STATUSES = frozenset({408, 409, 424, 429})
+
+# A quota is refilled by a person, not by waiting; the rest of the 429s pass.
+_QUOTA_MARKS = (
+    "insufficient_quota",
+    "billing_hard_limit",
+    "exceeded your current quota",
+    "billing_not_active",
+)
+
+# OpenAI's answer to one request that is larger than the account's tokens per minute: it never passes.
+_TOO_LARGE_FOR_RATE = "request too large"
+
+_DECLINED_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "invalid_prompt", "data_inspection_failed"}
+)
+_DECLINED_MARKS = ("responsibleaipolicyviolation", "content management policy", "input was flagged")
+
+# Some local servers report an overlong request as their own error.
+_TOO_LONG_STATUSES = (400, 422, 500)
+_TOO_LONG_CODES = frozenset(
+    {"context_length_exceeded", "string_above_max_length", "exceed_context_size_error"}
+)
+_TOO_LONG_PHRASES = (
+    "context length",
+    "context window",
+    "context size",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+    "maximum number of tokens allowed",
+    "maximum number of input tokens",
+    "reduce the length of the messages",
+)
+
+_LONGEST_TEXT_CHARS = 300
+_MOST_WORDS_CHARS = 5000
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where a judge is reached, and the settings a user can correct.
+
+    Args:
+        endpoint: what tells this provider from others; never holds a secret.
+        key_variables: the environment variables that hold the key, as named to a user.
+        address_variable: the environment variable that leads to this address.
+        secrets: never to appear in an error text, whatever a server sends back.
+    """
+
+    endpoint: str
+    key_variables: str
+    address_variable: str
+    secrets: tuple[str, ...] = ()
+
+
+class RequestFailedError(Exception):
+    """One HTTP request failed; stays inside this package and ends as a ``JudgeError``.
+
+    Its ``words`` are what the server said, in lower case, to look for phrases in.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int | None = None,
+        codes: tuple[str, ...] = (),
+        param: str = "",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(text)
+        self.text = one_line(text)
+        self.words = f"{' '.join(codes)} {param} {text[:_MOST_WORDS_CHARS]}".lower()
+        self.status = status
+        self.codes = codes
+        self.retry_after_s = retry_after_s
+
+    def __str__(self) -> str:
+        """Return the status and the server's words on one line."""
+        return f"{self.status} {self.text}" if self.status else self.text
+
+    @property
+    def is_refused_request(self) -> bool:
+        """Tell whether the server found fault with what the request says."""
+        return self.status in (400, 422)
+
+    @property
+    def is_declined(self) -> bool:
+        """Tell whether a content filter stopped the request."""
+        if self.status not in (400, 403, 422):
+            return False
+        return not _DECLINED_CODES.isdisjoint(self.codes) or any(
+            mark in self.words for mark in _DECLINED_MARKS
+        )
+
+    @property
+    def is_too_long(self) -> bool:
+        """Tell whether a shorter request may pass."""
+        if self.status == 413:
+            return True
+        if self.status not in _TOO_LONG_STATUSES:
+            return False
+        return not _TOO_LONG_CODES.isdisjoint(self.codes) or any(p in self.words for p in _TOO_LONG_PHRASES)
+
+    @property
+    def is_quota_spent(self) -> bool:
+        """Tell whether the account has run out of money or quota."""
+        return self.status == 402 or (self.status == 429 and any(mark in self.words for mark in _QUOTA_MARKS))
+
+    @property
+    def can_pass(self) -> bool:
+        """Tell whether the same request may pass later."""
+        if self.is_quota_spent or self.is_too_long:
+            return False
+        if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
+            return False
+        return self.status is None or self.status in _PASSING_STATUSES or self.status >= 500
+
+
+def failure_from_body(
+    status: int, body: str, retry_after_s: float | None = None, secrets: tuple[str, ...] = ()
+) -> RequestFailedError:
+    """Return the failure that an error status and its body describe, in any of the shapes servers use."""
+    error = _error_object(body)
+    text = error.get("message") or body or "no explanation"
+    if text.lstrip().lower().startswith(("<!doctype", "<html")):
+        text = "an HTML page instead of an API's answer"
+    return RequestFailedError(
+        without_secrets(text, secrets),
+        status=status,
+        codes=tuple(error[name] for name in ("code", "type") if name in error),
+        param=error.get("param", ""),
+        retry_after_s=retry_after_s,
+    )
+
+
+def judge_error(failure: RequestFailedError, service: Service, model: str, attempts: int) -> JudgeError:
+    """Return the error, naming the cure, for a failure that is final after so many requests."""
+    where = f"judge {model} at {service.endpoint}"
+    if failure.is_too_long:
+        return ContextTooLongError(f"{where}: request too long: {failure}")
+    if failure.can_pass:
+        wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
+        return JudgeUnavailableError(
+            f"{where} unavailable, {attempts} requests made: {failure}{wish}; try again later"
+        )
+    return JudgeRequestError(f"{where}: {_cure(failure, service, model)}: {failure}")
+
+
+def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
+    """Return the text on one line, shortened, without secrets."""
+    text = " ".join(without_secrets(text, secrets).split())
+    return text if len(text) <= _LONGEST_TEXT_CHARS else text[: _LONGEST_TEXT_CHARS - 3] + "..."
+
+
+def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
+    """Return the text with every secret blotted out."""
+    for secret in filter(None, secrets):
+        text = text.replace(secret, "***")
+    return text
+
+
+def _cure(failure: RequestFailedError, service: Service, model: str) -> str:
+    if failure.status == 401:
+        return f"the key is refused, check {service.key_variables}"
+    if failure.status == 403:
+        return f"the key has no access, check {service.key_variables} and the account's access to {model}"
+    if failure.status == 404:
+        return f"no such model or address, check the judge model and {service.address_variable}"
+    if failure.is_quota_spent:
+        return f"the quota of {service.key_variables} is spent, top up the account or use another key"
+    if failure.status == 429:
+        return f"one request exceeds the rate limit of {service.key_variables}, raise it or use another model"
+    return "the request is refused, check the judge model and its parameters"
+
+
+def _error_object(body: str) -> dict[str, str]:
+    """Find message, code, type and param in ``{"error": {...}}``, ``{"error": "text"}`` or a bare object."""
+    try:
+        parsed = json.loads(body)
+    except ValueError:
+        return {}
+    if not isinstance(parsed, dict):
+        return {}
+    error: Any = parsed.get("error", parsed)
+    if isinstance(error, str):
+        error = {"message": error}
+    if not isinstance(error, dict):
+        return {}
+    if "message" not in error and "detail" in error:
+        error = {**error, "message": _without_input(error["detail"])}
+    return {name: _as_text(error[name]) for name in ("message", "code", "type", "param") if error.get(name)}
+
+
+def _without_input(detail: Any) -> object:
+    """Keep what a validating server says and where, without the request that some send back."""
+    if not isinstance(detail, list):
+        return detail
+    found = [item for item in detail if isinstance(item, dict)]
+    return "; ".join(f"{item.get('loc', '')} {item.get('msg', '')}" for item in found)
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

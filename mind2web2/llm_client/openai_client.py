@@ -1,0 +1,76 @@
+"""OpenAI, and any server that speaks its protocol."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from mind2web2.errors import UsageError
+from mind2web2.llm_client.environment import check_address, check_keys, public_address, variable
+from mind2web2.llm_client.failures import Service
+from mind2web2.llm_client.openai_protocol import OpenAITransport
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.sync_client import SyncProviderClient
+
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+
+# Local servers ask for no key, but the SDK insists on one.
+_NO_KEY = "none"
+
+# The exchange as a whole is bounded by the retry policy, this by nothing else.
+CONNECT_TIMEOUT_S = 30.0
+
+
+class AsyncOpenAIClient(AsyncProviderClient):
+    """A judge behind the chat completions protocol.
+
+    Args:
+        base_url: default ``OPENAI_BASE_URL``, else OpenAI itself.
+        api_key: default ``OPENAI_API_KEY``; a server other than OpenAI may need none.
+        retry: how long to try.
+
+    Raises:
+        UsageError: there is no key, or the address is none.
+    """
+
+    def __init__(
+        self, *, base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
+    ) -> None:
+        super().__init__(_transport(base_url, api_key), retry or RetryPolicy())
+
+
+class OpenAIClient(SyncProviderClient):
+    """``AsyncOpenAIClient`` for synchronous code; the parameters are the same."""
+
+    def __init__(
+        self, *, base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
+    ) -> None:
+        super().__init__(AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry))
+
+
+def _transport(base_url: str | None, api_key: str | None) -> OpenAITransport:
+    address = base_url or variable("OPENAI_BASE_URL") or OPENAI_ADDRESS
+    check_address(address, "the judge's base URL (OPENAI_BASE_URL)")
+    key = api_key or variable("OPENAI_API_KEY")
+    if not key and "api.openai.com" in address:
+        raise UsageError("no judge key: set OPENAI_API_KEY (or OPENAI_BASE_URL for a server that needs none)")
+
+    check_keys({"OPENAI_API_KEY": key})
+
+    import openai  # takes two seconds
+
+    # the SDK's own pool holds 1,000 connections
+    connect = partial(
+        openai.AsyncOpenAI,
+        base_url=address,
+        api_key=key or _NO_KEY,
+        max_retries=0,
+        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
+    )
+    service = Service(
+        endpoint=f"openai {public_address(address)}",
+        key_variables="OPENAI_API_KEY",
+        address_variable="OPENAI_BASE_URL",
+        secrets=(key,),
+    )
+    return OpenAITransport(connect, service)

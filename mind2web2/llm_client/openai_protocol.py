@@ -1,0 +1,150 @@
+"""The chat completions protocol, over the official SDK: OpenAI, Azure and every compatible server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from pydantic import ValidationError
+
+from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
+from mind2web2.llm_client.pools import PoolPerLoop
+from mind2web2.llm_client.retry import retry_after_s
+from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+
+class _CachedTokens(ReplyPart):
+    cached_tokens: int | None = None
+
+
+class _Usage(ReplyPart):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    prompt_tokens_details: _CachedTokens | None = None
+
+    def counted(self) -> TokenUsage:
+        """Return the numbers, zero where the server gives none."""
+        details = self.prompt_tokens_details or _CachedTokens()
+        return TokenUsage(self.prompt_tokens or 0, details.cached_tokens or 0, self.completion_tokens or 0)
+
+
+class _Part(ReplyPart):
+    text: str | None = None
+
+
+class _Message(ReplyPart):
+    content: str | list[_Part] | None = None
+    refusal: str | None = None
+
+    def text(self) -> str:
+        """Return the content, whose parts some servers list."""
+        if isinstance(self.content, list):
+            return "".join(part.text or "" for part in self.content)
+        return self.content or ""
+
+
+class _Choice(ReplyPart):
+    message: _Message = _Message()
+    finish_reason: str | None = None
+
+
+class _Body(ReplyPart):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+    model: str | None = None
+    system_fingerprint: str | None = None
+    error: dict[str, Any] | None = None  # routers put their errors into replies with status 200
+
+
+class OpenAITransport:
+    """Speaks chat completions.
+
+    Args:
+        connect: makes the SDK's client, its own retries off.
+        service: where it leads.
+    """
+
+    modes = (OutputMode.STRICT_SCHEMA, OutputMode.JSON, OutputMode.PLAIN)
+
+    def __init__(self, connect: Callable[[], AsyncOpenAI], service: Service) -> None:
+        self._sdk = PoolPerLoop(connect)
+        self.service = service
+
+    async def send(self, wire: WireRequest) -> Completion:
+        """Make one HTTP request."""
+        import openai  # takes two seconds
+
+        secrets = self.service.secrets
+        try:
+            raw = await self._sdk.here().chat.completions.with_raw_response.create(
+                model=wire.model,
+                # the SDK's message types say no more than what messages.py has checked
+                messages=cast(Any, wire.messages),
+                extra_body=_parameters(wire),
+            )
+        except openai.APIStatusError as error:
+            wait_s = retry_after_s(error.response.headers)
+            raise failure_from_body(error.status_code, error.response.text, wait_s, secrets) from error
+        except openai.APIConnectionError as error:
+            raise RequestFailedError(one_line(f"{error.message} {error.__cause__ or ''}", secrets)) from error
+        return read_completion(raw.content, secrets)
+
+    async def close(self) -> None:
+        """Close the pool."""
+        await self._sdk.close()
+
+
+def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
+    """Return what the body of a successful reply says.
+
+    Raises:
+        RequestFailedError: it is no chat completion; the same request may bring one.
+    """
+    try:
+        body = _Body.model_validate_json(content)
+    except ValidationError as error:
+        start = one_line(content[:200].decode(errors="replace"), secrets)
+        raise RequestFailedError(f"the reply is no chat completion but {start!r}") from error
+    if body.error and not body.choices:
+        raise failure_from_body(_status_in(body.error), content.decode(errors="replace"), secrets=secrets)
+    choice = body.choices[0] if body.choices else _Choice()
+    if choice.finish_reason == "error":
+        raise RequestFailedError("the model broke off with an error", status=502)
+    return Completion(
+        text=choice.message.text(),
+        declined=_declined(choice),
+        is_truncated=choice.finish_reason == "length",
+        usage=body.usage.counted() if body.usage else TokenUsage(),
+        served_model=body.model,
+        system_fingerprint=body.system_fingerprint,
+    )
+
+
+def _parameters(wire: WireRequest) -> dict[str, Any]:
+    """Return what goes beside model and messages; the SDK would refuse parameters it does not know."""
+    parameters: dict[str, Any] = dict(wire.extra)
+    if wire.temperature is not None:
+        parameters["temperature"] = wire.temperature
+    if wire.reasoning_effort is not None:
+        parameters["reasoning_effort"] = wire.reasoning_effort
+    if wire.schema is not None and wire.mode is OutputMode.STRICT_SCHEMA:
+        json_schema = {"name": wire.schema.name, "schema": wire.schema.strict, "strict": True}
+        parameters["response_format"] = {"type": "json_schema", "json_schema": json_schema}
+    if wire.schema is not None and wire.mode is OutputMode.JSON:
+        parameters["response_format"] = {"type": "json_object"}
+    return parameters
+
+
+def _declined(choice: _Choice) -> str | None:
+    if choice.message.refusal:
+        return f"refusal: {choice.message.refusal}"
+    return "content filter" if choice.finish_reason == "content_filter" else None
+
+
+def _status_in(error: Mapping[str, Any]) -> int:
+    code = error.get("code")
+    return code if isinstance(code, int) and 400 <= code < 600 else 502

@@ -1,0 +1,68 @@
+"""Dollars for tokens, from the price list that comes with ``genai-prices``; no network is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from mind2web2.llm_client.chat import TokenUsage
+
+# Below every model's surcharge for long prompts, so that totals of many requests are priced as such.
+_SAMPLE_TOKENS = 1000
+
+# Routers' prefixes of a model's name, and whose price list it is found in.
+_PREFIXES = {"openai/": "openai", "azure/": "azure", "anthropic/": "anthropic", "bedrock/": "aws"}
+
+
+def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -> float:
+    """Return dollars for the tokens of any number of requests, without surcharges for very long prompts.
+
+    Raises:
+        ValueError: the model's price is not known, or a number is negative.
+    """
+    if input_tokens < 0 or output_tokens < 0:
+        raise ValueError(f"token counts cannot be negative: {input_tokens}, {output_tokens}")
+    input_price = _price(TokenUsage(input_tokens=_SAMPLE_TOKENS), model_name)
+    output_price = _price(TokenUsage(output_tokens=_SAMPLE_TOKENS), model_name)
+    if input_price is None or output_price is None:
+        raise ValueError(f"no price is known for model {model_name!r}")
+    return float((input_price * input_tokens + output_price * output_tokens) / _SAMPLE_TOKENS)
+
+
+def price_usd(usage: TokenUsage, model_name: str) -> float | None:
+    """Return dollars for one request, cached tokens at their price, or ``None`` for an unknown model.
+
+    Some models charge more for all tokens of a very long prompt: for several requests add up dollars,
+    not tokens.
+    """
+    price = _price(usage, model_name)
+    return None if price is None else float(price)
+
+
+def _price(usage: TokenUsage, model_name: str) -> Decimal | None:
+    from genai_prices import Usage, calc_price  # a third of a second
+
+    tokens = Usage(
+        input_tokens=usage.input_tokens,
+        # a server's numbers may contradict each other; a part is never more than the whole
+        cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
+        cache_write_tokens=min(usage.cache_write_tokens, max(0, usage.input_tokens - usage.cached_tokens)),
+        output_tokens=usage.output_tokens,
+    )
+    for name, provider in _listed_as(model_name):
+        try:
+            return calc_price(tokens, name, provider_id=provider).total_price
+        except LookupError:
+            continue
+    return None
+
+
+def _listed_as(model_name: str) -> Iterator[tuple[str, str | None]]:
+    """Yield the names and price lists under which a model may be found."""
+    if "anthropic." in model_name:
+        yield model_name.removeprefix("bedrock/"), "aws"
+        return
+    yield model_name, None
+    for prefix, provider in _PREFIXES.items():
+        if model_name.startswith(prefix):
+            yield model_name.removeprefix(prefix), provider

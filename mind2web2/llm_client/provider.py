@@ -1,0 +1,156 @@
+"""Asking a model: checked request, retries, structured reply, one repair; the same for every provider."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from pydantic import BaseModel
+
+from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError
+from mind2web2.llm_client.calls import AsyncCalls
+from mind2web2.llm_client.capabilities import Capabilities
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
+from mind2web2.llm_client.messages import checked_messages, with_text_at_end
+from mind2web2.llm_client.retry import Attempts, RetryPolicy
+from mind2web2.llm_client.schema import schema_of
+from mind2web2.llm_client.structured import (
+    InvalidOutputError,
+    read_template,
+    read_text,
+    repair_messages,
+    schema_text,
+)
+from mind2web2.llm_client.transport import Completion, Transport, WireRequest
+
+log = logging.getLogger(__name__)
+
+
+class AsyncProviderClient(AsyncCalls):
+    """A judge behind one transport.
+
+    Args:
+        transport: speaks the provider's protocol.
+        retry: how long to try.
+    """
+
+    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
+        self._transport = transport
+        self._retry = retry
+        self._capabilities = Capabilities(transport.modes)
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this provider from others."""
+        return self._transport.service.endpoint
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer one request, as ``ChatProvider.chat`` promises."""
+        return await _Exchange(self._transport, self._capabilities, request, self._retry, limit).reply()
+
+    async def close(self) -> None:
+        """Close the connection pool."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class _Exchange:
+    """One request with all its HTTP requests: retries, other forms, a repair; adds up what they cost."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        capabilities: Capabilities,
+        request: ChatRequest,
+        retry: RetryPolicy,
+        limit: Limit | None,
+    ) -> None:
+        self._transport = transport
+        self._capabilities = capabilities
+        self._request = request
+        self._schema = None if request.template is None else schema_of(request.template)
+        self._attempts = Attempts(retry, limit, transport.service.endpoint)
+        self._usage = TokenUsage()
+
+    async def reply(self) -> ChatReply:
+        """Ask, and ask once more where the reply cannot be used."""
+        messages = checked_messages(self._request.messages)
+        completion = await self._ask(messages, must_show_schema=False)
+        try:
+            return self._read(completion)
+        except InvalidOutputError as problem:
+            log.warning(
+                "judge output invalid, asking for a repair model=%s problem=%s", self._request.model, problem
+            )
+            repair = [*messages, *repair_messages(completion, problem)]
+        completion = await self._ask(repair, must_show_schema=True)
+        try:
+            return self._read(completion)
+        except InvalidOutputError as problem:
+            raise self._output_error(problem, completion) from problem
+
+    def _read(self, completion: Completion) -> ChatReply:
+        if completion.declined is not None:
+            return self._chat_reply(completion, completion.text, None)
+        if self._request.template is None:
+            return self._chat_reply(completion, read_text(completion), None)
+        return self._chat_reply(completion, *read_template(completion, self._request.template))
+
+    def _chat_reply(self, completion: Completion, text: str, value: BaseModel | None) -> ChatReply:
+        return ChatReply(
+            text=text,
+            value=value,
+            declined=completion.declined,
+            usage=self._usage,
+            served_model=completion.served_model,
+            system_fingerprint=completion.system_fingerprint,
+            attempts=self._attempts.made,
+        )
+
+    async def _ask(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
+        """Send the messages in the best form the server takes."""
+        while True:
+            wire = self._capabilities.wire(self._request, messages, self._schema)
+            if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
+                wire = replace(wire, messages=with_text_at_end(messages, schema_text(self._schema)))
+            try:
+                completion = await self._attempts.send(partial(self._send, wire))
+            except RequestFailedError as failure:
+                if failure.is_declined:
+                    return Completion(text="", declined=str(failure))
+                if failure.is_too_long or not self._capabilities.learn(wire, failure):
+                    service = self._transport.service
+                    raise judge_error(failure, service, self._request.model, self._attempts.made) from failure
+            else:
+                self._usage += completion.usage
+                return completion
+
+    async def _send(self, wire: WireRequest) -> Completion:
+        try:
+            return await self._transport.send(wire)
+        except (RequestFailedError, JudgeError):
+            raise
+        except Exception as error:
+            # whatever else a library raises is no verdict either, which only a JudgeError says
+            raise JudgeRequestError(
+                f"judge {wire.model} at {self._transport.service.endpoint}: the request could not be made: "
+                f"{one_line(f'{type(error).__name__}: {error}', self._transport.service.secrets)}"
+            ) from error
+
+    def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:
+        wanted = "text" if self._schema is None else self._schema.name
+        return JudgeOutputError(
+            f"judge {self._request.model} at {self._transport.service.endpoint} gave no valid {wanted}, "
+            f"not even when shown the error: {one_line(str(problem))} (reply: {one_line(completion.text)!r})"
+        )

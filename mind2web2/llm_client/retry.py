@@ -1,0 +1,158 @@
+"""Trying again what can pass: exponentially, with jitter, bounded in tries and in time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, TypeVar
+
+import backoff
+
+from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.failures import RequestFailedError
+
+if TYPE_CHECKING:
+    from backoff.types import Details
+
+log = logging.getLogger(__name__)
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a judge is asked before it counts as unavailable.
+
+    Args:
+        tries: HTTP requests at most, the first included.
+        total_s: no new try later than this; time spent waiting for a limit's turn does not count.
+        first_wait_s: ceiling of the first wait; each later one doubles.
+        longest_wait_s: ceiling of any wait that the server did not ask for.
+        request_timeout_s: a request that takes longer counts as failed.
+    """
+
+    tries: int = 6
+    total_s: float = 900.0
+    first_wait_s: float = 2.0
+    longest_wait_s: float = 60.0
+    request_timeout_s: float = 300.0
+
+
+class Attempts:
+    """Sends one request, again where that can help, and counts.
+
+    Args:
+        policy: when to stop.
+        limit: entered around each HTTP request, never during a wait.
+        endpoint: named in the log.
+        clock: tells seconds.
+    """
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        limit: Limit | None,
+        endpoint: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.made = 0
+        self._policy = policy
+        self._limit: Limit = nullcontext() if limit is None else limit
+        self._endpoint = endpoint
+        self._clock = clock
+
+    async def send(self, request: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Return the request's answer; the last ``RequestFailedError`` passes through when nothing helped."""
+        started_s = self._clock()
+        queued_s = 0.0
+
+        async def attempt() -> Answer:
+            nonlocal queued_s
+            asked_s = self._clock()
+            async with self._limit:
+                queued_s += self._clock() - asked_s
+                self.made += 1
+                return await self._in_time(request)
+
+        def is_final(failure: RequestFailedError) -> bool:
+            spent_s = self._clock() - started_s - queued_s
+            return not failure.can_pass or spent_s + (failure.retry_after_s or 0.0) >= self._policy.total_s
+
+        retrying = backoff.on_exception(
+            waits,  # type: ignore[arg-type]  # declared without the failure that is sent in
+            RequestFailedError,
+            max_tries=self._policy.tries,
+            # the waits have their jitter already: a server's Retry-After must not be shortened
+            jitter=None,
+            giveup=is_final,  # type: ignore[arg-type]  # only RequestFailedError is caught
+            on_backoff=self._log_wait,
+            logger=None,
+            policy=self._policy,
+        )
+        return await retrying(attempt)()
+
+    async def _in_time(self, request: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Bound the whole exchange: a client's own timeout starts anew with every byte received."""
+        timeout_s = self._policy.request_timeout_s
+        try:
+            async with asyncio.timeout(timeout_s):
+                return await request()
+        except TimeoutError as error:
+            raise RequestFailedError(f"no answer within {timeout_s:g} s") from error
+
+    def _log_wait(self, details: Details) -> None:
+        log.warning(
+            "judge request failed, trying again endpoint=%s try=%d of=%d wait_s=%.2f reason=%s",
+            self._endpoint,
+            details["tries"],
+            self._policy.tries,
+            details["wait"],
+            # the library passes the exception along, but its type declares only the common keys
+            details.get("exception"),
+        )
+
+
+def waits(policy: RetryPolicy) -> Generator[float, RequestFailedError, None]:
+    """Yield seconds to wait after each failure sent in: the server's wish plus, or else only, full jitter."""
+    ceilings = backoff.expo(factor=policy.first_wait_s, max_value=policy.longest_wait_s)
+    ceilings.send(None)
+    failure = yield 0.0
+    while True:
+        # jitter on top of a server's wish keeps thirty waiting requests from coming back as one
+        jitter_s = backoff.full_jitter(next(ceilings))
+        failure = yield (failure.retry_after_s or 0.0) + jitter_s
+
+
+def retry_after_s(headers: Mapping[str, str]) -> float | None:
+    """Return the wait a server asks for: ``retry-after-ms``, or ``Retry-After`` as seconds or a date."""
+    milliseconds = _seconds(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    seconds = _seconds(value)
+    return _seconds_until(value) if seconds is None else seconds
+
+
+def _seconds(value: str) -> float | None:
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _seconds_until(date: str) -> float | None:
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -1,0 +1,320 @@
+"""From a URL to what the judge is shown of the page: cached or captured, and prepared once a run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, Protocol
+from weakref import WeakValueDictionary
+
+from mind2web2.api_tools.tool_pdf import render_pdf
+from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.evidence import PageShown
+from mind2web2.llm_client.chat import Limit
+from mind2web2.prompts import HashedText, encodable
+from mind2web2.utils.images import cut_screenshot
+from mind2web2.utils.workers import run_in_worker
+
+log = logging.getLogger(__name__)
+
+PageKind = Literal["web", "pdf"]
+
+_SCREENSHOT_TIMEOUT_S = 60.0
+_PDF_TIMEOUT_S = 120.0
+
+
+class PageCache(Protocol):
+    """What is asked of a cache (contract.md, "Cache, tools, client")."""
+
+    def has(self, url: str) -> PageKind | None:
+        """Tell how the page is stored."""
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        """Return text and screenshot."""
+
+    def get_pdf(self, url: str) -> bytes:
+        """Return the PDF."""
+
+    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> Any:
+        """Store a page."""
+
+
+class PageCapture(Protocol):
+    """What is asked of a browser for a page that is not cached."""
+
+    async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
+        """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """How much of a page the judge is shown.
+
+    Args:
+        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
+        part_height: a screenshot is shown in parts of this height, since models shrink taller images
+            until nothing can be read; neighbours share ``part_overlap`` pixels.
+    """
+
+    max_text_chars: int = 400_000
+    image_max_width: int = 1100
+    image_max_height: int = 10_000
+    part_height: int = 2000
+    part_overlap: int = 200
+    jpeg_quality: int = 85
+    max_pdf_images: int = 50
+    max_pdf_text_pages: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPage:
+    """A page as the judge is shown it.
+
+    Args:
+        text: cut to the limit, with a mark where it was.
+        text_chars: characters of the page's own text in ``text``.
+        text_chars_stored: characters before the cut.
+        images: ``data:`` URLs, from top to bottom or page by page.
+        notes: what was left out or looks wrong.
+    """
+
+    url: str
+    kind: PageKind
+    sha256: str | None
+    text: HashedText
+    text_chars: int
+    text_chars_stored: int
+    images: tuple[HashedText, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def shown(self) -> PageShown:
+        """Return the record of what is shown."""
+        return PageShown(
+            kind=self.kind,
+            sha256=self.sha256,
+            text_chars=self.text_chars,
+            text_chars_stored=self.text_chars_stored,
+            images=len(self.images),
+            notes=self.notes,
+        )
+
+    def halved(self) -> PreparedPage:
+        """Return the page with half its text and half its images, for a judge with a short context."""
+        chars = self.text_chars // 2
+        images = self.images[: len(self.images) // 2]
+        note = f"cut for the judge's context: {chars} characters and {len(images)} images are shown"
+        return replace(
+            self,
+            text=_cut_text(self.text[: self.text_chars], chars, self.text_chars_stored),
+            text_chars=chars,
+            images=images,
+            notes=(*self.notes, note),
+        )
+
+
+class PageLibrary:
+    """The pages of a run, each prepared once however many answers and claims refer to it.
+
+    Args:
+        memory_bytes: prepared pages kept at most; the least recently used are dropped and prepared
+            again when needed.
+    """
+
+    def __init__(self, memory_bytes: int = 512 * 1024 * 1024) -> None:
+        self._memory_bytes = memory_bytes
+        self._used_bytes = 0
+        # With each page the cache that it came from, so that the cache's id stays taken.
+        self._kept: OrderedDict[_PageKey, tuple[PageCache, PreparedPage | CaptureError]] = OrderedDict()
+        self._turns: WeakValueDictionary[_PageKey, asyncio.Lock] = WeakValueDictionary()
+
+    async def page(self, request: PageRequest) -> PreparedPage:
+        """Return the page.
+
+        Raises:
+            CaptureError: it cannot be had; the text says why.
+        """
+        # Asked each time, so that every answer's cache knows what the answer rests on.
+        kind = await asyncio.to_thread(request.cache.has, request.url)
+        shared = getattr(request.cache, "task_cache", request.cache)
+        key = _PageKey(id(shared), request.url, request.settings, request.with_images)
+        # Claims on one page arrive together; the first prepares it, or captures it, for all.
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            if key not in self._kept:
+                self._keep(key, shared, await _prepared_or_why_not(request, kind))
+            self._kept.move_to_end(key)
+            page = self._kept[key][1]
+            self._drop_oldest()
+        if isinstance(page, CaptureError):
+            raise CaptureError(str(page)) from page
+        return page
+
+    def _keep(self, key: _PageKey, cache: PageCache, page: PreparedPage | CaptureError) -> None:
+        self._kept[key] = (cache, page)
+        self._used_bytes += _size_bytes(page)
+
+    def _drop_oldest(self) -> None:
+        while self._used_bytes > self._memory_bytes and len(self._kept) > 1:
+            _, (_, page) = self._kept.popitem(last=False)
+            self._used_bytes -= _size_bytes(page)
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which page is wanted, and how.
+
+    Args:
+        cache: where it is stored, and where a captured page goes.
+        capture: asked for a page that is not stored; ``None`` where a run captures nothing.
+        limit: entered around a capture.
+        with_images: ``False`` for the text alone.
+    """
+
+    cache: PageCache
+    url: str
+    settings: PageSettings
+    with_images: bool
+    capture: PageCapture | None
+    limit: Limit
+    logger: logging.Logger
+
+
+@dataclass(frozen=True, slots=True)
+class _PageKey:
+    cache_id: int
+    url: str
+    settings: PageSettings
+    with_images: bool
+
+
+async def _prepared_or_why_not(request: PageRequest, kind: PageKind | None) -> PreparedPage | CaptureError:
+    try:
+        return await _prepared(request, kind)
+    except (CaptureError, DocumentError) as error:
+        log.info("page cannot be had url=%s reason=%s", request.url, error)
+        return CaptureError(str(error))
+
+
+async def _prepared(request: PageRequest, kind: PageKind | None) -> PreparedPage:
+    if kind is None:
+        await _capture(request)
+        kind = "web"
+    page = await (_web_page(request) if kind == "web" else _pdf_page(request))
+    if not page.images and not page.text.strip():
+        raise CaptureError("the stored page is empty")
+    return page
+
+
+async def _capture(request: PageRequest) -> None:
+    if request.capture is None:
+        raise CaptureError("not in the cache, and this run captures no pages")
+    async with request.limit:
+        screenshot, text = await request.capture.capture_page(request.url, request.logger)
+    if not screenshot and not (text or "").strip():
+        raise CaptureError("the page yielded neither text nor a screenshot")
+    await asyncio.to_thread(request.cache.put_web, request.url, text or "", screenshot)
+
+
+async def _web_page(request: PageRequest) -> PreparedPage:
+    text, screenshot = await asyncio.to_thread(request.cache.get_web, request.url, request.with_images)
+    images: tuple[HashedText, ...] = ()
+    notes: tuple[str, ...] = ()
+    if request.with_images and screenshot:
+        try:
+            images, notes = await _screenshot_parts(screenshot, request.settings)
+        except DocumentError as error:
+            notes = (f"screenshot left out: {error}",)
+    elif request.with_images:
+        notes = ("no screenshot is stored",)
+    return await asyncio.to_thread(_assemble, request, "web", text or "", images, notes)
+
+
+async def _screenshot_parts(
+    screenshot: bytes, settings: PageSettings
+) -> tuple[tuple[HashedText, ...], tuple[str, ...]]:
+    cut = partial(
+        cut_screenshot,
+        max_width_px=settings.image_max_width,
+        max_height_px=settings.image_max_height,
+        part_height_px=settings.part_height,
+        overlap_px=settings.part_overlap,
+        jpeg_quality=settings.jpeg_quality,
+    )
+    parts = await run_in_worker(cut, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
+    notes: tuple[str, ...] = ()
+    if parts.is_cut:
+        notes = (
+            f"screenshot cut: {parts.shown_height_px} of {parts.height_px} pixels from the top are shown",
+        )
+    return await asyncio.to_thread(_data_urls, parts.parts), notes
+
+
+async def _pdf_page(request: PageRequest) -> PreparedPage:
+    pdf = await asyncio.to_thread(request.cache.get_pdf, request.url)
+    settings = request.settings
+    rendered = await render_pdf(
+        pdf,
+        max_image_pages=settings.max_pdf_images if request.with_images else 0,
+        max_text_pages=settings.max_pdf_text_pages,
+        jpeg_quality=settings.jpeg_quality,
+        timeout_s=_PDF_TIMEOUT_S,
+    )
+    images = await asyncio.to_thread(_data_urls, rendered.images)
+    notes = []
+    if rendered.page_count > settings.max_pdf_text_pages:
+        notes.append(
+            f"PDF cut: text of {settings.max_pdf_text_pages} of {rendered.page_count} pages is shown"
+        )
+    if request.with_images and rendered.page_count > len(rendered.images):
+        notes.append(f"PDF cut: images of {len(rendered.images)} of {rendered.page_count} pages are shown")
+    return await asyncio.to_thread(_assemble, request, "pdf", rendered.text, images, tuple(notes))
+
+
+def _assemble(
+    request: PageRequest,
+    kind: PageKind,
+    text: str,
+    images: tuple[HashedText, ...],
+    notes: tuple[str, ...],
+) -> PreparedPage:
+    text = encodable(text)
+    limit = request.settings.max_text_chars
+    if len(text) > limit:
+        notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
+    # A cache of another kind may not know digests; then the result says so with null.
+    digest = getattr(request.cache, "digest", None)
+    return PreparedPage(
+        url=request.url,
+        kind=kind,
+        sha256=digest(request.url) if digest is not None else None,
+        text=_cut_text(text, limit, len(text)),
+        text_chars=min(len(text), limit),
+        text_chars_stored=len(text),
+        images=images,
+        notes=notes,
+    )
+
+
+def _cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
+    if len(text) > limit_chars:
+        text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
+    hashed = HashedText(text)
+    _ = hashed.sha256  # computed here, in a worker thread, rather than at the first request
+    return hashed
+
+
+def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:
+    urls = tuple(HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()) for jpeg in jpegs)
+    for url in urls:
+        _ = url.sha256
+    return urls
+
+
+def _size_bytes(page: PreparedPage | CaptureError) -> int:
+    if isinstance(page, CaptureError):
+        return 0
+    # A character of text may take up to four bytes in memory; base64 takes one.
+    return 4 * len(page.text) + sum(map(len, page.images))

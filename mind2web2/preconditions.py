@@ -1,0 +1,91 @@
+"""Which leaves keep a verification from being asked (contract.md, "When a verification is skipped")."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from mind2web2.verification_tree import VerificationNode
+
+
+def prerequisite_leaves(
+    node: VerificationNode | None, extra: Sequence[VerificationNode] = ()
+) -> list[VerificationNode]:
+    """Return the leaves that ``node`` depends on, each once.
+
+    Args:
+        node: the node to verify; ``None`` depends on ``extra`` alone.
+        extra: further nodes whose leaves must hold.
+
+    Raises:
+        ValueError: ``node`` is named as its own prerequisite.
+    """
+    leaves: dict[int, VerificationNode] = {}
+    for source in (*_named(node, extra), *_required_siblings(node)):
+        for leaf in source.walk():
+            if not leaf.children and leaf is not node:
+                leaves[id(leaf)] = leaf
+    return list(leaves.values())
+
+
+def blocking_leaf(
+    node: VerificationNode | None, extra: Sequence[VerificationNode] = ()
+) -> VerificationNode | None:
+    """Return a failed or skipped leaf among the prerequisites, ``None`` when nothing blocks.
+
+    Takes time in proportion to the depth of the tree, not to its size.
+
+    Raises:
+        ValueError: ``node`` is named as its own prerequisite.
+    """
+    for named in _named(node, extra):
+        found = _first_blocking_leaf(named, besides=node)
+        if found is not None:
+            return found
+    while node is not None and node.parent is not None:
+        sibling = _blocking_sibling(node, node.parent)
+        if sibling is not None:
+            return _first_blocking_leaf(sibling)
+        node = node.parent
+    return None
+
+
+def _named(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> Iterator[VerificationNode]:
+    for named in extra:
+        if named is node:
+            raise ValueError(f"node '{named.id}' cannot be its own prerequisite")
+        yield named
+
+
+def _required_siblings(node: VerificationNode | None) -> Iterator[VerificationNode]:
+    """Yield, on every level below the root, critical siblings and earlier ones of a sequence."""
+    while node is not None and node.parent is not None:
+        in_sequence = node.parent.strategy == "sequential"
+        for sibling in node.parent.children:
+            if sibling is not node and (
+                sibling.critical or (in_sequence and sibling.position < node.position)
+            ):
+                yield sibling
+        node = node.parent
+
+
+def _blocking_sibling(node: VerificationNode, parent: VerificationNode) -> VerificationNode | None:
+    """Return a sibling that blocks ``node``, without looking at those that do not."""
+    position = parent.blocking_critical_children.first(besides=node.position)
+    if position is None and parent.strategy == "sequential":
+        earliest = parent.blocking_children.first(besides=node.position)
+        position = earliest if earliest is not None and earliest < node.position else None
+    return None if position is None else parent.children[position]
+
+
+def _first_blocking_leaf(
+    node: VerificationNode, besides: VerificationNode | None = None
+) -> VerificationNode | None:
+    """Return the first blocking leaf of a subtree; ``besides`` may be a leaf of it that does not count."""
+    if not node.has_blocking_leaf:
+        return None
+    if besides is not None and besides.has_blocking_leaf:
+        leaves = (leaf for leaf in node.walk() if not leaf.children and leaf is not besides)
+        return next((leaf for leaf in leaves if leaf.verdict.blocks), None)
+    while (position := node.blocking_children.first()) is not None:
+        node = node.children[position]
+    return node

@@ -1,0 +1,68 @@
+"""Blocks around untrusted text, with delimiters that the text cannot forge."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import NamedTuple
+
+_CODE_LENGTH = 20
+_REMOVED = "[delimiter removed]"
+
+
+class HashedText(str):
+    """A long text that many requests share, with its SHA-256 computed once."""
+
+    @cached_property
+    def sha256(self) -> str:
+        """Return the hex digest over UTF-8."""
+        return hashlib.sha256(self.encode()).hexdigest()
+
+
+class Block(NamedTuple):
+    """A delimited text in its three parts; joined, they are the whole block."""
+
+    opening: str
+    text: str
+    closing: str
+
+    def __str__(self) -> str:
+        return self.opening + self.text + self.closing
+
+
+class BlockChain:
+    """The blocks of one prompt, in order.
+
+    A block's code is a hash over its own text and all blocks before it. No text can contain its own
+    hash or that of anything that depends on it, so no author of an answer, page or claim can write a
+    delimiter of their own block or of a later one; an earlier block's code is removed where it turns up.
+    The same prompt always has the same codes, so that prompt caching and replay work.
+    """
+
+    def __init__(self) -> None:
+        self._state = hashlib.sha256()
+        self._codes: list[str] = []
+
+    def block(self, name: str, text: str) -> Block:
+        """Return the next block; a ``HashedText`` stays the very object it is unless it has to be cleaned."""
+        for code in self._codes:
+            if code in text:
+                text = text.replace(code, _REMOVED)
+        hashed = text if isinstance(text, HashedText) else HashedText(encodable(text))
+        self._state.update(f"{name}\n{hashed.sha256}\n".encode())
+        code = self._state.hexdigest()[:_CODE_LENGTH]
+        self._codes.append(code)
+        return Block(f"<<{name} {code}>>\n", hashed, f"\n<<end of {name} {code}>>\n")
+
+
+def encodable(text: str) -> str:
+    """Return the text with lone surrogates replaced, which no provider accepts."""
+    return text.encode("utf-8", "replace").decode() if _has_surrogate(text) else text
+
+
+def _has_surrogate(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

@@ -1,0 +1,79 @@
+"""The messages of a question: what many questions share first, what differs last.
+
+Providers charge little for a beginning that they have seen before: instructions, task and answer are
+the same for every claim of an answer, the page for every claim on it; the claim itself comes last.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mind2web2.llm_client.chat import Message
+from mind2web2.page_library import PreparedPage
+from mind2web2.prompts import BlockChain, instructions
+
+# Scripts pass this where they have nothing to add (contract.md).
+NO_INSTRUCTION = "None"
+
+
+def verification_messages(
+    task: str, answer: str, page: PreparedPage | None, claim: str, additional_instruction: str | None
+) -> list[Message]:
+    """Return the question whether a page, or without one the answer, supports a claim."""
+    chain = BlockChain()
+    shared = _shared_parts(chain, task, answer, page)
+    support = "the page above" if page is not None else "the answer above"
+    closing = [
+        str(chain.block("claim", claim)),
+        _extra_instruction(chain, additional_instruction),
+        f"Is this claim supported by {support}?",
+    ]
+    return _messages("verify", [*shared, _text(closing)])
+
+
+def extraction_messages(
+    task: str, answer: str, page: PreparedPage | None, prompt: str, additional_instruction: str | None
+) -> list[Message]:
+    """Return the question what a page, or without one the answer, says."""
+    chain = BlockChain()
+    shared = _shared_parts(chain, task, answer, page)
+    source = "the page above" if page is not None else "the answer above"
+    closing = [
+        str(chain.block("what to extract", prompt)),
+        _extra_instruction(chain, additional_instruction),
+        f"Fill the form from {source}.",
+    ]
+    return _messages("extract", [*shared, _text(closing)])
+
+
+def _messages(name: str, parts: list[dict[str, Any]]) -> list[Message]:
+    return [{"role": "system", "content": instructions(name)}, {"role": "user", "content": parts}]
+
+
+def _shared_parts(
+    chain: BlockChain, task: str, answer: str, page: PreparedPage | None
+) -> list[dict[str, Any]]:
+    parts = [_text([str(chain.block("task", task)), str(chain.block("answer", answer))])]
+    if page is None:
+        return parts
+    address = chain.block("page address", page.url)
+    text = chain.block("page", page.text)
+    images = f"Images of the page: {len(page.images)}." if page.images else "There are no images of the page."
+    return [
+        *parts,
+        _text([str(address), text.opening]),
+        # A part of its own: the very same text object in all requests on this page.
+        {"type": "text", "text": text.text},
+        _text([text.closing, images]),
+        *({"type": "image_url", "image_url": {"url": url, "detail": "high"}} for url in page.images),
+    ]
+
+
+def _extra_instruction(chain: BlockChain, additional_instruction: str | None) -> str:
+    if not additional_instruction or additional_instruction.strip() in ("", NO_INSTRUCTION):
+        return ""
+    return str(chain.block("extra instruction", additional_instruction))
+
+
+def _text(pieces: list[str]) -> dict[str, Any]:
+    return {"type": "text", "text": "\n".join(piece for piece in pieces if piece)}

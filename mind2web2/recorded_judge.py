@@ -1,0 +1,292 @@
+"""A run's judge with its memory: stored judgments are reused, new ones are kept as they arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Literal
+from weakref import WeakValueDictionary
+
+from pydantic import ValidationError
+
+from mind2web2.errors import ContextTooLongError, JudgeError, JudgmentMissingError
+from mind2web2.judge import (
+    FailureLatch,
+    JudgeLedger,
+    LatchedLimit,
+    Subject,
+    ask_twice_if_declined,
+    note_rejection,
+)
+from mind2web2.judgments import Judgment, JudgmentStore, judgment_key
+from mind2web2.llm_client.calls import AsyncCalls
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.llm_client.prices import price_usd
+
+log = logging.getLogger(__name__)
+
+REPLAY_ENDPOINT = "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """Which model judges a run, and with which parameters.
+
+    Args:
+        provider: as given on the command line.
+        temperature: ``None`` is the client's default: 0, and none for reasoning models.
+    """
+
+    provider: str
+    model: str
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+
+
+@dataclass(slots=True)
+class RunTotals:
+    """What a run has asked so far.
+
+    Args:
+        asked: judgments that a model was asked for.
+        reused: judgments that were stored already.
+        requests: HTTP requests, retries and repairs included.
+        usage: tokens of what was asked in this run.
+        cost_usd: ``None`` once a model without a known price was asked.
+    """
+
+    asked: int = 0
+    reused: int = 0
+    requests: int = 0
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    cost_usd: float | None = 0.0
+
+
+class RecordedJudge:
+    """One judge for a whole run.
+
+    Args:
+        settings: model and parameters.
+        provider: whom to ask; ``None`` answers from the store alone (replay).
+        store: where judgments are kept.
+        overwrite: reuse only what this run itself has asked.
+    """
+
+    def __init__(
+        self,
+        settings: JudgeSettings,
+        provider: ChatProvider | None,
+        store: JudgmentStore,
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        self.settings = settings
+        self.totals = RunTotals()
+        self._provider = provider
+        self._store = store
+        self._overwrite = overwrite
+        self._asked_now: set[str] = set()
+        # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this judge's server from others."""
+        return REPLAY_ENDPOINT if self._provider is None else self._provider.endpoint
+
+    async def judgment(
+        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
+    ) -> Judgment:
+        """Return the stored judgment on a request, or ask for one and keep it.
+
+        Args:
+            request: complete, with this run's model and parameters.
+            subject: what it is about.
+            source: task id and answer name.
+            limit: entered around each HTTP request.
+        """
+        key = judgment_key(request, subject.trial)
+        turn = self._turns.setdefault(key, asyncio.Lock())
+        async with turn:
+            stored = await self._stored(key)
+            if stored is not None:
+                self.totals.reused += 1
+                return stored
+            if self._provider is None:
+                raise JudgmentMissingError(_missing(subject, source))
+            judgment = await self._ask(self._provider, key, request, subject, source, limit)
+            await self._store.put(judgment)
+            self._asked_now.add(key)
+            return judgment
+
+    async def _stored(self, key: str) -> Judgment | None:
+        if self._overwrite and key not in self._asked_now:
+            return None
+        return await self._store.get(key, None if self._provider is None else self.endpoint)
+
+    async def _ask(
+        self,
+        provider: ChatProvider,
+        key: str,
+        request: ChatRequest,
+        subject: Subject,
+        source: tuple[str, str],
+        limit: Limit,
+    ) -> Judgment:
+        started = time.monotonic()
+        outcome: Literal["reply", "declined", "too_long"]
+        try:
+            reply = await ask_twice_if_declined(provider.chat, request, limit)
+            outcome = "reply" if reply.declined is None else "declined"
+        except ContextTooLongError as error:
+            reply, outcome = ChatReply(text=str(error)), "too_long"
+        self._count(reply, request.model)
+        return Judgment(
+            key=key,
+            endpoint=self.endpoint,
+            model=request.model,
+            temperature=request.temperature,
+            reasoning_effort=request.reasoning_effort,
+            outcome=outcome,
+            text=reply.declined or reply.text,
+            served_model=reply.served_model,
+            system_fingerprint=reply.system_fingerprint,
+            input_tokens=reply.usage.input_tokens,
+            cached_tokens=reply.usage.cached_tokens,
+            cache_write_tokens=reply.usage.cache_write_tokens,
+            output_tokens=reply.usage.output_tokens,
+            attempts=reply.attempts,
+            seconds=round(time.monotonic() - started, 3),
+            created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            task_id=source[0],
+            answer_name=source[1],
+            purpose=subject.purpose,
+            node=subject.node,
+            claim=subject.claim,
+            page=subject.page,
+            trial=subject.trial,
+        )
+
+    def _count(self, reply: ChatReply, model: str) -> None:
+        self.totals.asked += 1
+        self.totals.requests += reply.attempts
+        self.totals.usage += reply.usage
+        self.totals.cost_usd = add_cost(self.totals.cost_usd, reply.usage, model)
+
+
+class AnswerJudge(AsyncCalls):
+    """The client that one answer's script is given: the run's judge, whatever model the script names.
+
+    Args:
+        run: the run's judge.
+        limit: entered around the requests that the script makes itself.
+    """
+
+    def __init__(
+        self, run: RecordedJudge, task_id: str, answer_name: str, limit: Limit | None = None
+    ) -> None:
+        self._run = run
+        self._source = (task_id, answer_name)
+        self._limit = limit
+        self._latch = FailureLatch()
+        self.ledger = JudgeLedger()
+
+    @property
+    def failure(self) -> JudgeError | None:
+        """Return the first failure for good."""
+        return self._latch.failure
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this judge's server from others."""
+        return self._run.endpoint
+
+    def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, cli.md)
+        """Return the run's model."""
+        return self._run.settings.model
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer a request of the script's own."""
+        try:
+            return await self.ask(request, Subject("script"), limit or self._limit)
+        except ContextTooLongError as error:
+            raise self.fail(error) from error.__cause__
+
+    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
+        """Answer a question, as ``Judge.ask`` promises."""
+        self._latch.check()
+        settings = self._run.settings
+        request = replace(
+            request,
+            model=settings.model,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+        )
+        try:
+            latched = LatchedLimit(limit, self._latch)
+            judgment = await self._run.judgment(request, subject, self._source, latched)
+            reply = _as_reply(judgment, request)
+        except JudgeError as error:
+            raise self.fail(error) from error.__cause__
+        self._note(judgment, reply, subject)
+        if judgment.outcome == "too_long":
+            raise ContextTooLongError(judgment.text)
+        return reply
+
+    def fail(self, failure: JudgeError) -> JudgeError:
+        """Count this as a failure for good."""
+        return self._latch.fail(failure)
+
+    def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
+        self.ledger.judgments += 1
+        self.ledger.usage += reply.usage
+        self.ledger.cost_usd = add_cost(self.ledger.cost_usd, reply.usage, judgment.model)
+        note_rejection(self.ledger, reply, subject)
+
+
+def add_cost(so_far: float | None, usage: TokenUsage, model: str) -> float | None:
+    """Return dollars with one more reply's; unknown once a model's price is unknown."""
+    price = price_usd(usage, model)
+    return None if so_far is None or price is None else so_far + price
+
+
+def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
+    value = None
+    if judgment.outcome == "reply" and request.template is not None:
+        try:
+            value = request.template.model_validate_json(judgment.text)
+        except ValidationError as error:
+            raise JudgmentMissingError(
+                f"stored judgment on {judgment.node!r} does not fill {request.template.__name__}; "
+                "run with --overwrite to ask anew"
+            ) from error
+    return ChatReply(
+        text=judgment.text,
+        value=value,
+        declined=judgment.text if judgment.outcome == "declined" else None,
+        usage=TokenUsage(
+            judgment.input_tokens,
+            judgment.cached_tokens,
+            judgment.output_tokens,
+            judgment.cache_write_tokens,
+        ),
+        served_model=judgment.served_model,
+        system_fingerprint=judgment.system_fingerprint,
+        attempts=judgment.attempts,
+    )
+
+
+def _missing(subject: Subject, source: tuple[str, str]) -> str:
+    about = f"claim {_shortened(subject.claim)!r}" if subject.claim else f"{subject.purpose} {subject.node!r}"
+    page = f" on {subject.page}" if subject.page else ""
+    return (
+        f"no stored judgment on {about}{page} (node {subject.node!r}, trial {subject.trial}, "
+        f"{source[0]}/{source[1]}); evaluate with a judge instead of --llm_provider replay"
+    )
+
+
+def _shortened(text: str, length: int = 80) -> str:
+    return text if len(text) <= length else text[: length - 3] + "..."

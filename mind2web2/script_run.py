@@ -1,0 +1,113 @@
+"""Running an eval script on one answer, within its time and whatever it does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import math
+import traceback
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from mind2web2.errors import EvalScriptError, JudgeError
+from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
+
+# A script that swallows its cancellation is left behind after this long.
+_GRACE_S = 5.0
+
+
+def load_script(path: Path) -> EvaluateAnswer:
+    """Import a script.
+
+    Raises:
+        EvalScriptError: it cannot be imported or has no proper ``evaluate_answer``; one line, with the
+            script's line where there is one.
+    """
+    try:
+        return load_eval_script(path)
+    except EvalScriptError:
+        raise
+    except SyntaxError as error:
+        raise EvalScriptError(
+            f"script {path.name} has a syntax error in line {error.lineno}: {error.msg}"
+        ) from error
+    except Exception as error:
+        raise EvalScriptError(f"script {path.name} cannot be used: {_where_and_what(error, path)}") from error
+
+
+async def run_script(
+    evaluate: Callable[[], Awaitable[Any]], path: Path, timeout_s: float | None, logger: logging.Logger
+) -> dict[str, Any]:
+    """Call a script's evaluation and return its result.
+
+    Raises:
+        EvalScriptError: it raised, did not return in time, or returned what is not a result.
+        JudgeError: a judge failure that the script let through.
+    """
+    task = asyncio.ensure_future(_contained(evaluate, path))
+    timed_out = False
+    try:
+        _, pending = await asyncio.wait({task}, timeout=timeout_s)
+        timed_out = bool(pending)
+    finally:
+        if not task.done():
+            await _stop(task, path, logger)
+    if timed_out:
+        raise EvalScriptError(f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)")
+    if task.cancelled():
+        raise EvalScriptError(f"script {path.name} cancelled itself")
+    error = task.exception()
+    if isinstance(error, JudgeError | EvalScriptError):
+        raise error
+    if error is not None:
+        logger.error("script failed", exc_info=error)
+        raise EvalScriptError(f"script {path.name} raised {_where_and_what(error, path)}") from error
+    return checked_result(task.result(), path)
+
+
+async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
+    try:
+        return await evaluate()
+    except SystemExit as error:
+        raise EvalScriptError(f"script {path.name} called sys.exit({error.code!r})") from error
+
+
+async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -> None:
+    task.cancel()
+    await asyncio.wait({task}, timeout=_GRACE_S)
+    if not task.done():
+        logger.error("script swallows its cancellation and is left behind script=%s", path.name)
+
+
+def checked_result(result: Any, path: Path) -> dict[str, Any]:
+    """Return what a script returned if it is a result (contract.md, "Summary").
+
+    Raises:
+        EvalScriptError: it is not; the text says why.
+    """
+    if not isinstance(result, dict):
+        raise EvalScriptError(
+            f"script {path.name} returned {type(result).__name__}; expected evaluator.get_summary()"
+        )
+    score = result.get("final_score")
+    is_number = isinstance(score, int | float) and not isinstance(score, bool)
+    if not is_number or not math.isfinite(score) or not 0.0 <= score <= 1.0:
+        raise EvalScriptError(
+            f"script {path.name} returned final_score {score!r}; expected a number from 0 to 1"
+        )
+    try:
+        json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvalScriptError(f"script {path.name} returned what is not JSON: {error}") from error
+    return result
+
+
+def _where_and_what(error: BaseException, path: Path) -> str:
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
+    where = f" (line {lines[-1]})" if lines else ""
+    what = " ".join(str(error).split())
+    return f"{type(error).__name__}: {what}{where}" if what else f"{type(error).__name__}{where}"

@@ -1,0 +1,42 @@
+"""A rubric tree as it stands in a result (contract.md, "Summary")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mind2web2.verification_tree import VerificationNode
+
+
+def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
+    """Return the tree with scores, statuses and evidence as plain data, however deep it is."""
+    written: dict[int, dict[str, Any]] = {}
+    for node in root.walk():
+        written[id(node)] = _node_as_dict(node)
+        if node is not root:
+            written[id(node.parent)]["children"].append(written[id(node)])
+    return written[id(root)]
+
+
+def tree_statistics(root: VerificationNode) -> dict[str, int]:
+    """Return the number of levels, nodes and leaves."""
+    levels: dict[int, int] = {}
+    leaf_count = 0
+    for node in root.walk():
+        levels[id(node)] = 1 if node is root else levels[id(node.parent)] + 1
+        leaf_count += not node.children
+    return {"depth": max(levels.values()), "total_nodes": len(levels), "leaf_nodes": leaf_count}
+
+
+def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "id": node.id,
+        "desc": node.desc,
+        "critical": node.critical,
+        "score": node.score,
+        "status": node.status,
+        "strategy": node.strategy.value,
+        "children": [],
+    }
+    if node.evidence is not None:
+        fields["evidence"] = node.evidence.model_dump(mode="json", exclude_none=True)
+    return fields

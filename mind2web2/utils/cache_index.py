@@ -1,0 +1,198 @@
+"""The index file of a cache folder, shared with other threads and processes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.errors import CacheWriteError, UsageError
+from mind2web2.utils.cache_lookup import PageIndex
+from mind2web2.utils.cache_pages import (
+    PageKind,
+    file_names_in,
+    is_page_file,
+    known_kind,
+    main_file_name,
+    read_file,
+)
+from mind2web2.utils.cache_salvage import salvaged_entries
+from mind2web2.utils.files import is_leftover, write_whole
+from mind2web2.utils.unicode_text import is_unicode_text
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+_log = logging.getLogger(__name__)
+
+_INDEX_NAME = "index.json"
+_LOCK_NAME = ".index.lock"
+_LOCK_TIMEOUT_S = 60.0
+_LOCK_POLL_S = 0.005
+
+FileState = tuple[int, int, int]
+
+
+class IndexFile:
+    """``index.json`` of one cache folder: read again when it has changed, replaced whole under a lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / _INDEX_NAME
+        self._path_text = str(self._path)
+        self._lock_path = folder / _LOCK_NAME
+        self._index = PageIndex()
+        self._state: FileState | None = None
+        self._is_damaged_on_disk = False
+        self._thread_lock = threading.RLock()
+        self._process_lock: BaseFileLock | None = None
+
+    def current(self) -> PageIndex:
+        """Return the index as it is on disk now."""
+        if self._state_on_disk() != self._state:
+            with self._thread_lock:
+                # The state is taken before the file is read: one replaced in between is read once more.
+                state = self._state_on_disk()
+                if state != self._state:
+                    self._read(state)
+        return self._index
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other threads and processes from writing this folder, which is made where needed.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or another process does not let go of it.
+        """
+        try:
+            with self._thread_lock:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                with self._lock_of_processes() as lock:
+                    yield
+                    if lock.lock_counter == 1:
+                        # Nobody exchanges lock files. Who waits on the removed one notices and starts over.
+                        self._lock_path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CacheWriteError(
+                f"cannot write cache folder {self._folder}: {error.strerror or error};"
+                " make it writable or choose another cache root"
+            ) from error
+
+    def list_page(self, key: str, kind: PageKind) -> None:
+        """Add or change an entry on top of what other processes listed; call inside ``writing()``."""
+        self._list_what_exists({**self.current().listed, key: kind})
+
+    def tidy(self) -> None:
+        """Make the file list exactly what is on disk; call inside ``writing()``."""
+        self._list_what_exists(self.current().listed)
+
+    def list_nothing(self) -> None:
+        """Empty the index; call inside ``writing()``."""
+        self._write({})
+
+    def _list_what_exists(self, entries: Mapping[str, object]) -> None:
+        file_names = file_names_in(self._folder)
+        for leftover in filter(is_leftover, file_names):
+            # Nobody is writing it any more: the lock is ours.
+            (self._folder / leftover).unlink(missing_ok=True)
+        kept = {key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)}
+        if len(kept) < len(entries):
+            aside = self._set_aside()
+            _log.warning(
+                "entries without files dropped count=%d old_index=%s", len(entries) - len(kept), aside
+            )
+        if kept != self._index.listed or self._state is None or self._is_damaged_on_disk:
+            self._write(kept)
+
+    def _write(self, entries: Mapping[str, object]) -> None:
+        if self._is_damaged_on_disk:
+            self._set_aside()
+        write_whole(self._path, json.dumps(entries, ensure_ascii=False, indent=2))
+        self._is_damaged_on_disk = False
+        self._index = self._index.updated(entries)
+        self._state = self._state_on_disk()
+
+    def _read(self, state: FileState | None) -> None:
+        raw = read_file(self._path)
+        listed = {} if raw is None else _parsed(raw)
+        if listed is None:
+            self._rebuild()
+            return
+        self._index = self._index.updated(listed)
+        self._state = state
+        self._is_damaged_on_disk = False
+
+    def _rebuild(self) -> None:
+        """Set a damaged index aside and list what can be saved, where need be in memory only."""
+        try:
+            with self.writing():
+                state = self._state_on_disk()
+                raw = read_file(self._path)
+                if raw is not None and _parsed(raw) is None:
+                    self._is_damaged_on_disk = True
+                    self._write(self._salvaged(raw))
+                else:  # another process was faster
+                    self._read(state)
+        except CacheWriteError as error:
+            _log.warning("damaged index left in place: %s", error)
+            self._state = self._state_on_disk()
+            self._is_damaged_on_disk = True
+            self._index = self._index.updated(self._salvaged(read_file(self._path) or b""))
+
+    def _salvaged(self, damaged: bytes) -> dict[str, PageKind]:
+        file_names = file_names_in(self._folder)
+        saved = salvaged_entries(self._folder, damaged, file_names)
+        stems = {name[:32] for name in file_names if is_page_file(name)}
+        nameless = stems - {main_file_name(key, kind)[:32] for key, kind in saved.items()}
+        _log.warning(
+            "%s is damaged pages_saved=%d pages_of_unknown_url=%d", self._path, len(saved), len(nameless)
+        )
+        return saved
+
+    def _set_aside(self) -> Path:
+        """Keep the index file under a name of its own; it stays in place until it is replaced."""
+        taken = file_names_in(self._folder)
+        names = (f"{_INDEX_NAME}.damaged-{number}" for number in range(1, len(taken) + 2))
+        aside = self._folder / next(name for name in names if name not in taken)
+        try:
+            # A link rather than a copy: a program that writes in place and is not done yet completes it.
+            aside.hardlink_to(self._path)
+        except OSError:
+            self._path.rename(aside)
+        return aside
+
+    def _state_on_disk(self) -> FileState | None:
+        try:
+            stat = os.stat(self._path_text)  # noqa: PTH116 - every lookup passes here: twice as fast
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise UsageError(f"cannot read {self._path}: {error.strerror}; check its permissions") from error
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+    def _lock_of_processes(self) -> BaseFileLock:
+        if self._process_lock is None:
+            from filelock import FileLock  # brings asyncio, and most readers never write
+
+            self._process_lock = FileLock(
+                self._lock_path, timeout=_LOCK_TIMEOUT_S, poll_interval=_LOCK_POLL_S
+            )
+        return self._process_lock
+
+
+def _parsed(raw: bytes) -> dict[str, object] | None:
+    try:
+        listed = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    return listed if isinstance(listed, dict) and all(map(is_unicode_text, listed)) else None
+
+
+def _is_lost(key: str, listed_kind: object, file_names: set[str]) -> bool:
+    kind = known_kind(listed_kind)
+    return kind is not None and main_file_name(key, kind) not in file_names

@@ -1,0 +1,180 @@
+"""Loggers for one answer each: a file to read, a file to parse, and warnings on the console."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from mind2web2.errors import ResultWriteError
+from mind2web2.utils.names import stamp_now
+
+# What every record has; anything else was given with ``extra=``.
+_RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def create_logger(
+    lgr_nm: str,
+    log_folder: str | Path,
+    enable_console: bool = True,
+    *,
+    context: Mapping[str, str] | None = None,
+    level: int = logging.DEBUG,
+) -> tuple[logging.Logger, str]:
+    """Return a logger that writes ``<stamp>_<name>.log`` and ``.jsonl``, and its stamp ``YYYYMMDD_HHMMSS``.
+
+    The logger belongs to nobody else: it hands nothing on to the root logger, and neither it nor the
+    loggers derived from it stay behind in ``logging``'s registry.
+
+    Args:
+        lgr_nm: the logger's name; a second one of that name in the same second gets files of its own.
+        log_folder: made where missing.
+        enable_console: show warnings and errors on standard error, one line each.
+        context: fields such as task and answer, put into every line of the ``.jsonl`` and on the console.
+        level: the least level that reaches the files.
+
+    Raises:
+        ResultWriteError: the log files cannot be written.
+    """
+    stamp = stamp_now()
+    fields = dict(context or {})
+    handlers: list[logging.Handler] = list(_open_files(Path(log_folder), stamp, lgr_nm, fields))
+    if enable_console:
+        handlers.append(_ConsoleHandler(fields))
+    logger = _private_logger(lgr_nm)
+    logger.setLevel(level)
+    for handler in handlers:
+        logger.addHandler(handler)
+    return logger, stamp
+
+
+def create_sub_logger(parent: logging.Logger, name: str) -> logging.Logger:
+    """Return a logger named ``<parent>.<name>`` that writes through its parent's handlers."""
+    return parent.getChild(name)
+
+
+def cleanup_logger(logger: logging.Logger) -> None:
+    """Close and remove the handlers of a logger; loggers derived from it fall silent with it."""
+    for handler in list(logger.handlers):
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def _private_logger(name: str) -> logging.Logger:
+    # A manager of its own keeps getChild() working without an entry in the registry, which never shrinks.
+    manager = logging.Manager(logging.RootLogger(logging.DEBUG))
+    logger = manager.getLogger(name)
+    logger.propagate = False
+    return logger
+
+
+def _open_files(
+    folder: Path, stamp: str, name: str, fields: dict[str, str]
+) -> tuple[logging.FileHandler, logging.FileHandler]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        to_read = _open_new(folder, f"{stamp}_{_file_stem(name)}")
+    except OSError as error:
+        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
+    try:
+        # The .log was opened as a new file, so that its name is ours for the .jsonl as well.
+        to_parse = _file_handler(Path(to_read.baseFilename).with_suffix(".jsonl"), mode="w")
+    except OSError as error:
+        to_read.close()
+        raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
+    to_read.setFormatter(_TextFormatter())
+    to_parse.setFormatter(_JsonFormatter(fields))
+    return to_read, to_parse
+
+
+def _open_new(folder: Path, stem: str) -> logging.FileHandler:
+    number = 1
+    while True:
+        suffix = "" if number == 1 else f"_{number}"
+        try:
+            return _file_handler(folder / f"{stem}{suffix}.log", mode="x")
+        except FileExistsError:
+            number += 1
+
+
+def _file_handler(path: Path, mode: str) -> logging.FileHandler:
+    # Pages bring lone surrogates along: a line with one must not be lost.
+    return logging.FileHandler(path, mode=mode, encoding="utf-8", errors="backslashreplace")
+
+
+def _file_stem(name: str) -> str:
+    return re.sub(r"[^\w.-]", "_", name)[:50].strip(".") or "log"
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # A script's "100% sure" with arguments: the line is worth more than its format.
+        return f"{record.msg} {record.args!r}"
+
+
+class _TextFormatter(logging.Formatter):
+    """Lines for people; what follows a line break is indented, so that no page text can pose as a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
+        text = f"{when} {record.levelname:<7} {record.name}: {_message(record)}"
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        if record.stack_info:
+            text += "\n" + record.stack_info
+        return "\n    ".join(text.splitlines())
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__()
+        self._fields = fields
+
+    def format(self, record: logging.LogRecord) -> str:
+        entry: dict[str, Any] = {
+            "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": _message(record),
+        }
+        if record.exc_info:
+            entry["exception"] = self.formatException(record.exc_info)
+        given = {name: value for name, value in vars(record).items() if name not in _RECORD_FIELDS}
+        # The first mention of a key fixes its place, the last one its value: no extra can pose as ours.
+        return _json_line({**entry, **given, **self._fields, **entry})
+
+
+def _json_line(entry: dict[str, Any]) -> str:
+    try:
+        return json.dumps(entry, default=str)
+    except (TypeError, ValueError):
+        # Keys that are not text, or a structure that contains itself.
+        return json.dumps({name: str(value) for name, value in entry.items()})
+
+
+class _ConsoleHandler(logging.Handler):
+    """Warnings and errors in one line each; the whole story is in the files."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__(logging.WARNING)
+        self._where = "/".join(fields.values())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = " ".join(_message(record).split())
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            text += " " + " ".join(f"({type(error).__name__}: {error})".split())
+        try:
+            # Looked up each time: a live display replaces standard error while it is on.
+            sys.stderr.write(f"{record.levelname.lower()} {self._where or record.name}: {text}\n")
+        except (OSError, ValueError):
+            self.handleError(record)

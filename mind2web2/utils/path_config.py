@@ -1,0 +1,125 @@
+"""Where answers, eval scripts, results and cached pages are kept."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Self
+
+from mind2web2.errors import UsageError
+from mind2web2.utils.names import check_name, name_list, natural_key
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptFile:
+    """A task's eval script and the version folder it was found in."""
+
+    path: Path
+    version: str
+
+
+class PathConfig:
+    """The four folders of a project, and which version of the eval scripts counts.
+
+    Args:
+        project_root: the folder that holds ``answers/``, ``eval_scripts/``, ``eval_results/`` and ``cache/``.
+    """
+
+    def __init__(self, project_root: str | Path) -> None:
+        self.project_root = Path(project_root)
+        self.answers_root = self.project_root / "answers"
+        self.eval_scripts_root = self.project_root / "eval_scripts"
+        self.eval_results_root = self.project_root / "eval_results"
+        self.cache_root = self.project_root / "cache"
+        self.eval_version: str | None = None
+
+    def apply_overrides(
+        self,
+        *,
+        answers_root: str | Path | None = None,
+        eval_scripts_root: str | Path | None = None,
+        eval_results_root: str | Path | None = None,
+        cache_root: str | Path | None = None,
+        eval_version: str | None = None,
+    ) -> Self:
+        """Replace what is given, relative folders being relative to the working directory.
+
+        Raises:
+            UsageError: ``eval_version`` is not the plain name of a folder.
+        """
+        if eval_version is not None:
+            self.eval_version = check_name("eval version", eval_version)
+        self.answers_root = Path(answers_root or self.answers_root)
+        self.eval_scripts_root = Path(eval_scripts_root or self.eval_scripts_root)
+        self.eval_results_root = Path(eval_results_root or self.eval_results_root)
+        self.cache_root = Path(cache_root or self.cache_root)
+        return self
+
+    def script_versions(self) -> list[str]:
+        """Return the version folders in the order of search: newest date first, then the undated ones.
+
+        Raises:
+            UsageError: the pinned version does not exist.
+        """
+        names = _version_folders(self.eval_scripts_root)
+        if self.eval_version is None:
+            dated = sorted((name for name in names if _is_dated(name)), reverse=True)
+            return dated + sorted((name for name in names if not _is_dated(name)), key=natural_key)
+        if self.eval_version not in names:
+            where, known = self.eval_scripts_root, name_list(names)
+            raise UsageError(f"no eval version {self.eval_version} under {where}: there is {known}")
+        return [self.eval_version]
+
+    def find_script(self, task_id: str) -> ScriptFile | None:
+        """Return the script that judges a task, ``None`` if no searched version has one.
+
+        Raises:
+            UsageError: ``task_id`` is not a plain name, or the pinned version does not exist.
+        """
+        file_name = f"{check_name('task', task_id)}.py"
+        for version in self.script_versions():
+            path = self.eval_scripts_root / version / file_name
+            if path.is_file():
+                return ScriptFile(path, version)
+        return None
+
+    def default_script_for(self, task_id: str) -> Path:
+        """Return the path of the script that judges a task.
+
+        Raises:
+            UsageError: there is none; the text says where it was looked for.
+        """
+        script = self.find_script(task_id)
+        if script is None:
+            raise UsageError(self.missing_script(task_id))
+        return script.path
+
+    def missing_script(self, task_id: str) -> str:
+        """Return one line that says which script is missing and where it was looked for."""
+        if not self.eval_scripts_root.is_dir():
+            return f"no script for task {task_id}: there is no folder {self.eval_scripts_root}"
+        searched = name_list(self.script_versions())
+        return (
+            f"no script for task {task_id} under {self.eval_scripts_root} (versions searched: {searched}): "
+            f"add <version>/{task_id}.py"
+        )
+
+
+def _version_folders(root: Path) -> list[str]:
+    if not root.is_dir():
+        return []
+    return [
+        entry.name for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith((".", "__"))
+    ]
+
+
+def _is_dated(name: str) -> bool:
+    if re.fullmatch(r"[0-9]{4}_[0-9]{2}_[0-9]{2}", name) is None:
+        return False
+    try:
+        date.fromisoformat(name.replace("_", "-"))
+    except ValueError:
+        return False
+    return True

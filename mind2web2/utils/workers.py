@@ -1,0 +1,231 @@
+"""Processor work in worker processes that may die or hang without taking the run along.
+
+Neither ``anyio.to_process`` nor ``concurrent.futures`` fits. Both run the user's main script again in every
+worker, so that a script without a ``__main__`` guard starts itself over and over; the first ties its workers
+to one event loop, the second lets one crash fail every call under way. So: plain child processes that import
+this package only, make one call at a time, are kept for further calls, and end when their input closes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar, TypeVarTuple, cast
+
+from mind2web2.errors import DocumentError, Mind2Web2Error
+from mind2web2.utils.worker_process import READY
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+MAX_WORKERS = min(os.cpu_count() or 2, 8)
+# Libraries keep some memory of every document; a fresh process gives it back.
+MAX_CALLS_PER_WORKER = 200
+
+_COMMAND = (sys.executable, "-P", "-c", "from mind2web2.utils.worker_process import serve; serve()")
+
+
+async def run_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float) -> T:
+    """Return ``function(*args)`` as computed in a worker process, without blocking the event loop.
+
+    Function, arguments and result must pickle; what the function raises is raised here. It may be called
+    twice (after a worker's death), so it should have no side effects. Cancelling the caller kills the worker.
+
+    Raises:
+        DocumentError: the function took longer than ``timeout_s``, crashed its process, or ran out of memory.
+        Mind2Web2Error: worker processes do not start at all.
+    """
+    call = _Call(function, args, timeout_s)
+    # A thread waits, not the loop's own subprocess support, since workers outlive event loops.
+    pending = asyncio.get_running_loop().run_in_executor(_waiting_threads, call.run)
+    try:
+        return cast(T, await pending)
+    except asyncio.CancelledError:
+        call.stop("was cancelled")
+        raise
+
+
+class _Worker:
+    """One child process that makes calls one after the other."""
+
+    def __init__(self) -> None:
+        self.calls_made = 0
+        self._is_ready = False
+        self._process = subprocess.Popen(
+            _COMMAND,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            # Ctrl-C reaches a whole process group. Workers must not die of it: that would look like a
+            # crashed document while the run is busy stopping.
+            process_group=0 if sys.platform != "win32" else None,
+        )
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the process ever came up."""
+        return self._is_ready
+
+    def call(self, request: bytes) -> tuple[bool, Any]:
+        """Send a pickled call and return the reply; OSError or EOFError if the worker dies."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        if not self._is_ready:
+            self._is_ready = self._process.stdout.readline() == READY
+        self._process.stdin.write(request)
+        self._process.stdin.flush()
+        succeeded, outcome = pickle.load(self._process.stdout)
+        self.calls_made += 1
+        return succeeded, outcome
+
+    def kill(self) -> None:
+        """End the process at once; whoever waits for its reply sees it die."""
+        self._process.kill()
+
+    def close(self) -> None:
+        """Let the process end, and reap it."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+        self._process.wait()
+
+
+class _IdleWorkers:
+    """Workers that wait for their next call, most recently used last."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._workers: list[_Worker] = []
+
+    def take(self) -> _Worker:
+        """Return an idle worker that is alive, or a new one."""
+        while True:
+            with self._lock:
+                worker = self._workers.pop() if self._workers else None
+            if worker is None:
+                return _Worker()
+            if worker.is_alive:
+                return worker
+            worker.close()
+
+    def give_back(self, worker: _Worker) -> None:
+        """Keep a worker for further calls, or end it after its share of them."""
+        if worker.calls_made >= MAX_CALLS_PER_WORKER:
+            worker.close()
+            return
+        with self._lock:
+            self._workers.append(worker)
+
+    def close(self) -> None:
+        """End all idle workers."""
+        with self._lock:
+            workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.close()
+
+
+class _Call:
+    """One function call on its way: made by a worker, waited for by a thread, stopped from other threads."""
+
+    def __init__(self, function: Callable[..., object], args: tuple[object, ...], timeout_s: float) -> None:
+        self._name = getattr(function, "__name__", "work")
+        self._function, self._args, self._timeout_s = function, args, timeout_s
+        self._lock = threading.Lock()
+        self._worker: _Worker | None = None
+        self._stop_reason: str | None = None
+
+    def run(self) -> object:
+        """Return the function's result or raise what it raised."""
+        content = (self._function, self._args, self._timeout_s)
+        request = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
+        worker = _idle_workers.take()
+        was_used = worker.calls_made > 0
+        reply = self._try_worker(worker, request)
+        if reply is None and was_used and self._stop_reason is None:
+            # An earlier document may have damaged this worker's memory; only a fresh one tells.
+            worker = _Worker()
+            reply = self._try_worker(worker, request)
+        if reply is None:
+            raise self._explain_death(worker)
+        succeeded, outcome = reply
+        if not succeeded:
+            raise outcome
+        return outcome
+
+    def stop(self, reason: str) -> None:
+        """Kill the worker, if it is still at it."""
+        with self._lock:
+            self._stop_reason = self._stop_reason or reason
+            if self._worker is not None:
+                self._worker.kill()
+
+    def _try_worker(self, worker: _Worker, request: bytes) -> tuple[bool, Any] | None:
+        """Return the worker's reply, or ``None`` if it died or was stopped."""
+        with self._lock:
+            self._worker = worker
+            if self._stop_reason is not None:
+                worker.kill()
+        overrun = f"took longer than {self._timeout_s:g} s"
+        deadline = threading.Timer(self._timeout_s, self.stop, (overrun,))
+        deadline.daemon = True
+        deadline.start()
+        reply = None
+        try:
+            with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
+                reply = worker.call(request)
+        finally:
+            deadline.cancel()
+            with self._lock:
+                self._worker = None
+            if reply is None:
+                worker.kill()
+                worker.close()
+        if reply is not None:
+            _idle_workers.give_back(worker)
+        return reply
+
+    def _explain_death(self, worker: _Worker) -> Mind2Web2Error:
+        if self._stop_reason is None and not worker.is_ready:
+            return Mind2Web2Error(
+                f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' says"
+            )
+        return DocumentError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
+
+
+def _new_waiting_threads() -> ThreadPoolExecutor:
+    """Return one thread a worker, which is also what limits the number of workers."""
+    return ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
+
+
+_idle_workers = _IdleWorkers()
+_waiting_threads = _new_waiting_threads()
+
+
+@atexit.register
+def _end_idle_workers() -> None:
+    _idle_workers.close()
+
+
+def _forget_idle_workers() -> None:
+    """After a fork: the pipes belong to the parent, and two readers would get each other's replies."""
+    global _idle_workers, _waiting_threads  # noqa: PLW0603 - one pool a process
+    _idle_workers = _IdleWorkers()
+    _waiting_threads = _new_waiting_threads()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_idle_workers)

@@ -1,0 +1,240 @@
+"""The verifier: a claim against the answer or its sources, a verdict with evidence on a leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from mind2web2.asking import Asking
+from mind2web2.errors import CaptureError, JudgeError
+from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.judge import Subject
+from mind2web2.page_library import PreparedPage
+from mind2web2.preconditions import blocking_leaf
+from mind2web2.questions import NO_INSTRUCTION, verification_messages
+from mind2web2.utils.tasks import all_or_first_error
+from mind2web2.utils.url_tools import lookup_key
+from mind2web2.verification_tree import VerificationNode
+from mind2web2.voting import check_trials, outcome, trials_needed
+
+
+class BinaryEvalResult(BaseModel):
+    """A judge's verdict on one claim."""
+
+    reasoning: str
+    result: bool
+
+
+@dataclass(frozen=True)
+class _Verification:
+    """A claim with all that is given about it; defaults filled in."""
+
+    claim: str
+    node_id: str | None
+    additional_instruction: str
+    num_trials: int
+    use_screenshot: bool
+
+
+class Verifier:
+    """Judges claims and writes verdicts into leaves.
+
+    The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
+    ``majority_vote``, ``num_trials`` and ``use_screenshot``, as in ``Evaluator.verify``.
+
+    Args:
+        asking: the answer under evaluation.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self.logger = asking.logger
+
+    async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
+        """Judge a claim from the answer alone."""
+        return await self.verify(claim, node, None, **kwargs)
+
+    async def verify_by_url(
+        self, claim: str, url: str, node: VerificationNode | None = None, **kwargs: Any
+    ) -> bool:
+        """Judge a claim against one page."""
+        return await self.verify(claim, node, url, **kwargs)
+
+    async def verify_by_urls(
+        self, claim: str, urls: Sequence[str | None], node: VerificationNode | None = None, **kwargs: Any
+    ) -> bool:
+        """Judge a claim against several pages; the first that supports it decides."""
+        return await self.verify(claim, node, urls, **kwargs)
+
+    async def verify(
+        self,
+        claim: str,
+        node: VerificationNode | None,
+        sources: str | Iterable[str | None] | None,
+        *,
+        extra_prerequisites: Sequence[VerificationNode] | None = None,
+        additional_instruction: str | None = None,
+        majority_vote: bool | None = None,
+        num_trials: int | None = None,
+        use_screenshot: bool | None = None,
+    ) -> bool:
+        """Judge a claim, write the verdict into ``node`` and return it (contract.md, ``Evaluator.verify``).
+
+        Raises:
+            ValueError: ``num_trials`` is even, or the node is its own prerequisite.
+            JudgeError: the judge failed for good; the node stays undecided.
+        """
+        verification = self._filled_in(
+            claim, node, additional_instruction, majority_vote, num_trials, use_screenshot
+        )
+        # Before the first await, so that what runs at the same time does not bear on it.
+        blocking = blocking_leaf(node, extra_prerequisites or ())
+        if blocking is not None:
+            return self._skip(verification, node, blocking)
+        try:
+            supported, evidence = await self._judge(verification, urls_of(sources), bool(sources))
+        except JudgeError:
+            raise
+        except Exception as error:
+            # A bug in a page parser, say, costs this leaf only (contract.md, "Failures are never verdicts").
+            self.logger.exception("verification failed with an error node=%s", verification.node_id)
+            reason = f"{type(error).__name__}: {error}"
+            supported, evidence = False, _evidence(verification, "error", reason=reason)
+        if node is not None:
+            node.decide(float(supported), "passed" if supported else "failed", evidence)
+        self.logger.info("verified node=%s supported=%s claim=%s", verification.node_id, supported, claim)
+        return supported
+
+    def _filled_in(
+        self,
+        claim: str,
+        node: VerificationNode | None,
+        additional_instruction: str | None,
+        majority_vote: bool | None,
+        num_trials: int | None,
+        use_screenshot: bool | None,
+    ) -> _Verification:
+        config = self._asking.config
+        trials = config.default_num_trials if num_trials is None else num_trials
+        check_trials(trials)
+        by_majority = config.default_majority_vote if majority_vote is None else majority_vote
+        if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
+            additional_instruction = config.default_additional_instruction
+        return _Verification(
+            claim=str(claim),
+            node_id=None if node is None else node.id,
+            additional_instruction=additional_instruction,
+            num_trials=trials if by_majority else 1,
+            use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
+        )
+
+    def _skip(
+        self, verification: _Verification, node: VerificationNode | None, blocking: VerificationNode
+    ) -> bool:
+        reason = f"prerequisite '{blocking.id}' is {blocking.verdict.status}"
+        if node is not None:
+            node.decide(0.0, "skipped", _evidence(verification, "prerequisite", reason=reason))
+        self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
+        return False
+
+    async def _judge(
+        self, verification: _Verification, urls: Sequence[str], had_sources: bool
+    ) -> tuple[bool, Evidence]:
+        if not urls:
+            votes, _ = await self._vote(verification, None)
+            reason = "the sources given name no page; judged from the answer alone" if had_sources else None
+            supported = _decision(votes, verification)
+            return supported, _evidence(verification, "judge", votes=votes, reason=reason)
+        checks: list[PageCheck] = []
+        for url in urls:
+            checks.append(await self._check_page(verification, url))
+            if checks[-1].outcome == "supported":
+                return True, _evidence(verification, "judge", pages=checks)
+        if all(check.outcome == "unavailable" for check in checks):
+            return False, _evidence(verification, "page", pages=checks, reason="no source page could be had")
+        return False, _evidence(verification, "judge", pages=checks)
+
+    async def _check_page(self, verification: _Verification, url: str) -> PageCheck:
+        try:
+            page = await self._asking.page(url, verification.use_screenshot)
+        except CaptureError as error:
+            self.logger.warning(
+                "page cannot be had node=%s url=%s reason=%s", verification.node_id, url, error
+            )
+            return PageCheck(url=url, outcome="unavailable", reason=str(error))
+        votes, shown = await self._vote(verification, page)
+        supported = _decision(votes, verification)
+        return PageCheck(
+            url=url,
+            outcome="supported" if supported else "not_supported",
+            page=(shown or page).shown(),
+            votes=votes,
+        )
+
+    async def _vote(
+        self, verification: _Verification, page: PreparedPage | None
+    ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
+        """Return the votes, and the page as the last of them was shown it."""
+        votes: list[Vote] = []
+        while needed := trials_needed([vote.supported for vote in votes], verification.num_trials):
+            trials = range(len(votes) + 1, len(votes) + needed + 1)
+            cast = await all_or_first_error(self._cast(verification, page, trial) for trial in trials)
+            votes.extend(vote for vote, _ in cast)
+            page = cast[-1][1]
+        return tuple(votes), page
+
+    async def _cast(
+        self, verification: _Verification, page: PreparedPage | None, trial: int
+    ) -> tuple[Vote, PreparedPage | None]:
+        asking = self._asking
+        subject = Subject(
+            "verify",
+            node=verification.node_id,
+            claim=verification.claim,
+            page=None if page is None else page.url,
+            trial=trial,
+        )
+        answered = await asking.ask(
+            BinaryEvalResult,
+            page,
+            lambda shown: verification_messages(
+                asking.task, asking.answer, shown, verification.claim, verification.additional_instruction
+            ),
+            subject,
+        )
+        verdict = answered.value or BinaryEvalResult(reasoning="", result=False)
+        vote = Vote(
+            trial=trial,
+            supported=verdict.result,
+            reasoning=verdict.reasoning,
+            declined=answered.reply.declined,
+        )
+        return vote, answered.page
+
+
+def urls_of(sources: str | Iterable[str | None] | None) -> list[str]:
+    """Return the URLs to check, in order: one a page, empty ones left out (contract.md, ``sources``)."""
+    given = [sources] if isinstance(sources, str) else list(sources or ())
+    pages: dict[str, str] = {}
+    for url in given:
+        if url is not None and str(url).strip():
+            pages.setdefault(lookup_key(str(url)) or str(url), str(url).strip())
+    return list(pages.values())
+
+
+def _decision(votes: Sequence[Vote], verification: _Verification) -> bool:
+    return outcome([vote.supported for vote in votes], verification.num_trials) is True
+
+
+def _evidence(verification: _Verification, decided_by: Any, **details: Any) -> Evidence:
+    # Any: pydantic checks both against the model's fields.
+    instruction = verification.additional_instruction
+    return Evidence(
+        decided_by=decided_by,
+        claim=verification.claim,
+        additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
+        **details,
+    )

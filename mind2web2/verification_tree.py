@@ -1,0 +1,286 @@
+"""The rubric tree: its nodes, their links and how a score comes about (scoring.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+
+from mind2web2.aggregation import Outcome, aggregate
+from mind2web2.evidence import Evidence
+
+Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
+STATUSES: tuple[str, ...] = get_args(Status)
+_SCORED_FIELDS = frozenset({"score", "status", "critical", "strategy"})
+
+
+class AggregationStrategy(StrEnum):
+    """How the children of a node make up its score."""
+
+    PARALLEL = "parallel"
+    SEQUENTIAL = "sequential"
+
+
+class _Tree:
+    """What the nodes of one tree share.
+
+    Args:
+        nodes: every node by its id; of equal ids the first one added.
+        version: grows with every change that may alter a score.
+    """
+
+    __slots__ = ("nodes", "version")
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, VerificationNode] = {}
+        self.version = 0
+
+
+class Positions:
+    """A set of children's positions that knows its smallest member."""
+
+    __slots__ = ("_first", "_members")
+
+    def __init__(self) -> None:
+        self._members: set[int] = set()
+        self._first: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._members)
+
+    def put(self, position: int, belongs: bool) -> None:
+        """Make the position a member or not."""
+        if belongs:
+            self._members.add(position)
+            self._first = position if self._first is None else min(self._first, position)
+        elif position in self._members:
+            self._members.remove(position)
+            if position == self._first:
+                self._first = min(self._members, default=None)
+
+    def first(self, besides: int | None = None) -> int | None:
+        """Return the smallest member other than ``besides``."""
+        if self._first is None or self._first != besides:
+            return self._first
+        return min((position for position in self._members if position != besides), default=None)
+
+
+class _Children(list["VerificationNode"]):
+    """A node's children: a list to readers; whatever is added goes through ``add_node``."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: VerificationNode) -> None:
+        super().__init__()
+        self._owner = owner
+
+    def append(self, child: VerificationNode) -> None:
+        """Add a child to the owner."""
+        self._owner.add_node(child)
+
+    def extend(self, children: Iterable[VerificationNode]) -> None:
+        """Add children to the owner."""
+        for child in list(children):
+            self._owner.add_node(child)
+
+    def __iadd__(self, children: Iterable[VerificationNode]) -> _Children:  # type: ignore[override,misc]
+        # list promises Self here; a subclass of this private class is not foreseen.
+        self.extend(children)
+        return self
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        raise TypeError(f"children of '{self._owner.id}' can only be added, with add_node")
+
+    insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = __imul__ = _refuse
+
+
+class VerificationNode(BaseModel):
+    """A node of a rubric tree; a node without children is a leaf.
+
+    The tree keeps its own links: ``parent``, the index behind ``find`` and, per node, which children
+    have a failed or skipped leaf below them, so that neither a lookup nor the question whether a
+    verification is to be skipped ever searches the tree.
+    """
+
+    model_config = ConfigDict(validate_assignment=True)
+
+    id: str
+    desc: str
+    critical: bool = False
+    score: float = Field(default=0.0, ge=0.0, le=1.0)
+    status: Status = "initialized"
+    strategy: AggregationStrategy = AggregationStrategy.PARALLEL
+    children: list[VerificationNode] = Field(default_factory=list)
+    evidence: Evidence | None = None
+
+    _parent: VerificationNode | None = PrivateAttr(default=None)
+    _position: int = PrivateAttr(default=0)
+    _tree: _Tree = PrivateAttr(default_factory=_Tree)
+    # What was decided, as opposed to what scoring wrote over it: a leaf behind the end of a sequence
+    # shows "skipped", yet keeps its own verdict for the next time the tree is scored.
+    _verdict: Outcome = PrivateAttr(default=Outcome(0.0, "initialized"))
+    _blocks: bool = PrivateAttr(default=False)
+    _blocking_children: Positions = PrivateAttr(default_factory=Positions)
+    _blocking_critical_children: Positions = PrivateAttr(default_factory=Positions)
+    _remembered: tuple[int, float] | None = PrivateAttr(default=None)
+
+    def model_post_init(self, _context: object) -> None:
+        """Take over the children that were handed in."""
+        given = self.children
+        self.__dict__["children"] = _Children(self)
+        self._verdict = Outcome(self.score, self.status)
+        self._blocks = self._verdict.blocks
+        self._tree.nodes[self.id] = self
+        for child in given:
+            self.add_node(child)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a field; what bears on scores makes remembered ones stale."""
+        if name in ("children", "id") and "_tree" in (self.__pydantic_private__ or {}):
+            raise TypeError(f"'{name}' of node '{self.id}' cannot be replaced")
+        super().__setattr__(name, value)
+        if name in _SCORED_FIELDS:
+            self._after_change(name)
+
+    def _after_change(self, name: str) -> None:
+        self._tree.version += 1
+        if name in ("score", "status"):
+            self._verdict = Outcome(self.score, self.status)
+            self._update_blocking()
+        elif name == "critical" and self._parent is not None:
+            self._parent._note_child(self)
+
+    # Links
+
+    @property
+    def parent(self) -> VerificationNode | None:
+        """Return the node above, ``None`` for a root."""
+        return self._parent
+
+    @property
+    def position(self) -> int:
+        """Return the index among the parent's children."""
+        return self._position
+
+    @property
+    def claim(self) -> str:
+        """Return the description; published scripts read it under this name."""
+        return self.desc
+
+    def find(self, node_id: str) -> VerificationNode | None:
+        """Return the node with this id anywhere in the tree that this node belongs to."""
+        return self._tree.nodes.get(node_id)
+
+    def node_ids(self) -> list[str]:
+        """Return the distinct ids of the whole tree, sorted."""
+        return sorted(self._tree.nodes)
+
+    def walk(self) -> Iterator[VerificationNode]:
+        """Yield this node and all below it, each before its children, in rubric order."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+    def add_node(self, child: VerificationNode) -> None:
+        """Append a child.
+
+        Raises:
+            ValueError: the node itself, one of its ancestors, a child of another node, or a
+                non-critical child under a critical node (scoring.md).
+        """
+        if child._parent is self:
+            return
+        self._check_child(child)
+        child._parent = self
+        child._position = len(self.children)
+        list.append(self.children, child)
+        for node in child.walk():
+            node._tree = self._tree
+            self._tree.nodes.setdefault(node.id, node)
+        self._tree.version += 1
+        if child._blocks:
+            self._note_child(child)
+        self._update_blocking()
+
+    def _check_child(self, child: VerificationNode) -> None:
+        if not isinstance(child, VerificationNode):
+            raise TypeError(f"a child of '{self.id}' must be a VerificationNode, not {type(child).__name__}")
+        if child is self:
+            raise ValueError(f"node '{self.id}' cannot be its own child")
+        if child._parent is not None:
+            raise ValueError(f"node '{child.id}' already belongs to '{child._parent.id}', not to '{self.id}'")
+        if child._tree is self._tree:
+            raise ValueError(f"node '{child.id}' is above '{self.id}' and cannot be its child")
+        if self.critical and not child.critical:
+            raise ValueError(f"non-critical node '{child.id}' cannot go under critical node '{self.id}'")
+
+    # What blocks others
+
+    @property
+    def has_blocking_leaf(self) -> bool:
+        """Tell whether a leaf here or below is decided as failed or skipped."""
+        return self._blocks
+
+    @property
+    def blocking_children(self) -> Positions:
+        """Return the positions of children with a failed or skipped leaf here or below."""
+        return self._blocking_children
+
+    @property
+    def blocking_critical_children(self) -> Positions:
+        """Return the critical ones among ``blocking_children``."""
+        return self._blocking_critical_children
+
+    @property
+    def verdict(self) -> Outcome:
+        """Return what was decided about this leaf, whatever scoring wrote over it."""
+        return self._verdict
+
+    def _update_blocking(self) -> None:
+        """Carry a change of what blocks from here towards the root, as far as it reaches."""
+        node: VerificationNode | None = self
+        while node is not None:
+            blocks = bool(node._blocking_children) if node.children else node._verdict.blocks
+            if blocks == node._blocks:
+                return
+            node._blocks = blocks
+            if node._parent is not None:
+                node._parent._note_child(node)
+            node = node._parent
+
+    def _note_child(self, child: VerificationNode) -> None:
+        self._blocking_children.put(child._position, child._blocks)
+        self._blocking_critical_children.put(child._position, child._blocks and child.critical)
+
+    # Scores
+
+    def decide(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
+        """Write a verdict with what led to it."""
+        self.score = score
+        self.status = status
+        self.evidence = evidence
+
+    def compute_score(self, mutate: bool = False) -> float:
+        """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
+        outcomes = aggregate(self)
+        if mutate:
+            for node in self.walk():
+                node._write(outcomes[id(node)])
+            self._remembered = (self._tree.version, outcomes[id(self)].score)
+        return outcomes[id(self)].score
+
+    @property
+    def aggregated_score(self) -> float:
+        """Return the score written back once and remembered until something changes."""
+        if self._remembered is not None and self._remembered[0] == self._tree.version:
+            return self._remembered[1]
+        return self.compute_score(mutate=True)
+
+    def _write(self, outcome: Outcome) -> None:
+        # Past __setattr__: a derived value is no new verdict.
+        self.__dict__["score"] = outcome.score
+        self.__dict__["status"] = outcome.status

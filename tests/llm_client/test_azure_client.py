@@ -1,0 +1,75 @@
+"""The real SDK against a judge on loopback that speaks Azure's paths."""
+
+import pytest
+from pydantic import BaseModel
+from servers.judge_server import VERDICT, JudgeServer, azure_content_filter, status
+
+from mind2web2.errors import JudgeRequestError, UsageError
+from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient
+from mind2web2.llm_client.chat import ChatRequest
+
+
+class Verdict(BaseModel):
+    """A verdict."""
+
+    reasoning: str
+    result: bool
+
+
+REQUEST = ChatRequest(model="judge-deployment", messages=[{"role": "user", "content": "q"}], template=Verdict)
+
+
+@pytest.fixture
+def azure(monkeypatch, quick):
+    """Build a client from the environment, as a run does."""
+
+    def build(server):
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key")
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT_URL", f"{server.url}/")
+        monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
+        return AsyncAzureOpenAIClient(retry=quick)
+
+    return build
+
+
+async def test_the_deployment_and_version_are_in_the_path(azure):
+    """The model names a deployment; key and version come from the environment."""
+    with JudgeServer() as server:
+        async with azure(server) as client:
+            reply = await client.chat(REQUEST)
+            assert client.endpoint == f"azure_openai {server.url}"
+    (call,) = server.calls
+    assert reply.value == Verdict(**VERDICT)
+    assert call.path == "/openai/deployments/judge-deployment/chat/completions?api-version=2024-10-21"
+    assert call.headers["api-key"] == "azure-key"
+
+
+async def test_azures_filter_is_a_declined_request(azure):
+    """A filtered prompt is neither an error nor a verdict."""
+    with JudgeServer(faults=[azure_content_filter()]) as server:
+        async with azure(server) as client:
+            reply = await client.chat(REQUEST)
+    assert "filtered" in reply.declined
+    assert reply.value is None
+
+
+async def test_a_missing_deployment_names_the_variable(azure):
+    """The error says which deployment and which address."""
+    fault = status(404, "The API deployment for this resource does not exist.", code="DeploymentNotFound")
+    with JudgeServer(faults=[fault]) as server:
+        async with azure(server) as client:
+            with pytest.raises(JudgeRequestError, match=r"judge-deployment.*AZURE_OPENAI_ENDPOINT_URL"):
+                await client.chat(REQUEST)
+
+
+@pytest.mark.parametrize(
+    "missing", ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"]
+)
+def test_what_is_missing_is_named(monkeypatch, missing):
+    """Each of the three variables is needed, and only the missing one is complained about."""
+    names = {"AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"}
+    for name in names - {missing}:
+        monkeypatch.setenv(name, "https://judge.example")
+    with pytest.raises(UsageError) as caught:
+        AsyncAzureOpenAIClient()
+    assert [name for name in names if name in str(caught.value)] == [missing]

@@ -1,0 +1,219 @@
+"""The published client: both kinds, every provider, its keywords."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+from pydantic import BaseModel
+from servers.judge_server import VERDICT, JudgeServer, refusal
+
+import mind2web2.llm_client as package
+from mind2web2.errors import JudgeDeclinedError, UsageError
+from mind2web2.llm_client import AzureOpenAIClient, LLMClient, OpenAIClient
+from mind2web2.llm_client.chat import ChatRequest
+
+MESSAGES = [{"role": "user", "content": "Is it so?"}]
+
+
+class Verdict(BaseModel):
+    """A verdict."""
+
+    reasoning: str
+    result: bool
+
+
+@pytest.fixture
+async def asynchronous(quick):
+    """Build asynchronous clients and close them."""
+    clients = []
+
+    def build(server):
+        clients.append(LLMClient("openai", is_async=True, base_url=server.base_url, retry=quick))
+        return clients[-1]
+
+    yield build
+    for client in clients:
+        await client.close()
+
+
+async def test_a_format_brings_an_instance(asynchronous):
+    """``response_format`` is filled."""
+    with JudgeServer() as server:
+        result = await asynchronous(server).async_response(
+            messages=MESSAGES, model="gpt-4o", response_format=Verdict
+        )
+    assert result == Verdict(**VERDICT)
+
+
+async def test_without_a_format_the_result_is_text(asynchronous):
+    """Text comes as text, and unknown keywords reach the server."""
+    with JudgeServer("yes") as server:
+        result = await asynchronous(server).async_response(messages=MESSAGES, model="gpt-4o", max_tokens=5)
+    assert result == "yes"
+    assert server.requests[0]["max_tokens"] == 5
+
+
+async def test_tokens_are_counted_when_asked_for(asynchronous):
+    """``count_token`` gives a pair of the result and its tokens."""
+    with JudgeServer("yes") as server:
+        result, tokens = await asynchronous(server).async_response(
+            messages=MESSAGES, model="gpt-4o", count_token=True
+        )
+    assert result == "yes"
+    assert tokens == {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60, "total_tokens": 110}
+
+
+async def test_a_declined_request_raises_for_direct_callers(asynchronous):
+    """There is nothing to return; the text gives the reason."""
+    with JudgeServer(faults=[refusal("I can't.")]) as server:
+        with pytest.raises(JudgeDeclinedError, match=r"I can't\."):
+            await asynchronous(server).async_response(messages=MESSAGES, model="m", response_format=Verdict)
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"messages": MESSAGES, "model": ""}, "model"),
+        ({"messages": MESSAGES, "model": "m", "response_format": {"type": "json_object"}}, "pydantic class"),
+        ({"messages": MESSAGES, "model": "m", "response_format": Verdict(**VERDICT)}, "pydantic class"),
+        ({"messages": MESSAGES, "model": "m", "stream": True}, "stream"),
+        ({"messages": [], "model": "m"}, "non-empty list"),
+    ],
+)
+async def test_wrong_keywords_cost_nothing(asynchronous, keywords, words):
+    """A slip is named before anything is sent."""
+    with JudgeServer() as server:
+        with pytest.raises(ValueError, match=words):
+            await asynchronous(server).async_response(**keywords)
+        assert server.requests == []
+
+
+async def test_an_asynchronous_client_has_no_synchronous_call(asynchronous):
+    """The wrong kind of call is an error, not a coroutine nobody awaits."""
+    with JudgeServer() as server, pytest.raises(ValueError, match="async_response"):
+        asynchronous(server).response(messages=MESSAGES, model="m")
+
+
+async def test_a_synchronous_client_has_no_asynchronous_calls(quick):
+    """Neither ``async_response`` nor ``chat``."""
+    with JudgeServer() as server:
+        async with LLMClient("openai", base_url=server.base_url, retry=quick) as client:
+            with pytest.raises(ValueError, match="is_async=True"):
+                await client.async_response(messages=MESSAGES, model="m")
+            with pytest.raises(ValueError, match="is_async=True"):
+                await client.chat(ChatRequest("m", MESSAGES))
+
+
+async def test_a_synchronous_client_works_inside_a_running_loop(quick):
+    """Scripts call it from their coroutines, several times, and from threads."""
+    with JudgeServer() as server:
+        async with LLMClient("openai", base_url=server.base_url, retry=quick) as client:
+            keywords = {"messages": MESSAGES, "model": "gpt-4o", "response_format": Verdict}
+            here = client.response(**keywords)
+            there = await asyncio.to_thread(client.response, **keywords)
+    assert here == there == Verdict(**VERDICT)
+
+
+def test_the_synchronous_classes_work_without_a_loop(quick, monkeypatch):
+    """``OpenAIClient`` and ``AzureOpenAIClient`` are used from plain code, and closing twice is harmless."""
+    monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2024-10-21")
+    with JudgeServer("yes") as server:
+        clients = [
+            OpenAIClient(base_url=server.base_url, retry=quick),
+            AzureOpenAIClient(base_url=server.url, api_key="k", retry=quick),
+        ]
+        for client in clients:
+            with client:
+                assert client.response(messages=MESSAGES, model="m") == "yes"
+            client.close()
+    assert [call.path.partition("?")[0] for call in server.calls] == [
+        "/v1/chat/completions",
+        "/openai/deployments/m/chat/completions",
+    ]
+
+
+async def test_bedrock_is_a_provider_as_well(quick, monkeypatch):
+    """The third provider's keys come from the environment."""
+    for name in ("AWS_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_REGION"):
+        monkeypatch.setenv(name, "us-east-1")
+    with JudgeServer() as server:
+        async with LLMClient("bedrock_anthropic", True, base_url=server.url, retry=quick) as client:
+            reply = await client.chat(
+                ChatRequest("anthropic.claude", MESSAGES, Verdict), asyncio.Semaphore(1)
+            )
+            assert client.endpoint == f"bedrock_anthropic {server.url}"
+    assert reply.value == Verdict(**VERDICT)
+
+
+def test_an_unknown_provider_is_named():
+    """The error lists those there are."""
+    with pytest.raises(ValueError, match="'claude', expected one of openai, azure_openai"):
+        LLMClient("claude")
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("openai", "OPENAI_API_KEY"),
+        ("azure_openai", "AZURE_OPENAI_API_KEY"),
+        ("bedrock_anthropic", "AWS_ACCESS_KEY"),
+    ],
+)
+def test_a_missing_key_is_named_at_construction(provider, variable):
+    """A run without a key ends before it starts."""
+    with pytest.raises(UsageError, match=variable):
+        LLMClient(provider, is_async=True)
+
+
+@pytest.mark.parametrize("name", package.__all__)
+def test_published_names_are_there(name):
+    """Every name of the import table can be imported from the package."""
+    assert callable(getattr(package, name))
+
+
+def test_other_names_are_not_there():
+    """A misspelt import fails as one."""
+    with pytest.raises(AttributeError, match="LLMKlient"):
+        _ = package.LLMKlient
+
+
+def test_importing_the_clients_loads_no_sdk():
+    """Heavy packages wait until a client is built."""
+    code = (
+        "import sys, mind2web2.llm_client.base_client, mind2web2.llm_client.prices\n"
+        "print(sorted({'openai', 'anthropic', 'boto3', 'genai_prices', 'httpx2'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "[]"
+
+
+def test_one_client_serves_several_loops_in_turn():
+    """Each ``asyncio.run`` gets connections of its own."""
+    with JudgeServer("yes") as server:
+        code = (
+            "import asyncio\n"
+            "from mind2web2.llm_client import LLMClient\n"
+            f"client = LLMClient('openai', is_async=True, base_url={server.base_url!r})\n"
+            "for _ in range(3):\n"
+            f"    print(asyncio.run(client.async_response(messages={MESSAGES!r}, model='m')))\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        )
+    assert (ran.stdout.split(), ran.stderr) == (["yes"] * 3, "")
+
+
+def test_an_unclosed_synchronous_client_does_not_keep_the_program_alive():
+    """Scripts forget to close; the program ends all the same."""
+    with JudgeServer("yes") as server:
+        code = (
+            "from mind2web2.llm_client import OpenAIClient\n"
+            f"client = OpenAIClient(base_url={server.base_url!r})\n"
+            f"print(client.response(messages={MESSAGES!r}, model='m'))\n"
+        )
+        ran = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        )
+    assert (ran.stdout.strip(), ran.stderr) == ("yes", "")

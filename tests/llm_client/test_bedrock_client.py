@@ -1,0 +1,280 @@
+"""The real Anthropic SDK against a judge on loopback that speaks Bedrock's protocol."""
+
+import sys
+
+import pytest
+from pydantic import BaseModel, RootModel
+from servers.judge_server import (
+    VERDICT,
+    Fault,
+    JudgeServer,
+    broken_body,
+    content,
+    drop_before_reply,
+    prompt_text,
+    refusal,
+    truncated,
+)
+
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    UsageError,
+)
+from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
+from mind2web2.llm_client.bedrock_messages import claude_messages
+from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+
+MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
+MESSAGES = [
+    {"role": "system", "content": "You judge."},
+    {
+        "role": "user",
+        "content": [
+            {"type": "text", "text": "the page"},
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+            {"type": "text", "text": "the claim"},
+        ],
+    },
+]
+
+
+class Verdict(BaseModel):
+    """A verdict."""
+
+    reasoning: str
+    result: bool
+
+
+class Facts(BaseModel):
+    """Free-form, which a tool takes as well."""
+
+    facts: dict[str, str]
+
+
+class Names(RootModel[list[str]]):
+    """A list at the root, which a tool cannot take."""
+
+
+def bedrock_error(status, message):
+    """Answer with an HTTP status and Bedrock's error object."""
+    return Fault(status=status, body={"message": message})
+
+
+def question(**changes):
+    """Return a request for a verdict, with these fields changed."""
+    return ChatRequest(**{"model": MODEL, "messages": MESSAGES, "template": Verdict, **changes})
+
+
+@pytest.fixture
+def bedrock(quick):
+    """Build a client for the server."""
+
+    def build(server):
+        return AsyncBedrockClient(
+            base_url=server.url,
+            access_key="AKIATEST",
+            secret_key="wJalr-secret",
+            region="us-east-1",
+            retry=quick,
+        )
+
+    return build
+
+
+@pytest.fixture
+def ask(bedrock):
+    """Ask the server once."""
+
+    async def ask_once(server, request=None):
+        async with bedrock(server) as client:
+            return await client.chat(request or question())
+
+    return ask_once
+
+
+async def test_a_template_is_a_tool_that_must_be_called(ask):
+    """The call's input fills the template; the request is signed with the keys."""
+    with JudgeServer() as server:
+        reply = await ask(server)
+    (call,) = server.calls
+    assert reply.value == Verdict(**VERDICT)
+    assert call.path == f"/model/{MODEL}/invoke"
+    assert "Credential=AKIATEST/" in call.headers["authorization"]
+    assert call.body["tool_choice"] == {"type": "tool", "name": "Verdict"}
+    assert call.body["tools"][0]["input_schema"]["required"] == ["reasoning", "result"]
+    assert call.body["temperature"] == 0
+    assert call.body["max_tokens"] == 8192
+
+
+async def test_messages_are_put_as_claude_takes_them(ask):
+    """System texts go apart, images become base64 blocks, and the shared part's end is marked."""
+    with JudgeServer() as server:
+        await ask(server)
+    body = server.requests[0]
+    assert body["system"] == [{"type": "text", "text": "You judge."}]
+    page, image, claim = body["messages"][0]["content"]
+    assert (page, claim) == ({"type": "text", "text": "the page"}, {"type": "text", "text": "the claim"})
+    assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    assert image["cache_control"] == {"type": "ephemeral"}
+
+
+async def test_cached_tokens_are_part_of_the_input(ask):
+    """Claude counts them apart; here input means all of it."""
+    with JudgeServer() as server:
+        reply = await ask(server)
+    assert reply.usage == TokenUsage(input_tokens=100, cached_tokens=60, output_tokens=10)
+    assert reply.served_model == "claude-served"
+
+
+async def test_free_text_comes_without_a_tool(ask):
+    """Without a template nothing is forced."""
+    with JudgeServer("just text") as server:
+        reply = await ask(server, question(template=None))
+    assert (reply.text, reply.value) == ("just text", None)
+    assert "tools" not in server.requests[0]
+
+
+@pytest.mark.parametrize(
+    ("template", "reply", "expected"),
+    [
+        (Facts, {"facts": {"mayor": "Ada"}}, Facts(facts={"mayor": "Ada"})),
+        (Names, '["Ada"]', Names(["Ada"])),
+    ],
+)
+async def test_every_template_can_be_filled(ask, template, reply, expected):
+    """Free-form templates by a tool, lists by plain text with the schema shown."""
+    with JudgeServer(reply) as server:
+        assert (await ask(server, question(template=template))).value == expected
+
+
+async def test_parameters_are_passed_on(ask):
+    """A limit, an effort and further parameters reach the server."""
+    with JudgeServer() as server:
+        await ask(server, question(reasoning_effort="low", extra={"max_tokens": 500, "top_k": 3}))
+    body = server.requests[0]
+    assert (body["max_tokens"], body["top_k"], body["output_config"]) == (500, 3, {"effort": "low"})
+
+
+@pytest.mark.parametrize(
+    ("message", "is_left_out"),
+    [
+        ("`temperature` is deprecated for this model.", lambda body: "temperature" not in body),
+        ("content.1.image.cache_control: Extra inputs", lambda body: "ephemeral" not in str(body)),
+        ("Thinking may not be enabled when tool_choice forces tool use.", lambda body: "tools" not in body),
+    ],
+)
+async def test_what_a_model_refuses_is_left_out_and_remembered(bedrock, message, is_left_out):
+    """Newer models refuse a temperature, older ones cache marks: each is learned once."""
+    reply = '{"reasoning": "r", "result": true}'
+    with JudgeServer(reply, faults=[bedrock_error(400, message)]) as server:
+        async with bedrock(server) as client:
+            replies = [await client.chat(question()) for _ in range(2)]
+    assert [is_left_out(body) for body in server.requests] == [False, True, True]
+    assert all(reply.value == Verdict(reasoning="r", result=True) for reply in replies)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [bedrock_error(429, "Too many requests"), bedrock_error(503, "busy"), drop_before_reply(), broken_body()],
+)
+async def test_what_can_pass_is_tried_again(ask, fault):
+    """Throttling, outages, dropped connections and broken bodies pass."""
+    with JudgeServer(faults=[fault]) as server:
+        reply = await ask(server)
+    assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 2)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error_class", "words"),
+    [
+        (
+            bedrock_error(403, "The security token is invalid: wJalr-secret"),
+            JudgeRequestError,
+            "AWS_SECRET_KEY",
+        ),
+        (bedrock_error(400, "The provided model identifier is invalid."), JudgeRequestError, "judge model"),
+        (bedrock_error(400, "Input is too long for requested model."), ContextTooLongError, "too long"),
+    ],
+)
+async def test_what_cannot_pass_fails_at_once(ask, fault, error_class, words):
+    """One request, and a text that says what to fix without showing the secret."""
+    with JudgeServer(faults=[fault]) as server:
+        with pytest.raises(error_class, match=words) as caught:
+            await ask(server)
+        assert len(server.requests) == 1
+    assert "wJalr-secret" not in str(caught.value)
+
+
+async def test_an_outage_is_unavailable(ask, quick):
+    """After the last try the judge counts as unavailable."""
+    with JudgeServer(faults=[bedrock_error(503, "busy")] * 10) as server:
+        with pytest.raises(JudgeUnavailableError, match="busy"):
+            await ask(server)
+        assert len(server.requests) == quick.tries
+
+
+@pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])
+async def test_invalid_output_is_repaired_once(ask, fault):
+    """The second reply counts where it is valid; two invalid ones are no verdict."""
+    with JudgeServer(faults=[fault]) as server:
+        reply = await ask(server)
+    assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 2)
+    assert "cannot be used" in prompt_text(server.requests[1])
+    assert [turn["role"] for turn in server.requests[1]["messages"]] == ["user", "assistant", "user"]
+    with JudgeServer(faults=[fault] * 3) as server:
+        with pytest.raises(JudgeOutputError):
+            await ask(server)
+        assert len(server.requests) == 2
+
+
+async def test_a_refusal_is_no_error_and_no_verdict(ask):
+    """Claude's refusal comes back as such, without a repair."""
+    with JudgeServer(faults=[refusal("No.")]) as server:
+        reply = await ask(server)
+    assert reply.declined == "refusal: No."
+    assert (reply.value, len(server.requests)) == (None, 1)
+
+
+def test_images_keep_their_type_and_empty_texts_go():
+    """JPEG stays JPEG, its common misnomer becomes right, and Claude is sent no empty text."""
+    urls = [f"data:image/{kind};base64,aGk=" for kind in ("jpeg", "jpg", "webp")]
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    _, turns = claude_messages(
+        [{"role": "user", "content": [{"type": "text", "text": ""}, *parts]}], marks_cache=False
+    )
+    kinds = [block["source"]["media_type"] for block in turns[0]["content"]]
+    assert kinds == ["image/jpeg", "image/jpeg", "image/webp"]
+
+
+async def test_an_image_by_url_is_refused(ask):
+    """Bedrock fetches nothing; the text says what it takes."""
+    image = {"type": "image_url", "image_url": {"url": "https://town.example/map.png"}}
+    with JudgeServer() as server:
+        with pytest.raises(JudgeRequestError, match="data URLs"):
+            await ask(server, question(messages=[{"role": "user", "content": [image]}]))
+        assert server.requests == []
+
+
+def test_missing_keys_are_named(monkeypatch):
+    """One line names what is missing and nothing else."""
+    monkeypatch.setenv("AWS_ACCESS_KEY", "AKIATEST")
+    with pytest.raises(UsageError, match=r"set AWS_SECRET_KEY and AWS_REGION$"):
+        AsyncBedrockClient()
+
+
+@pytest.mark.parametrize("package", ["anthropic", "boto3"])
+def test_a_missing_package_is_named(monkeypatch, package):
+    """Without the optional extra the error says how to install it."""
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UsageError, match=r"mind2web2\[bedrock\]"):
+        AsyncBedrockClient(access_key="a", secret_key="b", region="us-east-1")
+
+
+def test_a_bearer_token_beside_the_keys_is_explained(monkeypatch):
+    """The SDK takes one of the two; the text says which to unset."""
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "token")
+    with pytest.raises(UsageError, match="unset AWS_BEARER_TOKEN_BEDROCK"):
+        AsyncBedrockClient(access_key="a", secret_key="b", region="us-east-1")

@@ -1,0 +1,92 @@
+"""What error replies in the shapes of many servers are taken for."""
+
+import json
+
+import pytest
+
+from mind2web2.errors import ContextTooLongError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.llm_client.failures import Service, failure_from_body, judge_error, one_line
+
+SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))
+
+
+def body(message="no", **error):
+    """Return OpenAI's error object."""
+    return json.dumps({"error": {"message": message, **error}})
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "error_class", "words"),
+    [
+        (401, body("Incorrect API key"), JudgeRequestError, "check OPENAI_API_KEY"),
+        (403, body("Country not supported"), JudgeRequestError, "check OPENAI_API_KEY"),
+        (404, body("The model `o9` does not exist"), JudgeRequestError, "OPENAI_BASE_URL"),
+        (400, body("Unknown parameter"), JudgeRequestError, "parameters"),
+        (422, json.dumps({"detail": [{"msg": "bad"}]}), JudgeRequestError, "bad"),
+        (402, body("Insufficient credits"), JudgeRequestError, "quota"),
+        (429, body("You exceeded your current quota", code="insufficient_quota"), JudgeRequestError, "quota"),
+        (429, body("Request too large for gpt-4o on TPM"), JudgeRequestError, "rate limit"),
+        (429, body("Rate limit reached"), JudgeUnavailableError, "429"),
+        (408, "", JudgeUnavailableError, "408"),
+        (409, "", JudgeUnavailableError, "409"),
+        (500, "<html><body>oops</body></html>", JudgeUnavailableError, "HTML page"),
+        (529, body("Overloaded"), JudgeUnavailableError, "Overloaded"),
+        (400, body("x", code="context_length_exceeded"), ContextTooLongError, "too long"),
+        (
+            400,
+            json.dumps({"message": "Input is too long for requested model."}),
+            ContextTooLongError,
+            "too long",
+        ),
+        (400, body("prompt is too long: 210000 tokens > 200000 maximum"), ContextTooLongError, "too long"),
+        (400, json.dumps({"error": "request exceeds the context window"}), ContextTooLongError, "too long"),
+        (500, body("the request exceeds the available context size"), ContextTooLongError, "too long"),
+        (413, "", ContextTooLongError, "413"),
+    ],
+)
+def test_each_status_ends_as_its_error(status, text, error_class, words):
+    """The error's class and its text tell what to do, on one line."""
+    error = judge_error(failure_from_body(status, text), SERVICE, "judge-1", 1)
+    assert type(error) is error_class
+    assert words in str(error)
+    assert "\n" not in str(error)
+    assert "judge-1" in str(error) and SERVICE.endpoint in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "expected"),
+    [
+        (400, body("filtered", code="content_filter"), True),
+        (400, body("flagged as potentially violating our usage policy", code="invalid_prompt"), True),
+        (403, body("requires moderation and your input was flagged"), True),
+        (400, body("temperature is not supported"), False),
+        (500, body("filtered", code="content_filter"), False),
+    ],
+)
+def test_a_content_filter_is_told_from_a_bad_request(status, text, expected):
+    """Only what a filter says counts as declined."""
+    assert failure_from_body(status, text).is_declined is expected
+
+
+def test_a_secret_never_reaches_an_error_text():
+    """A server that sends the key back does not put it into logs."""
+    failure = failure_from_body(401, body("no such key: sk-secret"), secrets=SERVICE.secrets)
+    assert "sk-secret" not in str(judge_error(failure, SERVICE, "judge-1", 1))
+
+
+def test_a_request_sent_back_is_not_read_as_the_servers_words():
+    """A page that speaks of context windows does not make a validation error a matter of length."""
+    sent_back = {"detail": [{"loc": ["body", "foo"], "msg": "not allowed", "input": "the context window"}]}
+    failure = failure_from_body(422, json.dumps(sent_back))
+    assert not failure.is_too_long
+    assert "not allowed" in str(failure) and "foo" in str(failure)
+
+
+def test_a_phrase_far_into_a_long_text_is_found():
+    """What is shown is shortened, what is looked through is not."""
+    assert failure_from_body(400, body("x " * 500 + "maximum context length")).is_too_long
+
+
+def test_a_long_text_is_shortened():
+    """An error stays readable whatever a server sends."""
+    assert len(one_line("word " * 1000)) == 300

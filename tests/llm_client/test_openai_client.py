@@ -1,0 +1,492 @@
+"""The real OpenAI SDK against a judge on loopback: what is sent, what comes back, what each fault becomes."""
+
+import asyncio
+import logging
+import re
+import threading
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from pydantic import BaseModel, RootModel
+from servers import judge_server as faults
+from servers.judge_server import VERDICT, JudgeServer, image_urls, prompt_text
+
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    UsageError,
+)
+from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.openai_client import AsyncOpenAIClient
+from mind2web2.llm_client.retry import RetryPolicy
+
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+MESSAGES = [
+    {"role": "system", "content": "You judge."},
+    {
+        "role": "user",
+        "content": [{"type": "text", "text": "the page"}, IMAGE, {"type": "text", "text": "the claim"}],
+    },
+]
+
+
+class Verdict(BaseModel):
+    """A verdict."""
+
+    reasoning: str
+    result: bool
+
+
+class Facts(BaseModel):
+    """Free-form, which no strict schema can say."""
+
+    facts: dict[str, str]
+
+
+class Names(RootModel[list[str]]):
+    """A list at the root, which JSON mode cannot give."""
+
+
+def question(**changes):
+    """Return a request for a verdict, with these fields changed."""
+    return ChatRequest(**{"model": "gpt-4o", "messages": MESSAGES, "template": Verdict, **changes})
+
+
+async def ask(server, retry, request=None):
+    """Ask the server once over a client of its own."""
+    async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=retry) as client:
+        return await client.chat(request or question())
+
+
+async def failure(server, retry, error_class, request=None):
+    """Ask the server once and return the text of the error that comes of it."""
+    with pytest.raises(error_class) as caught:
+        await ask(server, retry, request)
+    return str(caught.value)
+
+
+async def test_a_template_is_asked_for_in_strict_schema_mode(quick):
+    """One request with the schema and temperature 0 brings the filled template and its usage."""
+    with JudgeServer() as server:
+        reply = await ask(server, quick)
+    (body,) = server.requests
+    assert reply.value == Verdict(**VERDICT)
+    assert body["response_format"]["type"] == "json_schema"
+    assert body["response_format"]["json_schema"]["strict"] is True
+    assert body["temperature"] == 0
+    assert body["messages"] == MESSAGES
+    assert reply.usage == TokenUsage(input_tokens=100, cached_tokens=60, output_tokens=10)
+    assert (reply.served_model, reply.system_fingerprint) == ("gpt-4o-2025-01-01", "fp_1")
+    assert reply.attempts == 1
+
+
+async def test_free_text_comes_as_it_is(quick):
+    """Without a template there is no format, and the reply is text."""
+    with JudgeServer("just text") as server:
+        reply = await ask(server, quick, question(template=None))
+    assert (reply.text, reply.value) == ("just text", None)
+    assert "response_format" not in server.requests[0]
+
+
+async def test_parameters_are_passed_on(quick):
+    """Effort, temperature and parameters that the SDK does not know reach the server."""
+    request = question(temperature=0.7, reasoning_effort="high", extra={"seed": 7, "top_k": 3})
+    with JudgeServer() as server:
+        await ask(server, quick, request)
+    body = server.requests[0]
+    assert (body["temperature"], body["reasoning_effort"], body["seed"], body["top_k"]) == (0.7, "high", 7, 3)
+
+
+@pytest.mark.parametrize("temperature", [None, 0.0, 0.5])
+async def test_reasoning_models_get_no_temperature(quick, temperature):
+    """Not even one that a script asks for."""
+    with JudgeServer() as server:
+        await ask(server, quick, question(model="openai/o4-mini-2025-04-16", temperature=temperature))
+    assert "temperature" not in server.requests[0]
+
+
+async def test_a_refused_temperature_is_left_out_and_remembered(quick):
+    """The first request learns it, the second does not ask again."""
+    with JudgeServer(takes_temperature=False) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            first = await client.chat(question(model="my-deployment"))
+            second = await client.chat(question(model="my-deployment"))
+    assert ["temperature" in body for body in server.requests] == [True, False, False]
+    assert (first.attempts, second.attempts) == (2, 1)
+    assert first.value == second.value == Verdict(**VERDICT)
+
+
+async def test_an_impossible_temperature_is_the_users_to_correct(quick):
+    """A value out of range is not silently dropped."""
+    with JudgeServer(takes_temperature=False) as server:
+        text = await failure(server, quick, JudgeRequestError, question(temperature=7))
+    assert "temperature" in text
+    assert len(server.requests) == 1
+
+
+async def test_free_form_templates_are_filled_in_json_mode(quick):
+    """The schema is shown in a final part, and the shared parts stay first."""
+    with JudgeServer({"facts": {"mayor": "Ada"}}) as server:
+        reply = await ask(server, quick, question(template=Facts))
+    (body,) = server.requests
+    assert reply.value == Facts(facts={"mayor": "Ada"})
+    assert body["response_format"] == {"type": "json_object"}
+    assert body["messages"][1]["content"][:3] == MESSAGES[1]["content"]
+    assert "JSON schema" in body["messages"][1]["content"][3]["text"]
+
+
+async def test_a_list_at_the_root_is_asked_for_in_plain_text(quick):
+    """JSON modes give objects only."""
+    with JudgeServer('["Ada", "Bob"]') as server:
+        reply = await ask(server, quick, question(template=Names))
+    assert reply.value == Names(["Ada", "Bob"])
+    assert "response_format" not in server.requests[0]
+
+
+@pytest.mark.parametrize(
+    ("refused_modes", "expected_modes"),
+    [
+        (("json_schema",), ["json_schema", "json_object", "json_object"]),
+        (("json_schema", "json_object"), ["json_schema", "json_object", None, None]),
+    ],
+)
+async def test_servers_without_schema_mode_are_asked_once(quick, refused_modes, expected_modes):
+    """A refused mode is not tried again, and the schema is shown instead."""
+    with JudgeServer(
+        f"```json\n{Verdict(**VERDICT).model_dump_json()}\n```", refused_modes=refused_modes
+    ) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            replies = [await client.chat(question()) for _ in range(2)]
+    assert [body.get("response_format", {}).get("type") for body in server.requests] == expected_modes
+    assert [reply.value for reply in replies] == [Verdict(**VERDICT)] * 2
+    assert "JSON schema" in prompt_text(server.requests[-1])
+    assert image_urls(server.requests[-1]) == ["data:image/png;base64,aGk="]
+
+
+async def test_a_schema_that_is_refused_does_not_end_schema_mode(quick):
+    """Other templates keep the better mode."""
+
+    class Other(Verdict):
+        """Another template."""
+
+    bad_schema = faults.status(400, "Invalid schema for response_format 'Verdict'", param="response_format")
+    with JudgeServer(faults=[bad_schema]) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            await client.chat(question())
+            await client.chat(question(template=Other))
+            await client.chat(question())
+    modes = [body["response_format"]["type"] for body in server.requests]
+    assert modes == ["json_schema", "json_object", "json_schema", "json_object"]
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.rate_limited(),
+        faults.rate_limited(retry_after="0"),
+        faults.rate_limited(retry_after_ms="5"),
+        faults.status(408),
+        faults.status(409),
+        faults.status(500),
+        faults.status(503, headers={"Retry-After": "Wed, 01 Jan 2020 00:00:00 GMT"}),
+        faults.status(529),
+        faults.drop_before_reply(),
+        faults.drop_mid_reply(),
+        faults.broken_body(),
+        faults.broken_body("<html>a proxy's page</html>"),
+        faults.broken_body('{"choices": "none"}'),
+        faults.broken_body('{"error": {"code": 503, "message": "upstream overloaded"}}'),
+        faults.content("", finish_reason="error"),
+    ],
+)
+async def test_what_can_pass_is_tried_again(quick, fault, caplog):
+    """Two such faults and then a good reply make a good reply, and each retry is logged on one line."""
+    with JudgeServer(faults=[fault, fault]) as server:
+        reply = await ask(server, quick)
+    assert reply.value == Verdict(**VERDICT)
+    assert reply.attempts == len(server.requests) == 3
+    retries = [record for record in caplog.records if record.name.startswith("mind2web2")]
+    assert [record.levelno for record in retries] == [logging.WARNING] * 2
+    assert all("\n" not in record.getMessage() for record in retries)
+
+
+@pytest.mark.parametrize(
+    "fault", [faults.status(503), faults.rate_limited(), faults.drop_before_reply(), faults.broken_body()]
+)
+async def test_what_does_not_pass_is_unavailable(quick, fault):
+    """After the last try the judge counts as unavailable, never as saying no."""
+    with JudgeServer(faults=[fault] * 10) as server:
+        text = await failure(server, quick, JudgeUnavailableError)
+    assert f"{quick.tries} requests made" in text
+    assert len(server.requests) == quick.tries
+
+
+async def test_a_refused_connection_is_unavailable(quick):
+    """Nobody listening is an outage as well, and the text says so."""
+    with JudgeServer() as server:
+        pass
+    assert "connection attempts failed" in await failure(server, quick, JudgeUnavailableError)
+
+
+async def test_silence_is_a_timeout():
+    """A server that never answers is given up, each try in its time."""
+    release = threading.Event()
+
+    def wait_for_release(_):
+        release.wait(30)
+        return VERDICT
+
+    retry = RetryPolicy(tries=2, first_wait_s=0.001, request_timeout_s=0.2)
+    with JudgeServer(wait_for_release) as server:
+        text = await failure(server, retry, JudgeUnavailableError)
+        release.set()
+    assert "2 requests made: no answer within 0.2 s" in text
+
+
+@pytest.mark.parametrize(
+    "wish", ["3600", format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)]
+)
+async def test_a_wish_beyond_the_bound_fails_at_once(quick, wish):
+    """An hour is not waited for; the text says what the server asked."""
+    with JudgeServer(faults=[faults.rate_limited(retry_after=wish)]) as server:
+        text = await failure(server, quick, JudgeUnavailableError)
+    assert re.search(r"asks to wait 3[56]\d\d", text)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (faults.status(401, "Incorrect API key: sk-test"), "OPENAI_API_KEY"),
+        (faults.status(403, "no access"), "gpt-4o"),
+        (faults.status(404, "The model does not exist", code="model_not_found"), "OPENAI_BASE_URL"),
+        (faults.status(400, "Unknown parameter: 'foo'"), "Unknown parameter"),
+        (faults.status(422, "bad"), "parameters"),
+        (faults.status(429, "quota", code="insufficient_quota"), "top up"),
+    ],
+)
+async def test_what_cannot_pass_fails_at_once(quick, fault, words):
+    """A wrong key, model, request or an empty account costs one request and says what to fix."""
+    with JudgeServer(faults=[fault]) as server:
+        text = await failure(server, quick, JudgeRequestError)
+    assert len(server.requests) == 1
+    assert words in text
+    assert "sk-test" not in text
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [faults.context_too_long(), faults.status(400, "prompt is too long: 9 tokens > 8"), faults.status(413)],
+)
+async def test_a_prompt_too_long_says_so(quick, fault):
+    """The caller can cut the page and ask again."""
+    with JudgeServer(faults=[fault]) as server:
+        await failure(server, quick, ContextTooLongError)
+    assert len(server.requests) == 1
+
+
+BAD_OUTPUTS = [
+    faults.content("not JSON"),
+    faults.content('{"reasoning": "no result"}'),
+    faults.content({"reasoning": "r", "result": "perhaps"}),
+    faults.content(""),
+    faults.truncated(),
+    faults.truncated('{"reasoning": "r", "result": true}'),
+    faults.no_choices(),
+]
+
+
+@pytest.mark.parametrize("fault", BAD_OUTPUTS)
+async def test_invalid_output_is_repaired_once(quick, fault):
+    """The repair request shows the problem and the schema; tokens of both requests count."""
+    with JudgeServer(faults=[fault]) as server:
+        reply = await ask(server, quick)
+    repair = server.requests[1]
+    assert reply.value == Verdict(**VERDICT)
+    assert repair["messages"][: len(MESSAGES)] == MESSAGES
+    assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(repair)
+    assert reply.usage == TokenUsage(200, 120, 20)
+    assert reply.attempts == 2
+
+
+@pytest.mark.parametrize("fault", BAD_OUTPUTS)
+async def test_invalid_output_twice_is_no_verdict(quick, fault):
+    """After the repair the judge has failed, and nothing more is asked."""
+    with JudgeServer(faults=[fault] * 5) as server:
+        text = await failure(server, quick, JudgeOutputError)
+    assert "no valid Verdict" in text
+    assert len(server.requests) == 2
+
+
+async def test_the_repair_shows_what_was_wrong(quick):
+    """The model reads its own reply and the field that failed."""
+    with JudgeServer(faults=[faults.content('{"reasoning": "r"}')]) as server:
+        await ask(server, quick)
+    *_, reply, complaint = server.requests[1]["messages"]
+    assert reply == {"role": "assistant", "content": '{"reasoning": "r"}'}
+    assert "result: Field required" in complaint["content"]
+
+
+async def test_empty_text_is_asked_for_again(quick):
+    """An empty reply is not an answer, with or without a template."""
+    with JudgeServer("text", faults=[faults.content("")]) as server:
+        reply = await ask(server, quick, question(template=None))
+    assert (reply.text, reply.attempts) == ("text", 2)
+
+
+async def test_a_fenced_reply_needs_no_repair(quick):
+    """A code fence around the JSON is taken off."""
+    fenced = f"```json\n{Verdict(**VERDICT).model_dump_json()}\n```"
+    with JudgeServer(fenced) as server:
+        reply = await ask(server, quick)
+    assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (faults.refusal("I can't."), "I can't."),
+        (faults.content_filter(), "content filter"),
+        (faults.azure_content_filter(), "content management policy"),
+    ],
+)
+async def test_a_declined_request_is_no_error_and_no_verdict(quick, fault, words):
+    """A refusal comes back as such, without a repair."""
+    with JudgeServer(faults=[fault]) as server:
+        reply = await ask(server, quick)
+    assert words in reply.declined
+    assert reply.value is None
+    assert len(server.requests) == 1
+
+
+class CountingLimit(asyncio.Semaphore):
+    """A semaphore that says when it was left."""
+
+    def __init__(self, value):
+        super().__init__(value)
+        self.left = asyncio.Event()
+
+    async def __aexit__(self, *error):
+        await super().__aexit__(*error)
+        self.left.set()
+
+
+async def test_the_limit_is_not_held_while_waiting():
+    """One request waits half a minute for its retry; the other passes through a limit of one."""
+    limit = CountingLimit(1)
+    retry = RetryPolicy(tries=3, total_s=60)
+    with JudgeServer(faults=[faults.rate_limited(retry_after="30")]) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
+            waiting = asyncio.create_task(client.chat(question(), limit))
+            await limit.left.wait()
+            reply = await client.chat(question(), limit)
+            assert reply.value == Verdict(**VERDICT)
+            assert not waiting.done()
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+
+
+async def test_the_limit_holds_for_requests(quick):
+    """Ten questions and their retries through a limit of two: never more than two at once."""
+    limit = asyncio.Semaphore(2)
+    with JudgeServer(faults=[faults.status(500)] * 5) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            await asyncio.gather(*(client.chat(question(), limit) for _ in range(10)))
+    assert server.most_at_once <= 2
+    assert len(server.requests) == 15
+
+
+async def test_two_hundred_requests_fit_at_once():
+    """The pool lets all of them reach the server before one is answered."""
+    everybody = threading.Barrier(200)
+
+    def wait_for_everybody(_):
+        everybody.wait(60)
+        return VERDICT
+
+    retry = RetryPolicy(tries=1, request_timeout_s=90)
+    with JudgeServer(wait_for_everybody) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
+            replies = await asyncio.gather(*(client.chat(question()) for _ in range(200)))
+    assert server.most_at_once == len(replies) == 200
+
+
+async def test_an_image_by_url_is_passed_on(quick):
+    """OpenAI fetches images itself."""
+    image = {"type": "image_url", "image_url": {"url": "https://town.example/map.png"}}
+    with JudgeServer("text") as server:
+        await ask(server, quick, question(template=None, messages=[{"role": "user", "content": [image]}]))
+    assert image_urls(server.requests[0]) == ["https://town.example/map.png"]
+
+
+async def test_text_that_cannot_be_encoded_still_arrives(quick):
+    """Half a surrogate pair in a page's text does not fail its verification."""
+    with JudgeServer("text") as server:
+        await ask(server, quick, question(template=None, messages=[{"role": "user", "content": "a\ud83d"}]))
+    assert server.requests[0]["messages"][0]["content"] == "a\ufffd"
+
+
+async def test_a_wrong_message_costs_nothing(quick):
+    """Messages are checked before the first request."""
+    with JudgeServer() as server:
+        text = await failure(server, quick, ValueError, question(messages=[{"role": "jury", "content": "x"}]))
+    assert "role 'jury'" in text
+    assert server.requests == []
+
+
+def test_no_key_is_said_when_the_client_is_built():
+    """OpenAI itself needs a key; the line names the variable."""
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        AsyncOpenAIClient()
+
+
+async def test_other_servers_need_no_key(quick, monkeypatch):
+    """A local server given by the environment works without one."""
+    with JudgeServer() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        async with AsyncOpenAIClient(retry=quick) as client:
+            assert client.endpoint == f"openai {server.base_url}"
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+
+
+async def test_the_key_of_the_environment_is_sent(quick, monkeypatch):
+    """A server that checks keys gets it."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-from-environment")
+    with JudgeServer() as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            await client.chat(question())
+    assert server.calls[0].headers["authorization"] == "Bearer sk-from-environment"
+
+
+@pytest.mark.parametrize(
+    "address", ["localhost:8000/v1", "http:///v1", "http://judge:port/v1", "http://[::1/v1"]
+)
+def test_an_address_that_is_none_is_refused(address):
+    """A slip in the address is not an outage."""
+    with pytest.raises(UsageError, match="OPENAI_BASE_URL"):
+        AsyncOpenAIClient(base_url=address)
+
+
+@pytest.mark.parametrize("key", ["sk-“quoted”", "sk-one\nsk-two"])
+def test_a_key_that_cannot_be_sent_is_refused(key):
+    """A slip in copying is said before the run."""
+    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+        AsyncOpenAIClient(api_key=key)
+
+
+async def test_a_request_that_cannot_be_made_is_the_judges_failure(quick):
+    """An error of a library never passes for a failed check."""
+    with JudgeServer() as server:
+        text = await failure(server, quick, JudgeRequestError, question(extra={"seed": {1, 2}}))
+    assert "not JSON serializable" in text
+    assert server.requests == []
+
+
+def test_the_endpoint_shows_no_password():
+    """The endpoint is written to results."""
+    client = AsyncOpenAIClient(base_url="https://me:secret@judge.example/v1/?token=secret")
+    assert client.endpoint == "openai https://judge.example/v1"

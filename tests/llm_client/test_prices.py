@@ -1,0 +1,81 @@
+"""Dollars for tokens."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.prices import calculate_api_cost, price_usd
+
+
+def test_cost_is_that_of_the_price_list():
+    """A million tokens each way of gpt-4o cost what OpenAI asks."""
+    assert calculate_api_cost(1_000_000, 1_000_000, "gpt-4o") == pytest.approx(12.5)
+    assert calculate_api_cost(0, 0, "gpt-4o") == 0
+
+
+def test_dated_names_cost_what_the_model_costs():
+    """A snapshot's name leads to its model."""
+    assert calculate_api_cost(1000, 1000, "o4-mini-2025-04-16") == calculate_api_cost(1000, 1000, "o4-mini")
+
+
+def test_totals_cost_the_sum_of_their_requests():
+    """A total of many requests is not taken for one very long prompt, which some models surcharge."""
+    one = calculate_api_cost(10_000, 500, "gpt-5.4")
+    assert calculate_api_cost(1_000_000, 50_000, "gpt-5.4") == pytest.approx(100 * one)
+
+
+def test_unknown_models_have_no_price():
+    """No price is made up: the published call raises, the other gives none."""
+    with pytest.raises(ValueError, match="my-own-judge"):
+        calculate_api_cost(1, 1, "my-own-judge")
+    assert price_usd(TokenUsage(1, 0, 1), "my-own-judge") is None
+    assert price_usd(TokenUsage(1, 0, 1), "") is None
+
+
+def test_negative_counts_are_refused():
+    """A negative number of tokens is an error."""
+    with pytest.raises(ValueError, match="negative"):
+        calculate_api_cost(-1, 1, "gpt-4o")
+
+
+def test_cached_tokens_cost_less():
+    """Cached tokens are part of the input and have their own price."""
+    assert price_usd(TokenUsage(1_000_000, 1_000_000, 0), "gpt-4o") == pytest.approx(1.25)
+    assert price_usd(TokenUsage(1_000_000, 0, 0), "gpt-4o") == pytest.approx(2.5)
+
+
+def test_contradicting_counts_still_have_a_price():
+    """More cached tokens than tokens, as a careless server may report, count as all cached."""
+    assert price_usd(TokenUsage(1000, 5000, 0), "gpt-4o") == price_usd(TokenUsage(1000, 1000, 0), "gpt-4o")
+
+
+@pytest.mark.parametrize(
+    ("name", "same_as"),
+    [("openai/gpt-4o", "gpt-4o"), ("anthropic/claude-opus-4-5", "claude-opus-4-5")],
+)
+def test_prefixes_of_routers_are_understood(name, same_as):
+    """A router's name of a model leads to its price."""
+    assert calculate_api_cost(1000, 1000, name) == calculate_api_cost(1000, 1000, same_as)
+
+
+def test_bedrock_names_have_prices():
+    """Bedrock's names lead to Bedrock's prices, cache writes included."""
+    name = "us.anthropic.claude-sonnet-4-20250514-v1:0"
+    plain, written = TokenUsage(10_000, 0, 0), TokenUsage(10_000, 0, 0, cache_write_tokens=10_000)
+    assert price_usd(plain, name) > 0
+    assert price_usd(written, name) == pytest.approx(1.25 * price_usd(plain, name))
+
+
+def test_prices_need_no_network():
+    """The price list comes with the package: an unreachable network changes nothing."""
+    code = (
+        "import socket\n"
+        "def refuse(*_): raise OSError('no network')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "from mind2web2.llm_client import calculate_api_cost\n"
+        "print(calculate_api_cost(1000000, 0, 'gpt-4o'))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "2.5"

@@ -1,0 +1,103 @@
+"""Whole-file writes: whole or absent, and nothing left behind."""
+
+import subprocess
+import sys
+
+import pytest
+
+from mind2web2.utils.files import is_leftover, write_together, write_whole
+
+
+def names_in(folder):
+    """Return the names of a folder's files, sorted."""
+    return sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"), [("Zürich\r\n", "Zürich\r\n".encode()), (b"\x00\xff", b"\x00\xff"), ("", b"")]
+)
+def test_writes_text_as_utf8_and_bytes_as_they_are(tmp_path, data, expected):
+    """The folder is made, the content is exact, and no other file appears."""
+    path = tmp_path / "new" / "folder" / "page.txt"
+    write_whole(path, data)
+    assert path.read_bytes() == expected
+    assert names_in(path.parent) == ["page.txt"]
+
+
+def test_replaces_a_file_under_its_readers(tmp_path):
+    """Who has the old file open goes on reading the old content."""
+    path = tmp_path / "page.txt"
+    write_whole(path, "old content")
+    with path.open() as reader:
+        write_whole(path, "new")
+        assert reader.read() == "old content"
+    assert path.read_text() == "new"
+
+
+def test_new_files_get_the_usual_permissions(tmp_path):
+    """Others can read what they could read if the file were written plainly."""
+    (tmp_path / "plain").write_text("")
+    write_whole(tmp_path / "whole", "")
+    assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_failure_leaves_nothing_behind(tmp_path):
+    """A target that cannot be replaced keeps what it is, and the temporary file goes."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        write_whole(tmp_path / "folder", "text")
+    assert names_in(tmp_path) == ["folder"]
+
+
+def test_text_that_is_not_unicode_leaves_the_old_file(tmp_path):
+    """A lone surrogate cannot be written; the old content survives."""
+    write_whole(tmp_path / "page.txt", "old")
+    with pytest.raises(UnicodeEncodeError):
+        write_whole(tmp_path / "page.txt", "\ud800")
+    assert names_in(tmp_path) == ["page.txt"]
+    assert (tmp_path / "page.txt").read_text() == "old"
+
+
+def test_a_name_of_the_greatest_length_can_be_written(tmp_path):
+    """The temporary name does not grow with the target's."""
+    write_whole(tmp_path / ("n" * 255), "text")
+    assert (tmp_path / ("n" * 255)).read_text() == "text"
+
+
+def test_several_files_change_together_or_not_at_all(tmp_path):
+    """When the second cannot be staged, the first is as before."""
+    write_whole(tmp_path / "a", "old")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        write_together({tmp_path / "a": "new", tmp_path / "file" / "b": "new"})
+    assert (tmp_path / "a").read_text() == "old"
+    assert names_in(tmp_path) == ["a", "file"]
+
+
+def test_none_removes_a_file_and_forgives_an_absent_one(tmp_path):
+    """Replacing and removing go in one call."""
+    write_whole(tmp_path / "old", "x")
+    write_together({tmp_path / "new": "y", tmp_path / "old": None, tmp_path / "never": None})
+    assert names_in(tmp_path) == ["new"]
+
+
+def test_a_killed_writer_leaves_the_target_whole(tmp_path):
+    """After SIGKILL in the middle of endless writing the file has one of the contents, entirely."""
+    script = """
+import itertools, sys
+from pathlib import Path
+from mind2web2.utils.files import write_whole
+for number in itertools.count():
+    write_whole(Path(sys.argv[1]), str(number % 10) * 200_000)
+    print(number, flush=True)
+"""
+    path = tmp_path / "big.txt"
+    for writes in (1, 2, 5):
+        with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE) as writer:
+            for _ in range(writes):
+                assert writer.stdout.readline()
+            writer.kill()
+        content = path.read_text()
+        assert len(content) == 200_000
+        assert len(set(content)) == 1
+        assert all(is_leftover(name) for name in names_in(tmp_path) if name != "big.txt")

@@ -1,0 +1,173 @@
+"""Work in worker processes: results, errors, hangs, crashes, and nothing left behind."""
+
+import asyncio
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from mind2web2.errors import DocumentError
+from mind2web2.utils.images import to_jpeg
+from mind2web2.utils.workers import run_in_worker
+
+PROGRAM = """
+import asyncio, os
+from mind2web2.utils.workers import run_in_worker
+
+def main():
+    print(asyncio.run(run_in_worker(os.getpid, timeout_s=60)))
+"""
+WAIT_FOREVER = "import os, time; open({fifo!r}, 'w').write(str(os.getpid())); time.sleep(600)"
+
+
+async def test_work_is_done_in_another_process():
+    """The function's result comes back from a process that is not this one."""
+    assert await run_in_worker(os.getpid, timeout_s=60) != os.getpid()
+
+
+async def test_large_content_passes_both_ways():
+    """Megabytes go to a worker and come back unchanged."""
+    content = os.urandom(5_000_000)
+    assert await run_in_worker(bytes, content, timeout_s=60) == content
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "error"),
+    [(to_jpeg, b"junk", DocumentError), (int, "x", ValueError), (exec, "raise KeyError(1)", KeyError)],
+)
+async def test_what_the_function_raises_is_raised_here(function, argument, error):
+    """Errors cross the process boundary as they are, with the worker's traceback as a note."""
+    with pytest.raises(error) as caught:
+        await run_in_worker(function, argument, timeout_s=60)
+    assert "in a worker process" in caught.value.__notes__[0]
+
+
+async def test_a_result_that_does_not_pickle_is_an_error():
+    """A lock cannot travel; the caller is told rather than left waiting."""
+    with pytest.raises(TypeError, match="pickle"):
+        await run_in_worker(threading.Lock, timeout_s=60)
+
+
+async def test_a_hanging_function_is_ended():
+    """A function over its time limit is a document that cannot be read."""
+    with pytest.raises(DocumentError, match=r"sleep took longer than 0\.2 s"):
+        await run_in_worker(time.sleep, 600, timeout_s=0.2)
+
+
+@pytest.mark.parametrize(("function", "arguments"), [(os.abort, ()), (os._exit, (0,)), (sys.exit, (0,))])
+async def test_a_crash_costs_the_call_only(function, arguments):
+    """The call whose worker dies fails as an unreadable document, others go on."""
+    crash, other = await asyncio.gather(
+        run_in_worker(function, *arguments, timeout_s=60),
+        run_in_worker(len, b"abc", timeout_s=60),
+        return_exceptions=True,
+    )
+    assert isinstance(crash, DocumentError)
+    assert "crashed" in str(crash)
+    assert other == 3
+
+
+async def test_a_document_that_unfolds_too_far_is_refused():
+    """Memory beyond the limit is an unreadable document, not a dead machine."""
+    with pytest.raises(DocumentError, match="memory"):
+        await run_in_worker(bytes, 3 * 1024**3, timeout_s=60)
+
+
+async def test_prints_do_not_disturb_the_reply():
+    """What a library writes to standard output is not taken for a result."""
+    assert await run_in_worker(exec, "import os; os.write(1, b'noise'); print('noise')", timeout_s=60) is None
+    assert await run_in_worker(len, b"abc", timeout_s=60) == 3
+
+
+async def test_an_idle_worker_that_died_is_replaced():
+    """A worker killed between two calls does not fail the second."""
+    os.kill(await run_in_worker(os.getpid, timeout_s=60), signal.SIGKILL)
+    assert await run_in_worker(len, b"abc", timeout_s=60) == 3
+
+
+async def test_a_used_worker_that_dies_gets_a_second_opinion(tmp_path):
+    """A crash that an earlier document may have caused is tried again in a fresh process."""
+    mark = tmp_path / "tried"
+    once = f"import os, pathlib; p = pathlib.Path({str(mark)!r})\nif not p.exists(): p.touch(); os._exit(1)"
+    await run_in_worker(len, b"abc", timeout_s=60)
+    assert await run_in_worker(exec, once, timeout_s=60) is None
+    assert mark.exists()
+
+
+async def test_cancelling_kills_the_worker(tmp_path):
+    """The worker of a cancelled caller ends, and so does its hold on files."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    task = asyncio.create_task(run_in_worker(exec, f"open({str(fifo)!r}).read()", timeout_s=600))
+    writer = await asyncio.to_thread(os.open, fifo, os.O_WRONLY)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    poll = select.poll()
+    poll.register(writer, 0)
+    assert await asyncio.to_thread(poll.poll, 30_000) == [(writer, select.POLLERR)]
+    os.close(writer)
+
+
+def _script(folder):
+    """Write a program that starts itself whenever it is imported, as careless scripts do."""
+    path = folder / "careless.py"
+    path.write_text(PROGRAM + "main()\n")
+    return [str(path)]
+
+
+def _module(folder):
+    """Write a program for ``python -m``."""
+    (folder / "program.py").write_text(PROGRAM + "if __name__ == '__main__': main()\n")
+    return ["-m", "program"]
+
+
+def _console_script(folder):
+    """Write a program as installers write console scripts."""
+    (folder / "program.py").write_text(PROGRAM)
+    path = folder / "program-command"
+    path.write_text(
+        "import sys\nfrom program import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    return [str(path)]
+
+
+@pytest.mark.parametrize("write_program", [_script, _module, _console_script])
+def test_any_kind_of_program_leaves_nothing_behind(write_program, tmp_path):
+    """Workers serve scripts, modules and commands, end with them, and cause no warning."""
+    command = [sys.executable, "-X", "dev", "-W", "error", *write_program(tmp_path)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(done.stdout), 0)
+
+
+def test_an_interrupt_is_not_taken_for_a_crash(tmp_path):
+    """Ctrl-C stops the program and its worker, and no document is blamed."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    work = WAIT_FOREVER.format(fifo=str(fifo))
+    program = PROGRAM.replace("os.getpid", f"exec, {work!r}") + "main()\n"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0) as running:
+        worker_id = int(fifo.read_text())
+        os.killpg(running.pid, signal.SIGINT)
+        _, errors = running.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    assert "DocumentError" not in errors
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker_id, 0)
+
+
+def test_workers_that_do_not_start_blame_no_document():
+    """Where no worker comes up at all, the error is not one about a document."""
+    program = "import sys; sys.executable = '/bin/false'" + PROGRAM + "main()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert "Mind2Web2Error: worker processes do not start" in done.stderr

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from mind2web2 import __version__
 from mind2web2.answer_cache import AnswerCache
-from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.judge import JudgeLedger
 from mind2web2.limits import DualSemaphore
 from mind2web2.page_library import PageLibrary
@@ -191,7 +191,7 @@ async def _evaluate_logged(
         result = await run_script(
             partial(evaluate_answer, **arguments), job.script_path, run.answer_timeout_s, logger
         )
-    except (EvalScriptError, JudgeError):
+    except Mind2Web2Error:
         # Whatever the script made of a judge that failed, the judge is what failed.
         _check(judge)
         raise
@@ -200,6 +200,7 @@ async def _evaluate_logged(
     return {
         **result,
         "task_id": job.task_id,
+        "time_seconds": job.answer.time_s,
         "provenance": provenance.model_copy(update={"pages": pages}).model_dump(mode="json"),
         "judge_usage": _judge_usage(judge.ledger),
         "run": {

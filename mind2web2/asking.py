@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from mind2web2.errors import CaptureError, ContextTooLongError
+from mind2web2.errors import CacheReadError, CacheWriteError, CaptureError, ContextTooLongError
 from mind2web2.judge import Judge, Subject
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.page_library import (
@@ -98,17 +98,20 @@ class Asking:
         """Return a page as the judge is to be shown it; ``CaptureError`` where it cannot be had."""
         if self.cache is None:
             raise CaptureError("this evaluation has no page cache")
-        return await self.library.page(
-            PageRequest(
-                cache=self.cache,
-                url=url,
-                settings=self.config.page_settings(),
-                with_images=with_images,
-                capture=self.capture,
-                limit=self.page_limit,
-                logger=self.logger,
-            )
+        request = PageRequest(
+            cache=self.cache,
+            url=url,
+            settings=self.config.page_settings(),
+            with_images=with_images,
+            capture=self.capture,
+            limit=self.page_limit,
+            logger=self.logger,
         )
+        try:
+            return await self.library.page(request)
+        except (CacheReadError, CacheWriteError) as error:
+            # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.
+            raise self.judge.fail(error) from error.__cause__
 
     async def ask(
         self,

@@ -25,6 +25,10 @@ class CacheMiss(Mind2Web2Error, KeyError):  # noqa: N818 (the field's term)
         return str(self.args[0]) if self.args else ""
 
 
+class CacheReadError(Mind2Web2Error):
+    """A stored page or index exists but cannot be read: never to be taken for a page that is not stored."""
+
+
 class CacheWriteError(Mind2Web2Error):
     """A cache folder cannot be written."""
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from mind2web2.errors import JudgeError
+from mind2web2.errors import CacheReadError, CacheWriteError, JudgeError
 from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
 from mind2web2.evidence import Evidence
 from mind2web2.judge import Judge, as_judge
@@ -291,7 +291,9 @@ class Evaluator:
             return_exceptions=True,
         )
         for result in results:
-            if isinstance(result, JudgeError) or not isinstance(result, Exception | bool):
+            if isinstance(result, JudgeError | CacheReadError | CacheWriteError) or not isinstance(
+                result, Exception | bool
+            ):
                 raise result
         return list(results)
 
@@ -374,7 +376,7 @@ class Evaluator:
     def _check_judge(self) -> None:
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
-            raise JudgeError(f"no result, since a judge request failed: {failure}") from failure
+            raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
 
     def _warn_of_unknown(self, where: str, names: Iterable[str]) -> None:
         for name in sorted(names):

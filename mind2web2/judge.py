@@ -5,13 +5,20 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from mind2web2.errors import ContextTooLongError, JudgeDeclinedError, JudgeError, JudgeOutputError
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeDeclinedError,
+    JudgeError,
+    JudgeOutputError,
+    Mind2Web2Error,
+)
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
 
+Failure = TypeVar("Failure", bound=Mind2Web2Error)
 Purpose = Literal["verify", "extract", "script"]
 
 
@@ -54,7 +61,7 @@ class Judge(Protocol):
     """Whom the extractor and the verifier ask."""
 
     @property
-    def failure(self) -> JudgeError | None:
+    def failure(self) -> Mind2Web2Error | None:
         """Return the first failure for good; from then on nothing is asked."""
 
     @property
@@ -72,7 +79,7 @@ class Judge(Protocol):
             JudgeError: the judge failed for good, now or earlier.
         """
 
-    def fail(self, failure: JudgeError) -> JudgeError:
+    def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good and return it, to be raised."""
 
 
@@ -80,14 +87,14 @@ class FailureLatch:
     """Remembers that a judge failed, so that nothing more is asked for an answer that gets no result."""
 
     def __init__(self) -> None:
-        self.failure: JudgeError | None = None
+        self.failure: Mind2Web2Error | None = None
 
     def check(self) -> None:
         """Raise ``JudgeError`` if the judge has failed."""
         if self.failure is not None:
             raise JudgeError(f"nothing more is asked after a failure: {self.failure}") from self.failure
 
-    def fail(self, failure: JudgeError) -> JudgeError:
+    def fail(self, failure: Failure) -> Failure:
         """Remember the first failure and return this one, to be raised."""
         self.failure = self.failure or failure
         return failure
@@ -171,7 +178,7 @@ class ClientJudge:
         self.ledger = JudgeLedger(cost_usd=None)
 
     @property
-    def failure(self) -> JudgeError | None:
+    def failure(self) -> Mind2Web2Error | None:
         """Return the first failure for good."""
         return self._latch.failure
 
@@ -195,7 +202,7 @@ class ClientJudge:
         note_rejection(self.ledger, reply, subject)
         return reply
 
-    def fail(self, failure: JudgeError) -> JudgeError:
+    def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
         return self._latch.fail(failure)
 

@@ -78,6 +78,11 @@ class JudgeIdentity(BaseModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
 
+    def in_words(self) -> list[str]:
+        """Return the model, then the parameters that are set, each as ``name=value``."""
+        parameters = self.model_dump(exclude={"model"}, exclude_none=True)
+        return [self.model, *(f"{name}={value}" for name, value in parameters.items())]
+
 
 def judgment_key(request: ChatRequest, trial: int) -> str:
     """Return the hash of all that determines a reply: model, parameters, messages, schema, trial.

@@ -12,8 +12,9 @@ from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
-from mind2web2.errors import ContextTooLongError, JudgeError, JudgmentMissingError
+from mind2web2.errors import ContextTooLongError, JudgeError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge import (
+    Failure,
     FailureLatch,
     JudgeLedger,
     LatchedLimit,
@@ -195,7 +196,7 @@ class AnswerJudge(AsyncCalls):
         self.ledger = JudgeLedger()
 
     @property
-    def failure(self) -> JudgeError | None:
+    def failure(self) -> Mind2Web2Error | None:
         """Return the first failure for good."""
         return self._latch.failure
 
@@ -236,7 +237,7 @@ class AnswerJudge(AsyncCalls):
             raise ContextTooLongError(judgment.text)
         return reply
 
-    def fail(self, failure: JudgeError) -> JudgeError:
+    def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
         return self._latch.fail(failure)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import math
 import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import EvalScriptError, JudgeError
+from mind2web2.metrics import is_score
 from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
 
 # A script that swallows its cancellation is left behind after this long.
@@ -92,8 +92,7 @@ def checked_result(result: Any, path: Path) -> dict[str, Any]:
             f"script {path.name} returned {type(result).__name__}; expected evaluator.get_summary()"
         )
     score = result.get("final_score")
-    is_number = isinstance(score, int | float) and not isinstance(score, bool)
-    if not is_number or not math.isfinite(score) or not 0.0 <= score <= 1.0:
+    if not is_score(score):
         raise EvalScriptError(
             f"script {path.name} returned final_score {score!r}; expected a number from 0 to 1"
         )

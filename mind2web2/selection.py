@@ -160,7 +160,7 @@ def _folders(folder: Path) -> list[str]:
 def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
     task_id = task_folder.name
     script, unscored_reason = _script(paths, task_id)
-    answers, problems = _task_answers(task_folder)
+    answers, problems = answer_files(task_folder)
     for problem in problems:
         log.warning("task %s: %s", task_id, problem)
     return TaskWork(
@@ -182,7 +182,8 @@ def _script(paths: PathConfig, task_id: str) -> tuple[ScriptFile | None, str | N
     return script, None if script else paths.missing_script(task_id)
 
 
-def _task_answers(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, ...]]:
+def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, ...]]:
+    """Return the answers in a task's folder, in natural order, and what else a user should know."""
     try:
         entries = sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
     except OSError as error:

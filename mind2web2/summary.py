@@ -38,5 +38,5 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
         "children": [],
     }
     if node.evidence is not None:
-        fields["evidence"] = node.evidence.model_dump(mode="json", exclude_none=True)
+        fields["evidence"] = node.evidence.model_dump(mode="json", exclude_defaults=True)
     return fields

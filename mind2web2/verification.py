@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.asking import Asking
-from mind2web2.errors import CaptureError, JudgeError
+from mind2web2.errors import CacheReadError, CacheWriteError, CaptureError, JudgeError
 from mind2web2.evidence import Evidence, PageCheck, Vote
 from mind2web2.judge import Subject
 from mind2web2.page_library import PreparedPage
@@ -96,7 +96,7 @@ class Verifier:
             return self._skip(verification, node, blocking)
         try:
             supported, evidence = await self._judge(verification, urls_of(sources), bool(sources))
-        except JudgeError:
+        except (JudgeError, CacheReadError, CacheWriteError):
             raise
         except Exception as error:
             # A bug in a page parser, say, costs this leaf only (contract.md, "Failures are never verdicts").

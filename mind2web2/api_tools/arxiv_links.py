@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 _NEW_ID = r"\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}"
-_OLD_ID = r"[a-z]+(?:-[a-z]+)?(?:\.[A-Z]{2})?/\d{2}(?:0[1-9]|1[0-2])\d{3}"
+_OLD_ID = r"[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2})?/\d{2}(?:0[1-9]|1[0-2])\d{3}"
 _ID = re.compile(rf"(?P<paper>{_NEW_ID}|{_OLD_ID})(?:v(?P<version>[1-9]\d*))?", re.ASCII | re.IGNORECASE)
+# math.GT/0309136 and math/0309136 are one paper; arXiv itself writes the second.
+_SUBJECT_CLASS = re.compile(r"\.[a-z]{2}/")
 _PREFIX = re.compile(r"arxiv\s*:\s*", re.IGNORECASE)
 _HOST = re.compile(r"(?:[a-z]{2,8}\.)?arxiv\.org", re.IGNORECASE)
 
@@ -53,4 +55,5 @@ def _match_id(text: str) -> ArxivId | None:
     match = _ID.fullmatch(text.strip())
     if match is None:
         return None
-    return ArxivId(match["paper"], int(match["version"]) if match["version"] else None)
+    paper = _SUBJECT_CLASS.sub("/", match["paper"].lower())
+    return ArxivId(paper, int(match["version"]) if match["version"] else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mind2web2.errors import CaptureError
@@ -30,12 +29,12 @@ _HEADERS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Passing(Exception):  # noqa: N818 - a signal within this module, never seen outside
-    """A failure that may be gone on the next try."""
+class _PassingError(Exception):
+    """A failure that may be gone on the next try; never leaves this module."""
 
-    reason: str
-    retry_after_s: float = 0.0
+    def __init__(self, reason: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
 
 
 async def download(
@@ -62,10 +61,10 @@ async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: i
     for attempt in range(1, MAX_TRIES + 1):
         try:
             return await _download_once(url, first_bytes, max_bytes)
-        except _Passing as failure:
+        except _PassingError as failure:
             if attempt == MAX_TRIES:
-                raise CaptureError(f"cannot download {url}: {failure.reason}") from failure
-            log.info("download failed, trying again url=%s reason=%s", url, failure.reason)
+                raise CaptureError(f"cannot download {url}: {failure}") from failure
+            log.info("download failed, trying again url=%s reason=%s", url, failure)
             await asyncio.sleep(min(max(delay_s, failure.retry_after_s), MAX_RETRY_DELAY_S))
             delay_s *= 2
     raise AssertionError("unreachable: the last try returns or raises")
@@ -90,14 +89,14 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
     ) as error:
         raise CaptureError(f"cannot download {url}: {_reason(error)}") from error
     except httpx2.TransportError as error:
-        raise _Passing(_reason(error)) from error
+        raise _PassingError(_reason(error)) from error
 
 
 def _check_status(url: str, response: httpx2.Response) -> None:
     if response.status_code in _PASSING_STATUSES:
         seconds = response.headers.get("Retry-After", "")
-        raise _Passing(f"HTTP {response.status_code}", float(seconds) if seconds.isdecimal() else 0.0)
-    if response.status_code != 200:
+        raise _PassingError(f"HTTP {response.status_code}", float(seconds) if seconds.isdecimal() else 0.0)
+    if not response.is_success:
         raise CaptureError(f"cannot download {url}: HTTP {response.status_code}")
 
 

@@ -16,7 +16,7 @@ from mind2web2.errors import DocumentError
 from mind2web2.utils.images import encode_jpeg
 
 if TYPE_CHECKING:
-    import pypdfium2
+    import pypdfium2  # type: ignore[import-untyped]  # it ships without types
 
 # Twice a page of A3 at 144 dpi. A page may claim to be 100 m wide.
 MAX_PAGE_IMAGE_PIXELS = 12_000_000
@@ -82,7 +82,7 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
         wanted = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
         pages = [_render_page(document, index, settings) for index in range(wanted)]
     readable = [page for page in pages if page is not None]
-    if not readable:
+    if pages and not readable:
         raise DocumentError("PDF is damaged: none of its pages can be read")
     text_page_count = min(page_count, settings.max_text_pages)
     return RenderedPdf(

@@ -28,21 +28,24 @@ log = logging.getLogger(__name__)
 # Long enough for a slow server, short enough for a question that every cited URL may raise.
 IS_PDF_TIMEOUT_S = 30.0
 
+Source = str | Path | bytes | BytesIO
+
 
 class PDFParser:
     """Turns PDFs into page images and text."""
 
-    async def extract(self, source: str | Path | bytes | BytesIO) -> tuple[list[str], str]:
+    async def extract(self, source: Source) -> tuple[list[str], str]:
         """Return one base64 JPEG a page (144 dpi, at most 50) and the text (at most 100 pages).
 
         Raises:
             CaptureError: the URL cannot be downloaded.
             DocumentError: no such file, or not a PDF that can be read.
         """
-        name, content = await _load(source)
+        content = await _load(source)
         try:
             rendered = await render_pdf(content)
         except DocumentError as error:
+            name = source if isinstance(source, (str, Path)) else "the given document"
             raise DocumentError(f"{name}: {error}") from error
         return [base64.b64encode(image).decode("ascii") for image in rendered.images], rendered.text
 
@@ -93,23 +96,26 @@ def _path_ends_in_pdf(url: str) -> bool:
     return parts.scheme in {"http", "https"} and parts.path.lower().endswith(".pdf")
 
 
-async def _load(source: str | Path | bytes | BytesIO) -> tuple[str, bytes]:
-    """Return what to call the document in messages, and its bytes."""
+async def _load(source: Source) -> bytes:
+    url = _as_url(source)
+    return await (download(url) if url is not None else asyncio.to_thread(_read, source))
+
+
+def _as_url(source: Source) -> str | None:
+    is_url = isinstance(source, str) and source.strip().lower().startswith(("http://", "https://"))
+    return str(source).strip() if is_url else None
+
+
+def _read(source: Source) -> bytes:
     if isinstance(source, bytes):
-        return "document", source
+        return source
     if isinstance(source, BytesIO):
-        return "document", source.getvalue()
-    if isinstance(source, str) and source.strip().lower().startswith(("http://", "https://")):
-        return source, await download(source.strip())
-    if isinstance(source, (str, Path)):
-        return str(source), await asyncio.to_thread(_read_file, Path(source))
-    raise TypeError(f"a PDF is given as URL, path, bytes or BytesIO, not as {type(source).__name__}")
-
-
-def _read_file(path: Path) -> bytes:
+        return source.getvalue()
+    if not isinstance(source, (str, Path)):
+        raise TypeError(f"a PDF is given as URL, path, bytes or BytesIO, not as {type(source).__name__}")
     try:
-        if path.stat().st_size > MAX_DOWNLOAD_BYTES:
-            raise DocumentError(f"{path}: larger than {MAX_DOWNLOAD_BYTES} bytes")
-        return path.read_bytes()
+        if Path(source).stat().st_size > MAX_DOWNLOAD_BYTES:
+            raise DocumentError(f"{source} is larger than {MAX_DOWNLOAD_BYTES} bytes")
+        return Path(source).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise DocumentError(f"{path}: cannot be read as a file ({error})") from error
+        raise DocumentError(f"{source} cannot be read as a file ({error})") from error

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.errors import CacheWriteError, UsageError
+from mind2web2.errors import CacheWriteError, CacheReadError
 from mind2web2.utils.cache_lookup import PageIndex
 from mind2web2.utils.cache_pages import (
     PageKind,
@@ -172,7 +172,9 @@ class IndexFile:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise UsageError(f"cannot read {self._path}: {error.strerror}; check its permissions") from error
+            raise CacheReadError(
+                f"cannot read {self._path}: {error.strerror}; check its permissions"
+            ) from error
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
     def _lock_of_processes(self) -> BaseFileLock:

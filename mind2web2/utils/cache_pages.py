@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from mind2web2.errors import DocumentError, UsageError
+from mind2web2.errors import DocumentError, CacheReadError
 
 PageKind = Literal["web", "pdf"]
 
@@ -83,14 +83,14 @@ def read_file(path: Path) -> bytes | None:
     """Return a file's content, or ``None`` if it does not exist.
 
     Raises:
-        UsageError: it exists and cannot be read.
+        CacheReadError: it exists and cannot be read.
     """
     try:
         return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise UsageError(
+        raise CacheReadError(
             f"cannot read {path}: {error.strerror}; check its permissions and the disk"
         ) from error
 

@@ -19,8 +19,8 @@ def write_whole(path: Path, data: bytes | str) -> None:
 def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
     """Replace several files at once, ``None`` removing one; all are on disk before the first is replaced.
 
-    Removals come first, so that a process killed in between leaves a file missing, not an old one beside
-    a new one.
+    A process killed in between leaves files missing, at most, never a new one beside an old one; the first
+    of ``contents`` goes missing only if it is to be removed.
     """
     with ExitStack() as undo:
         staged = {}
@@ -29,8 +29,9 @@ def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
                 staged[path] = _unused_name(path)
                 undo.callback(staged[path].unlink, missing_ok=True)
                 _write_to_disk(staged[path], data)
-        for path in contents.keys() - staged.keys():
-            path.unlink(missing_ok=True)
+        for position, path in enumerate(contents):
+            if position > 0 or path not in staged:
+                path.unlink(missing_ok=True)
         for path, written in staged.items():
             written.replace(path)
 

@@ -101,18 +101,16 @@ def find_evaluate_answer(module: ModuleType, path: Path) -> EvaluateAnswer:
     """Return the module's ``evaluate_answer`` if it is what the contract asks for."""
     if not hasattr(module, "evaluate_answer"):
         raise AttributeError(
-            f"eval script {path} defines no evaluate_answer: add 'async def evaluate_answer(...)'"
+            f"eval script {path} has no evaluate_answer: add 'async def evaluate_answer(...)'"
         )
     function: EvaluateAnswer = module.evaluate_answer
     if not inspect.iscoroutinefunction(function):
         raise TypeError(
-            f"evaluate_answer of eval script {path} is not a coroutine function: define it 'async def'"
+            f"evaluate_answer of eval script {path} is no coroutine function: make it 'async def'"
         )
     missing = [name for name in REQUIRED_PARAMETERS if name not in _keyword_parameters(function)]
     if missing:
-        raise TypeError(
-            f"evaluate_answer of eval script {path} lacks the parameters {', '.join(missing)}: add them"
-        )
+        raise TypeError(f"evaluate_answer of eval script {path} lacks parameters: add {', '.join(missing)}")
     return function
 
 

@@ -25,6 +25,7 @@ def create_logger(
     *,
     context: Mapping[str, str] | None = None,
     level: int = logging.DEBUG,
+    console_level: int = logging.WARNING,
 ) -> tuple[logging.Logger, str]:
     """Return a logger that writes ``<stamp>_<name>.log`` and ``.jsonl``, and its stamp ``YYYYMMDD_HHMMSS``.
 
@@ -35,6 +36,7 @@ def create_logger(
         lgr_nm: the logger's name; a second one of that name in the same second gets files of its own.
         log_folder: made where missing.
         enable_console: show warnings and errors on standard error, one line each.
+        console_level: the least level shown there; below warnings it shows all that the ``.log`` has.
         context: fields such as task and answer, put into every line of the ``.jsonl`` and on the console.
         level: the least level that reaches the files.
 
@@ -45,7 +47,7 @@ def create_logger(
     fields = dict(context or {})
     handlers: list[logging.Handler] = list(_open_files(Path(log_folder), stamp, lgr_nm, fields))
     if enable_console:
-        handlers.append(_ConsoleHandler(fields))
+        handlers.append(_ConsoleHandler(fields, console_level))
     logger = _private_logger(lgr_nm)
     logger.setLevel(level)
     for handler in handlers:
@@ -132,6 +134,21 @@ class _TextFormatter(logging.Formatter):
         return "\n    ".join(text.splitlines())
 
 
+class _LineFormatter(logging.Formatter):
+    """One line for whatever happened; the traceback is in the files."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__()
+        self._where = "/".join(fields.values())
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = f"{record.levelname.lower()} {self._where or record.name}: {_message(record)}"
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            text += f" ({type(error).__name__}: {error})"
+        return " ".join(text.split())
+
+
 class _JsonFormatter(logging.Formatter):
     """One JSON object a line."""
 
@@ -162,19 +179,15 @@ def _json_line(entry: dict[str, Any]) -> str:
 
 
 class _ConsoleHandler(logging.Handler):
-    """Warnings and errors in one line each; the whole story is in the files."""
+    """Standard error: warnings in one line each, or on request the whole story."""
 
-    def __init__(self, fields: Mapping[str, str]) -> None:
-        super().__init__(logging.WARNING)
-        self._where = "/".join(fields.values())
+    def __init__(self, fields: Mapping[str, str], level: int) -> None:
+        super().__init__(level)
+        self.setFormatter(_LineFormatter(fields) if level >= logging.WARNING else _TextFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = " ".join(_message(record).split())
-        if record.exc_info and record.exc_info[1] is not None:
-            error = record.exc_info[1]
-            text += " " + " ".join(f"({type(error).__name__}: {error})".split())
         try:
             # Looked up each time: a live display replaces standard error while it is on.
-            sys.stderr.write(f"{record.levelname.lower()} {self._where or record.name}: {text}\n")
+            sys.stderr.write(f"{self.format(record)}\n")
         except (OSError, ValueError):
             self.handleError(record)

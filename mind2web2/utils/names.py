@@ -20,16 +20,20 @@ def check_name(kind: str, name: str) -> str:
     """
     fault = _fault(name)
     if fault is not None:
-        raise UsageError(
-            f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give the plain name of its folder or file"
-        )
+        raise UsageError(f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give its plain folder name")
     return name
 
 
 def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
     """Return a sort key by which ``answer_2`` comes before ``answer_10``."""
     parts = re.split(r"([0-9]+)", name)
-    return tuple((1, int(part), "") if part.isdecimal() else (0, 0, part) for part in parts if part), name
+    return tuple(_part_key(part) for part in parts if part), name
+
+
+def _part_key(part: str) -> tuple[int, int, str]:
+    # Digits are compared by length, then as text: int() refuses the very long ones.
+    digits = part.lstrip("0")
+    return (1, len(digits), digits) if part[0] in "0123456789" else (0, 0, part)
 
 
 def name_list(names: Iterable[str]) -> str:

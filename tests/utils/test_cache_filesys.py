@@ -7,11 +7,12 @@ import json
 import logging
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from PIL import Image
 
-from mind2web2.errors import CacheMiss, CacheWriteError, DocumentError, UsageError
+from mind2web2.errors import CacheMiss, CacheReadError, CacheWriteError, DocumentError
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 VECTORS = Path(__file__).parents[1] / "fixtures/vectors"
@@ -161,11 +162,18 @@ def test_lone_surrogates_of_a_page_do_not_prevent_storing(cache):
     assert cache.get_web(PAGE)[0] == "a\ufffdb"
 
 
-@pytest.mark.parametrize("encode", [bytes, lambda raw: base64.b64encode(raw).decode(),
-                                    lambda raw: base64.encodebytes(raw).decode(),
-                                    lambda raw: f"data:image/jpeg;base64,{base64.b64encode(raw).decode()}"])  # fmt: skip
+SCREENSHOT_SPELLINGS = {
+    "bytes": bytes,
+    "base64": lambda raw: base64.b64encode(raw).decode(),
+    "base64 in lines": lambda raw: base64.encodebytes(raw).decode(),
+    "data URL": lambda raw: f"data:image/jpeg;base64,{base64.b64encode(raw).decode()}",
+    "data URL in percent-encoding": lambda raw: f"data:image/jpeg,{quote(raw)}",
+}
+
+
+@pytest.mark.parametrize("encode", SCREENSHOT_SPELLINGS.values(), ids=SCREENSHOT_SPELLINGS)
 def test_a_jpeg_is_stored_unchanged_however_it_is_given(cache, encode):
-    """Bytes, base64 with and without line breaks, a data URL."""
+    """The bytes in the file are those of the image."""
     cache.put_web(PAGE, "", encode(image_bytes()))
     assert cache.get_web(PAGE) == ("", image_bytes())
     assert (cache.task_dir / f"{md5(PAGE)}.jpg").read_bytes() == image_bytes()
@@ -427,7 +435,7 @@ def test_a_folder_without_room_for_its_lock_can_be_read(fixture_cache):
 def test_an_index_that_cannot_be_read_is_not_an_empty_cache(tmp_path):
     """Its pages would count as absent otherwise, and claims as unsupported."""
     (tmp_path / "index.json").mkdir()
-    with pytest.raises(UsageError, match=r"cannot read .*index\.json"):
+    with pytest.raises(CacheReadError, match=r"cannot read .*index\.json"):
         CacheFileSys(tmp_path)
 
 
@@ -437,7 +445,7 @@ def test_a_page_file_that_cannot_be_read_is_not_a_miss(cache):
     path = cache.task_dir / f"{md5(PAGE)}.txt"
     path.unlink()
     path.mkdir()
-    with pytest.raises(UsageError, match="cannot read"):
+    with pytest.raises(CacheReadError, match="cannot read"):
         cache.get_web(PAGE)
 
 

@@ -101,3 +101,33 @@ for number in itertools.count():
         assert len(content) == 200_000
         assert len(set(content)) == 1
         assert all(is_leftover(name) for name in names_in(tmp_path) if name != "big.txt")
+
+
+def test_a_killed_writer_leaves_no_mixture(tmp_path):
+    """The second file is the first one's companion or missing, wherever SIGKILL struck."""
+    script = """
+import itertools, sys
+from pathlib import Path
+from mind2web2.utils.files import write_together
+folder = Path(sys.argv[1])
+for number in itertools.count():
+    write_together({folder / "text": str(number), folder / "picture": str(number)})
+    print(number, flush=True)
+"""
+    for writes in (1, 3, 9, 27):
+        with subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE) as writer:
+            for _ in range(writes):
+                assert writer.stdout.readline()
+            writer.kill()
+        picture = tmp_path / "picture"
+        assert not picture.exists() or picture.read_text() == (tmp_path / "text").read_text()
+
+
+def test_companions_go_before_the_first_file_changes(tmp_path):
+    """When a companion cannot be removed, the first file is still the old one."""
+    write_whole(tmp_path / "text", "old")
+    (tmp_path / "picture").mkdir()
+    with pytest.raises(OSError, match="picture"):
+        write_together({tmp_path / "text": "new", tmp_path / "picture": "new"})
+    assert (tmp_path / "text").read_text() == "old"
+    assert names_in(tmp_path) == ["picture", "text"]

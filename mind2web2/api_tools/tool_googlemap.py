@@ -1,0 +1,193 @@
+"""Google Maps for eval scripts: cities, addresses, distances and travel times."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mind2web2.errors import ToolError
+
+if TYPE_CHECKING:
+    import googlemaps  # type: ignore[import-untyped]  # it ships without types
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+KEY_VARIABLE = "GOOGLE_MAPS_API_KEY"
+LEVELS = ("locality", "sublocality")
+MODES = ("driving", "walking", "transit")
+
+# Scripts compare with these texts, or test for an int (contract.md).
+CITY_NOT_FOUND = "City/Sub-city name not found"
+DISTANCE_NOT_FOUND = "Distance not found"
+TRAVEL_TIME_NOT_FOUND = "Travel time not found"
+
+CONNECT_TIMEOUT_S = 5
+READ_TIMEOUT_S = 15
+MAX_TRIES = 3
+
+# What the service says where a place or a route does not exist; any other status is a failure.
+_NO_ROUTE = {"ZERO_RESULTS", "NOT_FOUND"}
+
+
+class GoogleMapsTool:
+    """Asks Google Maps, with the key of the environment variable ``GOOGLE_MAPS_API_KEY``.
+
+    A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a "not
+    found". An empty address is a place that does not exist, and is not asked for.
+
+    Args:
+        base_url: where the web services are.
+        retry_timeout_s: how long a request that fails for the moment is tried again.
+        first_delay_s: the wait before the first new try after a dropped connection; it doubles.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_url: str = "https://maps.googleapis.com",
+        retry_timeout_s: float = 30.0,
+        first_delay_s: float = 0.5,
+    ) -> None:
+        self._base_url = base_url
+        self._retry_timeout_s = retry_timeout_s
+        self._first_delay_s = first_delay_s
+        self._client: googlemaps.Client | None = None
+        self._client_lock = threading.Lock()
+
+    async def get_city_name(self, address: str, level: str = "locality") -> str:
+        """Return the name of the city, or of its part, that an address is in."""
+        _check_choice("level", level, LEVELS)
+        for place in (await self.get_address_information(address))[:1]:
+            for component in place.get("address_components", []):
+                if level in component.get("types", []):
+                    return str(component["long_name"])
+        return CITY_NOT_FOUND
+
+    async def get_address_information(self, address: str) -> list[dict[str, Any]]:
+        """Return the geocoder's matches for an address, best first."""
+        if _is_blank(address):
+            return []
+        places = await self._ask(lambda client: client.geocode(address))
+        if not isinstance(places, list):
+            raise ToolError("google maps answered a geocoding request with something else than a list")
+        return places
+
+    async def calculate_distance(self, a: str, b: str, mode: str = "driving") -> int | str:
+        """Return the metres from ``a`` to ``b``, or ``"Distance not found"`` where there is no route."""
+        metres = await self._measure_route(a, b, mode, "distance")
+        return DISTANCE_NOT_FOUND if metres is None else metres
+
+    async def calculate_travel_time(self, a: str, b: str, mode: str = "driving") -> int | str:
+        """Return the seconds from ``a`` to ``b``, or ``"Travel time not found"`` where there is no route."""
+        seconds = await self._measure_route(a, b, mode, "duration")
+        return TRAVEL_TIME_NOT_FOUND if seconds is None else seconds
+
+    async def _measure_route(self, a: str, b: str, mode: str, measure: str) -> int | None:
+        _check_choice("mode", mode, MODES)
+        if _is_blank(a) or _is_blank(b):
+            return None
+        # A bar would separate two places.
+        origin, destination = a.replace("|", " "), b.replace("|", " ")
+        matrix = await self._ask(lambda client: client.distance_matrix([origin], [destination], mode=mode))
+        try:
+            route = matrix["rows"][0]["elements"][0]
+            if route["status"] in _NO_ROUTE:
+                return None
+            if route["status"] == "OK":
+                return int(route[measure]["value"])
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ToolError("google maps answered a distance request in an unknown form") from error
+        raise ToolError(f"google maps found no answer for the way from {a} to {b}: {route['status']}")
+
+    async def _ask(self, request: Callable[[googlemaps.Client], T]) -> T:
+        """Make a request in a thread, since the library blocks."""
+        return await asyncio.to_thread(self._ask_with_retries, request)
+
+    def _ask_with_retries(self, request: Callable[[googlemaps.Client], T]) -> T:
+        """Make a request; the library itself repeats what 5xx or a rate limit refused, we the dropped ones."""
+        from googlemaps import exceptions
+
+        client = self._get_client()
+        for attempt in range(1, MAX_TRIES + 1):
+            try:
+                return request(client)
+            except (
+                exceptions.ApiError,
+                exceptions.TransportError,
+                exceptions.Timeout,
+                ValueError,
+                KeyError,
+            ) as error:
+                if attempt == MAX_TRIES or not _can_pass(error):
+                    # Not chained: the library's errors carry the URL, and the URL the key.
+                    raise ToolError(_describe(error)) from None
+                log.info("maps request failed, trying again reason=%s", type(error).__name__)
+            time.sleep(self._first_delay_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    def _get_client(self) -> googlemaps.Client:
+        import googlemaps
+
+        with self._client_lock:
+            if self._client is None:
+                key = os.environ.get(KEY_VARIABLE, "").strip()
+                if not key:
+                    raise ToolError(f"no key for google maps: set the environment variable {KEY_VARIABLE}")
+                try:
+                    self._client = googlemaps.Client(
+                        key=key,
+                        connect_timeout=CONNECT_TIMEOUT_S,
+                        read_timeout=READ_TIMEOUT_S,
+                        retry_timeout=self._retry_timeout_s,
+                        base_url=self._base_url,
+                    )
+                except ValueError:
+                    raise ToolError(f"the key in {KEY_VARIABLE} is none of google maps: correct it") from None
+            return self._client
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _is_blank(address: str | None) -> bool:
+    """Whether there is no address; scripts pass on what an answer left out."""
+    return address is None or not address.strip()
+
+
+def _can_pass(error: Exception) -> bool:
+    """Whether the same request may succeed in a moment."""
+    from googlemaps import exceptions
+
+    if isinstance(error, exceptions.ApiError):
+        return bool(error.status == "UNKNOWN_ERROR")
+    return isinstance(error, exceptions.TransportError) and not isinstance(error, exceptions.HTTPError)
+
+
+def _describe(error: Exception) -> str:
+    """Return one line on a failed request, without the URL that the library's own texts contain."""
+    from googlemaps import exceptions
+
+    if isinstance(error, exceptions.ApiError):
+        cure = (
+            f"; check {KEY_VARIABLE} and its quota"
+            if error.status in {"REQUEST_DENIED", "OVER_DAILY_LIMIT"}
+            else ""
+        )
+        return " ".join(f"google maps refused the request: {error}{cure}".split())
+    if isinstance(error, exceptions.HTTPError):
+        return f"google maps failed: HTTP {error.status_code}"
+    if isinstance(error, exceptions.TransportError):
+        return f"google maps cannot be reached: {type(error.base_exception).__name__}"
+    if isinstance(error, exceptions.Timeout):
+        return "google maps did not answer in time"
+    return "google maps answered in an unknown form"

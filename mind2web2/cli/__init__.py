@@ -1,0 +1,50 @@
+"""The commands: ``mind2web2`` with its subcommands, and what the root scripts call."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from mind2web2.cli import evaluate, judgments, metrics
+from mind2web2.cli.options import CommandParser, Handler
+from mind2web2.errors import Mind2Web2Error
+
+_DESCRIPTION = """\
+Find out whether an AI search agent's cited answers are true.
+
+  mind2web2 evaluate AGENT            judge the agent's answers and show the scores
+  mind2web2 metrics AGENT             average the results that are there
+  mind2web2 judgments export AGENT F  write what the judge said to a file, for others to replay
+  mind2web2 judgments import AGENT F  take such a file in
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``mind2web2`` and return its exit status."""
+    parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for module in (evaluate, metrics, judgments):
+        module.add_command(commands)
+    return _run(parser, arguments)
+
+
+def evaluate_main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``run_eval.py`` and return its exit status."""
+    parser = CommandParser(prog="run_eval.py", description=evaluate.DESCRIPTION)
+    evaluate.add_options(parser)
+    return _run(parser, arguments)
+
+
+def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
+    options = parser.parse_args(arguments)
+    run: Handler = options.run
+    try:
+        return run(options)
+    except Mind2Web2Error as error:
+        # The run could not start (cli.md); what fails later is told in its table.
+        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
+        return 2
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does.
+        sys.stderr.close()
+        return 1

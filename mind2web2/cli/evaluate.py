@@ -1,0 +1,144 @@
+"""``mind2web2 evaluate`` and ``run_eval.py``: judge an agent's answers."""
+
+from __future__ import annotations
+
+import argparse
+
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    paths_of,
+    positive_int,
+    positive_seconds,
+    temperature,
+)
+
+DESCRIPTION = """\
+Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
+the rubric trees, and show the scores with the agent's metrics.
+
+  python run_eval.py --agent_name my_agent                   judge with OpenAI's o4-mini (OPENAI_API_KEY)
+  python run_eval.py --agent_name my_agent --task_id TASK    one task only
+  python run_eval.py --agent_name my_agent --judge_base_url http://localhost:8000/v1 --judge_model NAME
+                                                             a server of your own
+  python run_eval.py --agent_name my_agent --llm_provider replay
+                                                             score again from stored judgments, offline
+
+Running the same command again goes on where it stopped: results that still hold are reused, and so is
+every stored judgment. Exit status: 0 every selected answer has a result, 1 some have none, 2 the run
+could not start.
+"""
+
+_PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic", "replay")
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``evaluate`` to ``mind2web2``."""
+    parser = commands.add_parser("evaluate", help="judge an agent's answers", description=DESCRIPTION)
+    parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name")
+    add_options(parser, agent_required=False)
+
+
+def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True) -> None:
+    """Add the options that both spellings of the command share."""
+    parser.add_argument(
+        "--agent_name", metavar="NAME", required=agent_required, help="the agent, a folder under answers/"
+    )
+    parser.add_argument("--task_id", metavar="ID", help="this task only (default: all that have answers)")
+    add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    parser.add_argument(
+        "--eval_version",
+        metavar="V",
+        help="version of the eval scripts, a folder such as 2025_07_14 (default: the newest dated one that "
+        "has the task, then the undated ones)",
+    )
+    _add_judge_options(parser)
+    _add_pace_options(parser)
+    parser.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="reuse neither results nor stored judgments: ask everything anew",
+    )
+    parser.add_argument(
+        "--dump_cache",
+        action="store_true",
+        help="when a task is done, rewrite its cache index to list exactly the pages on disk",
+    )
+    parser.add_argument(
+        "--self_debug",
+        action="store_true",
+        help="show on the console what is logged of each answer, for writing eval scripts",
+    )
+    parser.set_defaults(run=run)
+
+
+def _add_judge_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("judge")
+    group.add_argument(
+        "--llm_provider",
+        choices=_PROVIDERS,
+        default="openai",
+        help="who judges (default: openai). openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
+        "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
+        "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'; replay "
+        "answers from stored judgments alone",
+    )
+    group.add_argument(
+        "--judge_model",
+        metavar="M",
+        help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
+    )
+    group.add_argument("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+    group.add_argument(
+        "--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high"
+    )
+    group.add_argument(
+        "--judge_temperature",
+        metavar="T",
+        type=temperature,
+        help="default: 0, and none for reasoning models",
+    )
+    group.add_argument(
+        "--judgments",
+        metavar="FILE",
+        help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
+        "own under eval_results/)",
+    )
+
+
+def _add_pace_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("how much at once")
+    for name, default, what in (
+        ("max_concurrent_tasks", 3, "tasks"),
+        ("max_concurrent_answers", 3, "answers of one task"),
+        ("max_webpage_retrieval", 10, "page captures, over the whole run"),
+        ("max_llm_requests", 30, "judge requests, over the whole run"),
+    ):
+        group.add_argument(
+            f"--{name}", metavar="N", type=positive_int, default=default, help=f"{what} (default: {default})"
+        )
+    group.add_argument(
+        "--answer_timeout",
+        metavar="S",
+        type=positive_seconds,
+        default=3600.0,
+        help="seconds that a script may take for one answer (default: 3600)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Evaluate and return the exit status."""
+    from mind2web2.errors import UsageError
+    from mind2web2.selection import select_work
+
+    agent_name = options.agent_name or getattr(options, "agent", None)
+    if agent_name is None:
+        raise UsageError("which agent? Name a folder under answers/: mind2web2 evaluate AGENT")
+    if options.judgments is not None and options.llm_provider != "replay":
+        raise UsageError("--judgments goes with --llm_provider replay")
+    paths = paths_of(options)
+    work = select_work(paths, agent_name, options.task_id)
+    # Only now: the judge's libraries take a while to load.
+    from mind2web2.cli.evaluation_run import run_evaluation
+
+    return run_evaluation(options, agent_name, paths, work)

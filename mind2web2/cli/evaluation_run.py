@@ -1,0 +1,174 @@
+"""An evaluation as a command carries it out: judge and store opened, progress shown, table printed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from mind2web2.answer_evaluation import AnswerOutcome, RunParts
+from mind2web2.cli.display import RunDisplay
+from mind2web2.cli.tables import print_run
+from mind2web2.errors import UsageError
+from mind2web2.eval_runner import (
+    DEFAULT_JUDGE_MODEL,
+    DualSemaphore,
+    Pace,
+    RunFolders,
+    RunProgress,
+    evaluate_work,
+    generate_result_summary,
+    merge_all_results,
+)
+from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
+from mind2web2.limits import ReentrantSemaphore
+from mind2web2.llm_client import LLMClient
+from mind2web2.page_library import PageLibrary
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
+from mind2web2.selection import TaskWork
+from mind2web2.utils.path_config import PathConfig
+
+REPLAY = "replay"
+_INTERRUPTED = 130
+
+
+@dataclass(frozen=True)
+class _Run:
+    options: argparse.Namespace
+    folders: RunFolders
+    work: Sequence[TaskWork]
+    console: Console
+    progress: RunProgress
+
+
+def run_evaluation(
+    options: argparse.Namespace, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
+) -> int:
+    """Evaluate the work and return the exit status."""
+    folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
+    run = _Run(options, folders, work, Console(), RunProgress())
+    with _opened_store(options, folders) as store:
+        settings = _judge_settings(options, store)
+        try:
+            outcomes = asyncio.run(_evaluate(run, settings, store))
+        except KeyboardInterrupt:
+            done = sum(outcome.result is not None for outcome in run.progress.outcomes)
+            run.console.print(
+                f"Stopped. {done} of {run.progress.answers_total} answers have results, and every judgment "
+                "so far is kept: the same command goes on from here."
+            )
+            return _INTERRUPTED
+    return 0 if all(outcome.result is not None for outcome in outcomes) else 1
+
+
+async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
+    options = run.options
+    client = None
+    if options.llm_provider != REPLAY:
+        client = LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
+    judge = RecordedJudge(settings, client, store, overwrite=options.overwrite)
+    parts = RunParts(
+        judge=judge,
+        library=PageLibrary(),
+        semaphore=DualSemaphore(
+            ReentrantSemaphore(options.max_webpage_retrieval), ReentrantSemaphore(options.max_llm_requests)
+        ),
+        # A replay is there to reproduce scores, not to repeat them.
+        reuse=not options.overwrite and client is not None,
+        answer_timeout_s=options.answer_timeout,
+        log_to_console=options.self_debug,
+    )
+    pace = Pace(options.max_concurrent_tasks, options.max_concurrent_answers)
+    try:
+        with _logging(run.console, run.folders):
+            async with RunDisplay(run.console, run.progress, judge.totals):
+                outcomes = await evaluate_work(
+                    run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
+                )
+    finally:
+        if client is not None:
+            await client.close()
+    root = run.folders.eval_results_root
+    summary = await asyncio.to_thread(generate_result_summary, root, run.folders.agent_name)
+    await asyncio.to_thread(merge_all_results, root)
+    print_run(run.console, run.work, outcomes, summary, judge, run.folders)
+    return outcomes
+
+
+@contextmanager
+def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
+    own = folders.agent_results / FILE_NAME
+    if options.llm_provider == REPLAY:
+        store = open_for_replay(own if options.judgments is None else Path(options.judgments))
+    else:
+        store = JudgmentStore(own)
+    with store:
+        yield store
+
+
+def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeSettings:
+    if options.llm_provider != REPLAY:
+        return JudgeSettings(
+            options.llm_provider,
+            options.judge_model or DEFAULT_JUDGE_MODEL,
+            options.judge_temperature,
+            options.judge_reasoning_effort,
+        )
+    asked = {
+        "model": options.judge_model,
+        "temperature": options.judge_temperature,
+        "reasoning_effort": options.judge_reasoning_effort,
+    }
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    stored = store.identities()
+    fitting = [
+        judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
+    ]
+    if len(fitting) != 1:
+        known = "; ".join(" ".join(judge.in_words()) for judge in stored) or "none"
+        which = "several fit" if fitting else "none fits"
+        raise UsageError(
+            f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
+            "--judge_reasoning_effort and --judge_temperature"
+        )
+    judge = fitting[0]
+    return JudgeSettings(REPLAY, judge.model, judge.temperature, judge.reasoning_effort)
+
+
+@contextmanager
+def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
+    """Send the package's own log to ``run.log`` and its errors to the console, for the time of a run."""
+    folders.agent_results.mkdir(parents=True, exist_ok=True)
+    to_file = logging.FileHandler(folders.agent_results / "run.log", encoding="utf-8")
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    to_console = _ConsoleHandler(console)
+    package = logging.getLogger("mind2web2")
+    level = package.level
+    package.setLevel(logging.INFO)
+    for handler in (to_file, to_console):
+        package.addHandler(handler)
+    try:
+        yield
+    finally:
+        package.setLevel(level)
+        for handler in (to_file, to_console):
+            package.removeHandler(handler)
+            handler.close()
+
+
+class _ConsoleHandler(logging.Handler):
+    """Warnings in one line each, above a live display."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(logging.WARNING)
+        self._console = console
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = " ".join(record.getMessage().split())
+        self._console.print(f"{record.levelname.lower()}: {text}", markup=False, highlight=False)

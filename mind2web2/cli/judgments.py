@@ -1,0 +1,74 @@
+"""``mind2web2 judgments``: hand stored judgments on, and take others' in."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+
+DESCRIPTION = """\
+Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
+same answers again, offline: run_eval.py --agent_name AGENT --llm_provider replay --judgments FILE
+
+  mind2web2 judgments export my_agent my_agent.jsonl
+  mind2web2 judgments import my_agent my_agent.jsonl
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``judgments`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "judgments", help="export or import what the judge said", description=DESCRIPTION
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    for name, what, handler in (
+        ("export", "write the agent's judgments to a .jsonl file", run_export),
+        ("import", "add the judgments of a .jsonl file to the agent's; what is there stays", run_import),
+    ):
+        action = actions.add_parser(name, help=what, description=what)
+        action.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+        action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl file")
+        add_folder_options(action, "eval_results_root")
+        action.set_defaults(run=handler)
+
+
+def run_export(options: argparse.Namespace) -> int:
+    """Write the agent's judgments to a file."""
+    from mind2web2.errors import UsageError
+    from mind2web2.judgments import JudgmentStore, export_judgments
+
+    store_path = _store_path(options)
+    if not store_path.is_file():
+        raise UsageError(f"no judgments at {store_path}: run mind2web2 evaluate {options.agent} first")
+    with JudgmentStore(store_path) as store:
+        try:
+            count = export_judgments(store, options.file)
+        except OSError as error:
+            raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
+    _say(f"{count} judgments written to {options.file}")
+    return 0
+
+
+def run_import(options: argparse.Namespace) -> int:
+    """Add a file's judgments to the agent's."""
+    from mind2web2.judgments import JudgmentStore, read_judgments
+
+    judgments = list(read_judgments(options.file))
+    with JudgmentStore(_store_path(options)) as store:
+        added = store.add(judgments)
+    _say(f"{added} of {len(judgments)} judgments were new")
+    return 0
+
+
+def _store_path(options: argparse.Namespace) -> Path:
+    from mind2web2.judgments import FILE_NAME
+    from mind2web2.utils.names import check_name
+
+    return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME
+
+
+def _say(text: str) -> None:
+    from rich.console import Console
+
+    Console().print(text, markup=False, highlight=False, soft_wrap=True)

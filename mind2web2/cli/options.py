@@ -1,0 +1,94 @@
+"""How options are spelled and read."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mind2web2.utils.path_config import PathConfig
+
+Handler = Callable[[argparse.Namespace], int]
+Subcommands = Any  # argparse keeps the type of its subparsers' action to itself
+
+_LONG_OPTION = re.compile(r"--[a-z][a-z-]*(?=$|=)")
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that takes ``--like-this`` for ``--like_this``."""
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
+
+    def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse with underscores in the names of options."""
+        given = sys.argv[1:] if args is None else args
+        return super().parse_known_args([_with_underscores(word) for word in given], namespace)
+
+
+def _with_underscores(word: str) -> str:
+    name = _LONG_OPTION.match(word)
+    return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
+
+
+def positive_int(text: str) -> int:
+    """Return a whole number of at least 1."""
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def positive_seconds(text: str) -> float:
+    """Return a positive number of seconds."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return seconds
+
+
+def temperature(text: str) -> float:
+    """Return a sampling temperature."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value <= 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
+    return value
+
+
+def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options for the project's folders."""
+    group = parser.add_argument_group("folders")
+    helps = {
+        "answer_folder": "the agents' answers (default: answers/)",
+        "eval_scripts_root": "the tasks' eval scripts (default: eval_scripts/)",
+        "eval_results_root": "where results go (default: eval_results/)",
+        "cache_root": "the cached pages (default: cache/)",
+    }
+    for name in names:
+        group.add_argument(f"--{name}", metavar="DIR", type=Path, help=helps[name])
+
+
+def paths_of(options: argparse.Namespace) -> PathConfig:
+    """Return the folders that the options name, the others under the working directory."""
+    from mind2web2.utils.path_config import PathConfig
+
+    given = vars(options)
+    return PathConfig(Path()).apply_overrides(
+        answers_root=given.get("answer_folder"),
+        eval_scripts_root=given.get("eval_scripts_root"),
+        eval_results_root=given.get("eval_results_root"),
+        cache_root=given.get("cache_root"),
+        eval_version=given.get("eval_version"),
+    )

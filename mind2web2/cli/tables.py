@@ -1,0 +1,92 @@
+"""The tables at the end of a run and of ``mind2web2 metrics``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mind2web2.answer_evaluation import AnswerOutcome
+from mind2web2.cli.display import totals_text
+from mind2web2.eval_runner import RunFolders
+from mind2web2.recorded_judge import RecordedJudge
+from mind2web2.selection import TaskWork
+
+
+def print_run(
+    console: Console,
+    work: Sequence[TaskWork],
+    outcomes: Sequence[AnswerOutcome],
+    summary: Mapping[str, Any] | None,
+    judge: RecordedJudge,
+    folders: RunFolders,
+) -> None:
+    """Print each task's scores, the agent's metrics, what has no score and why, and what it took."""
+    console.print(_scores_table(work, outcomes))
+    if summary is not None:
+        print_metrics(console, summary)
+    settings = judge.settings
+    _line(console, f"Judge: {settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
+    for outcome in outcomes:
+        if outcome.result is None:
+            _line(console, f"No result: {outcome.task_id}/{outcome.answer_name}: {outcome.reason}")
+    for task in work:
+        for problem in task.problems:
+            _line(console, f"Note: {task.task_id}: {problem}")
+    _line(console, f"Results: {folders.agent_results}")
+
+
+def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print an agent's metrics, with whatever makes them less than they seem."""
+    runs = summary["num_runs"]
+    table = Table(title=f"{summary['agent_name']}: {summary['num_tasks']} tasks, {runs} runs", min_width=46)
+    table.add_column("metric")
+    table.add_column("mean", justify="right")
+    table.add_column("std over runs", justify="right")
+    for label, name in (
+        ("partial completion", "avg_score"),
+        ("success rate", "success_rate"),
+        (f"pass@{runs}", f"pass_at_{runs}"),
+        ("answer length (words)", "avg_answer_word_count"),
+        ("time (s)", "avg_time_seconds"),
+    ):
+        table.add_row(label, _number(summary.get(name)), _number(summary.get(f"{name}_std")))
+    console.print(table)
+    for warning in summary.get("warnings", ()):
+        _line(console, f"Warning: {warning}")
+
+
+def print_missing(console: Console, summary: Mapping[str, Any]) -> None:
+    """List by name what has no score."""
+    for missing in summary.get("missing", ()):
+        name = "/".join(part for part in (missing["task_id"], missing["answer_name"]) if part)
+        _line(console, f"No result: {name}: {missing['reason']}")
+
+
+def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -> Table:
+    table = Table(title="Scores")
+    table.add_column("task", overflow="fold")
+    table.add_column("script", overflow="fold")
+    table.add_column("answers", overflow="fold")
+    table.add_column("mean", justify="right")
+    for task in work:
+        own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
+        scores = [outcome.score for outcome in own if outcome.score is not None]
+        mean = sum(scores) / len(scores) if scores else None
+        listed = "  ".join(f"{_stem(outcome)} {_number(outcome.score)}" for outcome in own)
+        table.add_row(task.task_id, task.script_version or "none", listed or "none", _number(mean))
+    return table
+
+
+def _stem(outcome: AnswerOutcome) -> str:
+    return outcome.answer_name.removeprefix("answer_").removesuffix(".md") + ":"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, markup=False, highlight=False, soft_wrap=True)

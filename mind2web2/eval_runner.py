@@ -1,0 +1,261 @@
+"""Which answers are judged, and at what pace: tasks and answers at once, each on its own risk."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mind2web2.answer_evaluation import AnswerJob, AnswerOutcome, RunParts, evaluate_job
+from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.judge import as_provider
+from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.limits import DualSemaphore, ReentrantSemaphore
+from mind2web2.page_library import PageLibrary
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
+from mind2web2.results import answer_dir
+from mind2web2.selection import TaskWork, answer_files
+from mind2web2.summaries import generate_result_summary, merge_all_results, write_task_summary
+from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.names import check_name
+from mind2web2.utils.tasks import all_or_first_error
+
+__all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
+
+log = logging.getLogger(__name__)
+
+DEFAULT_JUDGE_MODEL = "o4-mini"
+DEFAULT_PAGE_LIMIT = 10
+DEFAULT_JUDGE_LIMIT = 30
+
+
+@dataclass
+class RunProgress:
+    """How far a run has come; written by the runner, read by a display."""
+
+    answers_total: int = 0
+    tasks_total: int = 0
+    tasks_done: int = 0
+    outcomes: list[AnswerOutcome] = field(default_factory=list)
+    running: dict[str, None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """Where an agent's pages are, and where its results go."""
+
+    agent_name: str
+    cache_root: Path
+    eval_results_root: Path
+
+    def task_cache(self, task_id: str) -> Path:
+        """Return the folder of a task's pages."""
+        return self.cache_root / self.agent_name / task_id
+
+    @property
+    def agent_results(self) -> Path:
+        """Return the folder of the agent's results."""
+        return self.eval_results_root / self.agent_name
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many tasks, and answers of each, are worked on at once."""
+
+    max_tasks: int = 3
+    max_answers: int = 3
+
+
+async def evaluate_work(
+    work: Sequence[TaskWork],
+    folders: RunFolders,
+    run: RunParts,
+    pace: Pace,
+    progress: RunProgress,
+    *,
+    dump_cache: bool = False,
+) -> list[AnswerOutcome]:
+    """Evaluate every answer of the tasks and write their summaries; outcomes are in the order of the work.
+
+    Args:
+        work: the tasks, with or without a script.
+        dump_cache: make each task's cache index list exactly the pages on disk when the task is done.
+
+    Raises:
+        ResultWriteError: a task's summary cannot be written.
+    """
+    progress.tasks_total = len(work)
+    progress.answers_total = sum(len(task.answers) for task in work)
+    places = asyncio.Semaphore(pace.max_tasks)
+
+    async def one_task(task: TaskWork) -> list[AnswerOutcome]:
+        async with places:
+            outcomes = await _evaluate_answers(task, folders, run, pace, progress, dump_cache)
+            progress.tasks_done += 1
+        return outcomes
+
+    by_task = await all_or_first_error(one_task(task) for task in work)
+    return [outcome for outcomes in by_task for outcome in outcomes]
+
+
+async def _evaluate_answers(
+    task: TaskWork,
+    folders: RunFolders,
+    run: RunParts,
+    pace: Pace,
+    progress: RunProgress,
+    dump_cache: bool,
+) -> list[AnswerOutcome]:
+    if task.script_path is None:
+        outcomes = [_without_script(task, answer.name) for answer in task.answers]
+        progress.outcomes.extend(outcomes)
+    else:
+        jobs = await asyncio.to_thread(_jobs, task, task.script_path, folders)
+        outcomes = await _evaluate_jobs(jobs, run, pace, progress)
+        if dump_cache:
+            await asyncio.to_thread(_tidy_cache, jobs)
+    await asyncio.to_thread(
+        write_task_summary,
+        folders.eval_results_root,
+        folders.agent_name,
+        task.task_id,
+        {outcome.answer_name: outcome.reason for outcome in outcomes if outcome.reason is not None},
+        {answer.name for answer in task.answers},
+    )
+    return outcomes
+
+
+def _jobs(task: TaskWork, script_path: Path, folders: RunFolders) -> list[AnswerJob]:
+    cache = CacheFileSys(folders.task_cache(task.task_id))
+    return [
+        AnswerJob(
+            agent_name=folders.agent_name,
+            task_id=task.task_id,
+            answer=answer,
+            script_path=script_path,
+            script_version=task.script_version or script_path.parent.name,
+            task_cache=cache,
+            folder=answer_dir(folders.eval_results_root, folders.agent_name, task.task_id, answer.name),
+        )
+        for answer in task.answers
+    ]
+
+
+async def _evaluate_jobs(
+    jobs: Sequence[AnswerJob], run: RunParts, pace: Pace, progress: RunProgress
+) -> list[AnswerOutcome]:
+    places = asyncio.Semaphore(pace.max_answers)
+
+    async def one_answer(job: AnswerJob) -> AnswerOutcome:
+        name = f"{job.task_id}/{job.answer.stem}"
+        async with places:
+            progress.running[name] = None
+            try:
+                outcome = await evaluate_job(job, run)
+            finally:
+                del progress.running[name]
+        progress.outcomes.append(outcome)
+        return outcome
+
+    return await all_or_first_error(one_answer(job) for job in jobs)
+
+
+def _without_script(task: TaskWork, answer_name: str) -> AnswerOutcome:
+    return AnswerOutcome(task.task_id, answer_name, None, task.unscored_reason)
+
+
+def _tidy_cache(jobs: Sequence[AnswerJob]) -> None:
+    cache = jobs[0].task_cache if jobs else None
+    if cache is None or not cache.task_dir.is_dir():
+        return
+    try:
+        cache.save()
+    except Mind2Web2Error as error:
+        log.warning("cache index not rewritten: %s", error)
+
+
+class _TaskFolders(RunFolders):
+    """Finds a task's pages below whichever folder a caller of ``evaluate_task`` names."""
+
+    def task_cache(self, task_id: str) -> Path:
+        """Return the folder of a task's pages."""
+        return _innermost(self.cache_root, self.agent_name, task_id) or super().task_cache(task_id)
+
+
+def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
+    """Return the task's folder below the root of all agents or below one agent's folder."""
+    candidates = (root / agent_name / task_id, root / task_id)
+    return next((folder for folder in candidates if folder.is_dir()), None)
+
+
+def _task_work(root: Path, agent_name: str, task_id: str, script_path: Path) -> TaskWork:
+    folder = _innermost(root, agent_name, task_id) or root
+    answers, problems = answer_files(folder)
+    if not answers:
+        raise UsageError(f"no answers to task {task_id} under {folder}: expected answer_<k>.md")
+    return TaskWork(task_id, answers, script_path, script_path.parent.name, problems=problems)
+
+
+async def evaluate_task(
+    client: Any,
+    task_id: str,
+    agent_name: str,
+    answer_dir: str | Path,
+    cache_dir: str | Path,
+    output_dir: str | Path,
+    script_path: str | Path,
+    dump_cache: bool = True,
+    is_self_debug: bool = False,
+    overwrite: bool = False,
+    max_concurrent_answers: int = 3,
+    webpage_semaphore: Any = None,
+    llm_semaphore: Any = None,
+) -> list[dict[str, Any]]:
+    """Evaluate one task's answers and return the results of those that have one.
+
+    Args:
+        client: an ``LLMClient`` with ``is_async=True``, or any object with ``async_response``; it judges as
+            ``o4-mini``.
+        answer_dir: the task's answers, the agent's folder of tasks, or the root of all agents.
+        cache_dir: likewise for cached pages.
+        output_dir: the root of all results (layouts.md).
+        script_path: the task's eval script.
+        dump_cache: make the cache index list exactly the pages on disk afterwards.
+        is_self_debug: show on the console what is logged.
+        overwrite: reuse neither earlier results nor stored judgments.
+        webpage_semaphore: bounds page captures, 10 by default.
+        llm_semaphore: bounds judge requests, 30 by default.
+
+    Raises:
+        UsageError: there are no such answers, or a name is not a plain one.
+    """
+    script = Path(script_path)
+    folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))
+    work = _task_work(Path(answer_dir), check_name("agent", agent_name), check_name("task", task_id), script)
+    with JudgmentStore(folders.agent_results / FILE_NAME) as store:
+        judge = RecordedJudge(
+            JudgeSettings("client", DEFAULT_JUDGE_MODEL), as_provider(client), store, overwrite=overwrite
+        )
+        run = RunParts(
+            judge=judge,
+            library=PageLibrary(),
+            semaphore=DualSemaphore(
+                webpage_semaphore or ReentrantSemaphore(DEFAULT_PAGE_LIMIT),
+                llm_semaphore or ReentrantSemaphore(DEFAULT_JUDGE_LIMIT),
+            ),
+            reuse=not overwrite,
+            answer_timeout_s=None,
+            log_to_console=is_self_debug,
+        )
+        outcomes = await evaluate_work(
+            [work],
+            folders,
+            run,
+            Pace(max_answers=max_concurrent_answers),
+            RunProgress(),
+            dump_cache=dump_cache,
+        )
+    return [outcome.result for outcome in outcomes if outcome.result is not None]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -33,7 +33,13 @@ class Extractor:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self.logger = asking.logger
-        self.records: list[ExtractionRecord] = []
+        self._numbers = itertools.count()
+        self._records: dict[int, ExtractionRecord] = {}
+
+    @property
+    def records(self) -> list[ExtractionRecord]:
+        """Return where each value comes from, in the order asked for, whichever was there first."""
+        return [self._records[number] for number in sorted(self._records)]
 
     async def simple_extract(
         self,
@@ -48,9 +54,11 @@ class Extractor:
         Raises:
             JudgeError: the judge failed for good.
         """
-        return await self._fill(
+        number = next(self._numbers)
+        value, self._records[number] = await self._fill(
             extraction_prompt, template_class, None, additional_instruction, extraction_name
         )
+        return value
 
     async def extract_from_url(
         self,
@@ -67,15 +75,17 @@ class Extractor:
         Raises:
             JudgeError: the judge failed for good.
         """
+        number = next(self._numbers)
         try:
             page = await self._asking.page(url, use_screenshot)
         except CaptureError as error:
             self.logger.warning("extraction empty name=%s url=%s reason=%s", extraction_name, url, error)
-            self.records.append(ExtractionRecord(name=extraction_name, url=url, unavailable=str(error)))
+            self._records[number] = ExtractionRecord(name=extraction_name, url=url, unavailable=str(error))
             return empty_instance(template_class)
-        return await self._fill(
+        value, self._records[number] = await self._fill(
             extraction_prompt, template_class, page, additional_instruction, extraction_name
         )
+        return value
 
     async def _fill(
         self,
@@ -84,7 +94,7 @@ class Extractor:
         page: PreparedPage | None,
         additional_instruction: str | None,
         name: str,
-    ) -> Template:
+    ) -> tuple[Template, ExtractionRecord]:
         asking = self._asking
         url = None if page is None else page.url
         answered = await asking.ask(
@@ -95,16 +105,14 @@ class Extractor:
             ),
             Subject("extract", node=name, page=url),
         )
-        self.records.append(
-            ExtractionRecord(
-                name=name,
-                url=url,
-                page=None if answered.page is None else answered.page.shown(),
-                declined=answered.reply.declined,
-            )
+        record = ExtractionRecord(
+            name=name,
+            url=url,
+            page=None if answered.page is None else answered.page.shown(),
+            declined=answered.reply.declined,
         )
-        self.logger.info("extracted name=%s url=%s declined=%s", name, url, answered.reply.declined)
-        return empty_instance(template_class) if answered.value is None else answered.value
+        self.logger.info("extracted name=%s url=%s declined=%s", name, url, record.declined)
+        return empty_instance(template_class) if answered.value is None else answered.value, record
 
 
 def create_evaluator(
@@ -150,8 +158,3 @@ def create_evaluator(
     # A run's cache brings the run's pages, so that each is prepared once for all its answers.
     library: PageLibrary = getattr(global_cache, "page_library", None) or PageLibrary()
     return Extractor(asking(extract_model)), Verifier(asking(verify_model))
-
-
-def recorded_extractions(records: Sequence[ExtractionRecord]) -> list[dict[str, Any]]:
-    """Return the records as they stand in a result."""
-    return [record.model_dump(mode="json", exclude_none=True) for record in records]

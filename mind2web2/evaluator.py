@@ -208,24 +208,44 @@ class Evaluator:
         self._warn_of_unknown("extract", unknown)
         if self.extractor is None:
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
+        if source is not None and not (isinstance(source, str) and source.strip()):
+            raise ValueError(f"extract takes one URL as source, not {source!r}")
+        # Its place is taken now, so that what is extracted at the same time stands in the order asked for.
+        entry: dict[str, Any] = {}
+        self._info.append(entry)
+        value = await self._extracted(
+            self.extractor,
+            prompt,
+            template_class,
+            extraction_name,
+            source,
+            additional_instruction,
+            use_screenshot,
+        )
+        entry[extraction_name] = value.model_dump(mode="json", warnings=False)
+        return value
+
+    async def _extracted(
+        self,
+        extractor: Extractor,
+        prompt: str,
+        template_class: type[Template],
+        name: str,
+        source: str | None,
+        additional_instruction: str | None,
+        use_screenshot: bool,
+    ) -> Template:
         instruction = additional_instruction or NO_INSTRUCTION
         if source is None:
-            value = await self.extractor.simple_extract(
-                prompt, template_class, instruction, extraction_name=extraction_name
-            )
-        elif isinstance(source, str) and source.strip():
-            value = await self.extractor.extract_from_url(
-                prompt,
-                source,
-                template_class,
-                additional_instruction=instruction,
-                use_screenshot=use_screenshot,
-                extraction_name=extraction_name,
-            )
-        else:
-            raise ValueError(f"extract takes one URL as source, not {source!r}")
-        self._info.append({extraction_name: value.model_dump(mode="json", warnings=False)})
-        return value
+            return await extractor.simple_extract(prompt, template_class, instruction, extraction_name=name)
+        return await extractor.extract_from_url(
+            prompt,
+            source,
+            template_class,
+            additional_instruction=instruction,
+            use_screenshot=use_screenshot,
+            extraction_name=name,
+        )
 
     async def verify(
         self,
@@ -337,12 +357,13 @@ class Evaluator:
             "extract_model": self._judge_models[1],
             "eval_breakdown": [
                 {
-                    "info": self._info or [{"no_info": "No information recorded"}],
+                    "info": [entry for entry in self._info if entry]
+                    or [{"no_info": "No information recorded"}],
                     "verification_tree": tree_as_dict(root),
                 }
             ],
             "tree_statistics": tree_statistics(root),
-            "extractions": [record.model_dump(mode="json", exclude_none=True) for record in records],
+            "extractions": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
         }
 
     # Looking things up

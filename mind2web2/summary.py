@@ -37,6 +37,13 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
         "strategy": node.strategy.value,
         "children": [],
     }
+    if not node.children and node.verdict != (node.score, node.status):
+        # Otherwise a reader would look in vain for why a leaf that passed shows as skipped.
+        fields["superseded"] = {
+            "score": node.verdict.score,
+            "status": node.verdict.status,
+            "reason": "behind the first shortfall of a sequence",
+        }
     if node.evidence is not None:
         fields["evidence"] = node.evidence.model_dump(mode="json", exclude_defaults=True)
     return fields

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mind2web2.errors import ToolError
 
 if TYPE_CHECKING:
-    import googlemaps  # type: ignore[import-untyped]  # it ships without types
+    import googlemaps
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class GoogleMapsTool:
         return await asyncio.to_thread(self._ask_with_retries, request)
 
     def _ask_with_retries(self, request: Callable[[googlemaps.Client], T]) -> T:
-        """Make a request; the library itself repeats what 5xx or a rate limit refused, we the dropped ones."""
+        """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""
         from googlemaps import exceptions
 
         client = self._get_client()
@@ -125,6 +125,7 @@ class GoogleMapsTool:
                 exceptions.Timeout,
                 ValueError,
                 KeyError,
+                TypeError,
             ) as error:
                 if attempt == MAX_TRIES or not _can_pass(error):
                     # Not chained: the library's errors carry the URL, and the URL the key.
@@ -189,5 +190,5 @@ def _describe(error: Exception) -> str:
     if isinstance(error, exceptions.TransportError):
         return f"google maps cannot be reached: {type(error.base_exception).__name__}"
     if isinstance(error, exceptions.Timeout):
-        return "google maps did not answer in time"
+        return "google maps did not answer in time, or kept refusing (rate limit, server error)"
     return "google maps answered in an unknown form"

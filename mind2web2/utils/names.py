@@ -33,7 +33,7 @@ def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:
 def _part_key(part: str) -> tuple[int, int, str]:
     # Digits are compared by length, then as text: int() refuses the very long ones.
     digits = part.lstrip("0")
-    return (1, len(digits), digits) if part[0] in "0123456789" else (0, 0, part)
+    return (0, len(digits), digits) if part[0] in "0123456789" else (1, 0, part)
 
 
 def name_list(names: Iterable[str]) -> str:

@@ -1,0 +1,142 @@
+"""arXiv for eval scripts: papers by identifier or by title."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.api_tools.arxiv_links import ArxivId, id_from_pdf_link, parse_arxiv_id
+from mind2web2.api_tools.titles import normalise_title, title_words
+from mind2web2.errors import ToolError
+
+if TYPE_CHECKING:
+    import arxiv  # type: ignore[import-untyped]  # it ships without types
+
+log = logging.getLogger(__name__)
+
+API_URL = "https://export.arxiv.org/api/query"
+# arXiv's terms of use: no more than one request every three seconds, over one connection.
+REQUEST_INTERVAL_S = 3.0
+MAX_RETRIES = 3
+
+# One thread and one client per setting, shared by all tools of the process, is how those terms are kept.
+_request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
+_clients: dict[tuple[str, int, float], arxiv.Client] = {}
+
+
+class ArxivTool:
+    """Looks papers up on arXiv.
+
+    A failure of the service is a ``ToolError``, never a "no such paper".
+
+    Args:
+        page_size: how many matches of a title are looked at.
+        api_url: where arXiv's query interface is.
+        request_interval_s: the pause between requests.
+    """
+
+    def __init__(
+        self,
+        page_size: int = 100,
+        *,
+        api_url: str = API_URL,
+        request_interval_s: float = REQUEST_INTERVAL_S,
+    ) -> None:
+        self._page_size = page_size
+        self._settings = (api_url, page_size, request_interval_s)
+
+    def is_arxiv_pdf_link(self, link: str) -> bool:
+        """Tell whether a link serves the PDF of an arXiv paper."""
+        return id_from_pdf_link(link) is not None
+
+    @staticmethod
+    def get_arxiv_id_from_pdf_link(link: str) -> str | None:
+        """Return the identifier in a PDF link, with its version if it has one; ``None`` for other links."""
+        found = id_from_pdf_link(link)
+        return None if found is None else str(found)
+
+    async def search_arxiv_by_id(self, arxiv_id: str) -> dict[str, Any] | None:
+        """Return the fields of a paper, in the version that the identifier names or else the latest.
+
+        Identifiers may be of either kind, carry ``arXiv:`` or be links; what is none matches no paper.
+        """
+        wanted = parse_arxiv_id(arxiv_id)
+        if wanted is None:
+            return None
+        for paper in await self._search(id_list=[str(wanted)]):
+            found = parse_arxiv_id(paper.entry_id)
+            if found is not None and found.paper == wanted.paper and wanted.version in {None, found.version}:
+                return _fields(paper, found)
+        return None
+
+    async def search_arxiv_by_title(self, title: str) -> dict[str, Any] | None:
+        """Return the fields of the paper with this very title, in whatever spelling, or ``None``.
+
+        Case, white space, punctuation, accents and LaTeX make no difference; words do.
+        """
+        wanted, words = normalise_title(title), title_words(title)
+        if not wanted or not words:
+            return None
+        # The phrase finds most papers at once. Its words alone find those whose title arXiv splits otherwise.
+        for query in (f'ti:"{" ".join(words)}"', " AND ".join(f"ti:{word}" for word in words)):
+            for paper in await self._search(query=query):
+                found = parse_arxiv_id(paper.entry_id)
+                if found is not None and normalise_title(paper.title) == wanted:
+                    return _fields(paper, found)
+        return None
+
+    async def _search(self, query: str = "", id_list: list[str] | None = None) -> list[arxiv.Result]:
+        """Return at most a page of matches, best first."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(_request_thread, self._search_blocking, query, id_list)
+
+    def _search_blocking(self, query: str, id_list: list[str] | None) -> list[arxiv.Result]:
+        import arxiv
+        import requests
+
+        search = arxiv.Search(query=query, id_list=id_list, max_results=self._page_size)
+        try:
+            return list(_client(*self._settings).results(search))
+        except arxiv.HTTPError as error:
+            raise ToolError(f"arxiv failed: HTTP {error.status} for {query or id_list}") from error
+        except (arxiv.ArxivError, requests.RequestException, ValueError) as error:
+            reason = " ".join(str(error).split())
+            raise ToolError(f"arxiv did not answer the search for {query or id_list}: {reason}") from error
+
+
+def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Client:
+    """Return the client for these settings; called in the one thread only."""
+    import arxiv
+
+    from mind2web2.api_tools.arxiv_session import BoundedSession
+
+    key = (api_url, page_size, request_interval_s)
+    if key not in _clients:
+        client = arxiv.Client(page_size, request_interval_s, MAX_RETRIES)
+        client.query_url_format = api_url + "?{}"
+        # The library has no setting for time limits, and takes any page for an empty list of papers.
+        client._session = BoundedSession()
+        _clients[key] = client
+    return _clients[key]
+
+
+def _fields(paper: arxiv.Result, found: ArxivId) -> dict[str, Any]:
+    return {
+        "arxiv_id": found.paper,
+        "version": found.version,
+        "entry_id": paper.entry_id,
+        "title": paper.title.strip(),
+        "authors": [author.name for author in paper.authors],
+        "summary": paper.summary.strip(),
+        "published": paper.published.isoformat(),
+        "updated": paper.updated.isoformat(),
+        "primary_category": paper.primary_category,
+        "categories": list(paper.categories),
+        "comment": paper.comment,
+        "journal_ref": paper.journal_ref,
+        "doi": paper.doi,
+        "pdf_url": paper.pdf_url,
+        "links": [link.href for link in paper.links],
+    }

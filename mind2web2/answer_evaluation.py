@@ -198,6 +198,9 @@ async def _evaluate_logged(
     _check(judge)
     pages = await asyncio.to_thread(cache.pages_used)
     return {
+        "agent_name": job.agent_name,
+        "answer_name": job.answer.name,
+        "judge_model": run.judge.settings.model,
         **result,
         "task_id": job.task_id,
         "time_seconds": job.answer.time_s,

@@ -385,9 +385,7 @@ class Evaluator:
         return 0 if self.root is None else sum(1 for _ in self.root.walk())
 
     async def close(self) -> None:
-        """Release what the evaluation holds; clients and caches belong to whoever handed them in."""
-        self.extractor = None
-        self.verifier = None
+        """End the evaluation; there is nothing to release, as clients and caches belong to the caller."""
 
     def _started_root(self) -> VerificationNode:
         if self.root is None:

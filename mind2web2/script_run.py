@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import EvalScriptError, JudgeError
+from mind2web2.loop_guard import ScriptBlockedError
 from mind2web2.metrics import is_score
 from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
 
@@ -29,6 +30,8 @@ def load_script(path: Path) -> EvaluateAnswer:
         return load_eval_script(path)
     except EvalScriptError:
         raise
+    except ScriptBlockedError as error:
+        raise _blocked(path, error) from error
     except SyntaxError as error:
         raise EvalScriptError(
             f"script {path.name} has a syntax error in line {error.lineno}: {error.msg}"
@@ -72,6 +75,12 @@ async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
         return await evaluate()
     except SystemExit as error:
         raise EvalScriptError(f"script {path.name} called sys.exit({error.code!r})") from error
+    except ScriptBlockedError as error:
+        raise _blocked(path, error) from error
+
+
+def _blocked(path: Path, error: ScriptBlockedError) -> EvalScriptError:
+    return EvalScriptError(f"script {path.name} was stopped: {error} (an endless loop, or time.sleep?)")
 
 
 async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -> None:

@@ -13,14 +13,13 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.metrics import NO_RESULT, AgentMetrics, ScoredAnswer, agent_metrics, is_score, is_time_s
 from mind2web2.results import answer_results_dir, latest_result
 from mind2web2.utils.files import write_whole
-from mind2web2.utils.names import natural_key, stamp_now
+from mind2web2.utils.names import natural_key
 
 log = logging.getLogger(__name__)
 
 SUMMARY_NAME = "summary.json"
 ALL_RESULTS_NAME = "all_results.json"
 
-STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
 UNSCORED = "unscored"
 REMOVED = "removed"
 
@@ -95,9 +94,9 @@ def write_task_summary(
     current = sorted(names | unscored.keys(), key=natural_key)
     answers = [found.get(name, ScoredAnswer(task_id, name, reason=NO_RESULT)) for name in current]
     answers = [_marked(answer, unscored.get(answer.answer_name)) for answer in answers]
-    stamp = stamp_now()
-    removed = [_removed_entry(name, stamp) for name in sorted(found.keys() - current, key=natural_key)]
-    _write_json(folder / SUMMARY_NAME, task_summary(answers, stamp) + removed)
+    removed = [_removed_entry(name) for name in sorted(found.keys() - current, key=natural_key)]
+    entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
+    _write_json(folder / SUMMARY_NAME, entries)
     return answers
 
 
@@ -112,11 +111,10 @@ def write_agent_summary(output_dir: Path, metrics: AgentMetrics) -> dict[str, An
     return content
 
 
-def task_summary(answers: Iterable[ScoredAnswer], stamp: str | None = None) -> list[dict[str, Any]]:
+def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:
     """Return the content of a task's ``summary.json``.
 
-    An answer without a score has the status ``unscored``: it did not fail, nobody knows. It also has a
-    ``reason``, and ``stamp`` says since when.
+    An answer without a score has the status ``unscored``, as it did not fail, and a ``reason``.
     """
     entries = []
     for answer in answers:
@@ -128,7 +126,6 @@ def task_summary(answers: Iterable[ScoredAnswer], stamp: str | None = None) -> l
         }
         if answer.score is None:
             entry["reason"] = answer.reason or NO_RESULT
-            entry |= {"stamp": stamp} if stamp else {}
         entries.append(entry)
     return entries
 
@@ -156,7 +153,7 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: dict[str, Any], folder
     name = f"{entry['answer_name'].removesuffix('.md')}.md"
     newest = _newest_result_name(_results_dir(folder, name))
     known = answers.get(name, ScoredAnswer(folder.name, name))
-    if newest is not None and str(entry.get("stamp", "")) <= newest[:STAMP_LENGTH]:
+    if newest is not None and entry.get("earlier_result") != newest:
         return
     if entry.get("status") == REMOVED:
         answers.pop(name, None)
@@ -221,16 +218,15 @@ def _marked(answer: ScoredAnswer, reason: str | None) -> ScoredAnswer:
     return answer if reason is None else replace(answer, score=None, judge_model=None, reason=reason)
 
 
-def _removed_entry(answer_name: str, stamp: str) -> dict[str, Any]:
-    reason = "the agent no longer has this answer; its earlier result is not counted"
-    return {
-        "answer_name": answer_name,
-        "score": None,
-        "status": REMOVED,
-        "success": False,
-        "reason": reason,
-        "stamp": stamp,
-    }
+def _removed_entry(answer_name: str) -> dict[str, Any]:
+    reason = "the agent no longer has this answer; an earlier result is not counted"
+    return {"answer_name": answer_name, "score": None, "status": REMOVED, "success": False, "reason": reason}
+
+
+def _with_earlier_result(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
+    # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
+    earlier = _newest_result_name(_results_dir(folder, entry["answer_name"]))
+    return entry if earlier is None or entry["score"] is not None else entry | {"earlier_result": earlier}
 
 
 def _status(score: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -18,6 +19,8 @@ from mind2web2.eval_runner import RunProgress
 from mind2web2.recorded_judge import RunTotals
 
 _REFRESH_S = 0.25
+# Elsewhere than on a terminal a line at least this often, so that a long run does not look dead.
+_LONGEST_SILENCE_S = 30.0
 _NAMES_SHOWN = 4
 
 
@@ -29,6 +32,7 @@ class RunDisplay:
         self._progress = progress
         self._totals = totals
         self._told = 0
+        self._last_line_s = time.monotonic()
         self._live = (
             Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
         )
@@ -56,16 +60,22 @@ class RunDisplay:
             self._tell_new()
             if self._live is not None:
                 self._live.update(self._state(), refresh=True)
+            elif time.monotonic() - self._last_line_s >= _LONGEST_SILENCE_S:
+                self._line(f"{self._count()} {totals_text(self._totals)}")
             await asyncio.sleep(_REFRESH_S)
 
     def _tell_new(self) -> None:
-        new = self._progress.outcomes[self._told :]
-        for outcome in new:
+        for outcome in self._progress.outcomes[self._told :]:
             self._told += 1
-            count = f"[{self._told}/{self._progress.answers_total}]"
-            self._console.print(
-                f"{count} {_outcome_text(outcome)}", markup=False, highlight=False, soft_wrap=True
-            )
+            totals = "" if self._live is not None else f" ({totals_text(self._totals)})"
+            self._line(f"{self._count()} {_outcome_text(outcome)}{totals}")
+
+    def _count(self) -> str:
+        return f"[{self._told}/{self._progress.answers_total}]"
+
+    def _line(self, text: str) -> None:
+        self._last_line_s = time.monotonic()
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def _state(self) -> RenderableType:
         progress = self._progress
@@ -93,4 +103,4 @@ def _outcome_text(outcome: AnswerOutcome) -> str:
     name = f"{outcome.task_id}/{outcome.answer_name}"
     if outcome.score is None:
         return f"{name}: no result: {outcome.reason}"
-    return f"{name}: {outcome.score:.4f}{' (reused)' if outcome.reused else ''}"
+    return f"{name}: {outcome.score:.4f}{', reused' if outcome.reused else ''}"

@@ -29,6 +29,7 @@ from mind2web2.eval_runner import (
 from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
 from mind2web2.limits import ReentrantSemaphore
 from mind2web2.llm_client import LLMClient
+from mind2web2.loop_guard import LoopGuard
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import TaskWork
@@ -36,6 +37,9 @@ from mind2web2.utils.path_config import PathConfig
 
 REPLAY = "replay"
 _INTERRUPTED = 130
+# A script that lets nobody else run for so long never will; half of a shorter --answer_timeout leaves
+# the other answers time.
+_LONGEST_BLOCK_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     pace = Pace(options.max_concurrent_tasks, options.max_concurrent_answers)
     try:
         with _logging(run.console, run.folders):
-            async with RunDisplay(run.console, run.progress, judge.totals):
+            guard = LoopGuard(min(options.answer_timeout / 2, _LONGEST_BLOCK_S))
+            async with guard, RunDisplay(run.console, run.progress, judge.totals):
                 outcomes = await evaluate_work(
                     run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
                 )

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.errors import CacheWriteError, CacheReadError
+from mind2web2.errors import CacheReadError, CacheWriteError
 from mind2web2.utils.cache_lookup import PageIndex
 from mind2web2.utils.cache_pages import (
     PageKind,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote_to_bytes
 
-from mind2web2.errors import DocumentError, CacheReadError
+from mind2web2.errors import CacheReadError, DocumentError
 
 PageKind = Literal["web", "pdf"]
 

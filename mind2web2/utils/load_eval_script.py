@@ -22,6 +22,8 @@ EvaluateAnswer = Callable[..., Awaitable[Any]]
 
 REQUIRED_PARAMETERS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 
+MODULE_PREFIX = "mind2web2_eval_script_"
+
 _load_numbers = itertools.count(1)
 
 
@@ -79,7 +81,7 @@ def compile_script(tree: ast.Module, path: Path) -> CodeType:
 def new_module(path: Path) -> ModuleType:
     """Return an empty module for a script; no two loads share a name, be it the same file."""
     identifier = re.sub(r"\W", "_", path.stem)
-    name = f"mind2web2_eval_script_{next(_load_numbers)}_{identifier}"
+    name = f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
     spec = spec_from_file_location(name, path, loader=SourceFileLoader(name, str(path)))
     if spec is None:
         raise EvalScriptError(f"eval script {path} cannot be imported: its path gives no module")

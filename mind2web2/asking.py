@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from mind2web2.errors import CacheReadError, CacheWriteError, CaptureError, ContextTooLongError
+from mind2web2.errors import CaptureError, ContextTooLongError, Mind2Web2Error
 from mind2web2.judge import Judge, Subject
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.page_library import (
@@ -109,7 +109,9 @@ class Asking:
         )
         try:
             return await self.library.page(request)
-        except (CacheReadError, CacheWriteError) as error:
+        except CaptureError:
+            raise
+        except Mind2Web2Error as error:
             # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.
             raise self.judge.fail(error) from error.__cause__
 

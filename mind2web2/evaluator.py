@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from mind2web2.errors import CacheReadError, CacheWriteError, JudgeError
+from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
 from mind2web2.evidence import Evidence
 from mind2web2.judge import Judge, as_judge
 from mind2web2.page_library import PageCapture
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.summary import tree_as_dict, tree_statistics
+from mind2web2.verification import Prerequisites, Sources
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
@@ -26,7 +27,6 @@ _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
 _NODE_FIELDS = frozenset(VerificationNode.model_fields)
 
 Template = TypeVar("Template", bound=BaseModel)
-Sources = str | Iterable[str | None] | None
 
 
 class Evaluator:
@@ -253,7 +253,7 @@ class Evaluator:
         node: VerificationNode | None,
         sources: Sources = None,
         *,
-        extra_prerequisites: Sequence[VerificationNode] | None = None,
+        extra_prerequisites: Prerequisites = None,
         additional_instruction: str | None = NO_INSTRUCTION,
         majority_vote: bool | None = None,
         num_trials: int | None = None,
@@ -311,9 +311,7 @@ class Evaluator:
             return_exceptions=True,
         )
         for result in results:
-            if isinstance(result, JudgeError | CacheReadError | CacheWriteError) or not isinstance(
-                result, Exception | bool
-            ):
+            if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result
         return list(results)
 

@@ -156,7 +156,7 @@ class ClientProvider:
             raise
         except Exception as error:
             # A foreign client's errors are unknown to us, and none of them may pass for a verdict.
-            raise JudgeError(f"judge client failed: {type(error).__name__}: {error}") from error
+            raise unexpected(error) from error
         return _as_reply(result, request.template)
 
     async def close(self) -> None:
@@ -197,6 +197,8 @@ class ClientJudge:
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
+        except Exception as error:
+            raise self.fail(unexpected(error)) from error
         self.ledger.judgments += 1
         self.ledger.usage += reply.usage
         note_rejection(self.ledger, reply, subject)
@@ -205,6 +207,11 @@ class ClientJudge:
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
         return self._latch.fail(failure)
+
+
+def unexpected(error: Exception) -> JudgeError:
+    """Return the failure that an unforeseen error on the way to a judge counts as: it is no verdict."""
+    return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
 
 
 class ChatCall(Protocol):

@@ -21,6 +21,7 @@ from mind2web2.judge import (
     Subject,
     ask_twice_if_declined,
     note_rejection,
+    unexpected,
 )
 from mind2web2.judgments import Judgment, JudgmentStore, judgment_key
 from mind2web2.llm_client.calls import AsyncCalls
@@ -232,6 +233,8 @@ class AnswerJudge(AsyncCalls):
             reply = _as_reply(judgment, request)
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
+        except Exception as error:
+            raise self.fail(unexpected(error)) from error
         self._note(judgment, reply, subject)
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)

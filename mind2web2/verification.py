@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.asking import Asking
-from mind2web2.errors import CacheReadError, CacheWriteError, CaptureError, JudgeError
+from mind2web2.errors import CaptureError, Mind2Web2Error
 from mind2web2.evidence import Evidence, PageCheck, Vote
 from mind2web2.judge import Subject
 from mind2web2.page_library import PreparedPage
@@ -19,6 +19,9 @@ from mind2web2.utils.tasks import all_or_first_error
 from mind2web2.utils.url_tools import lookup_key
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.voting import check_trials, outcome, trials_needed
+
+Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
+Sources = str | Iterable[str | None] | None
 
 
 class BinaryEvalResult(BaseModel):
@@ -73,9 +76,9 @@ class Verifier:
         self,
         claim: str,
         node: VerificationNode | None,
-        sources: str | Iterable[str | None] | None,
+        sources: Sources,
         *,
-        extra_prerequisites: Sequence[VerificationNode] | None = None,
+        extra_prerequisites: Prerequisites = None,
         additional_instruction: str | None = None,
         majority_vote: bool | None = None,
         num_trials: int | None = None,
@@ -91,12 +94,13 @@ class Verifier:
             claim, node, additional_instruction, majority_vote, num_trials, use_screenshot
         )
         # Before the first await, so that what runs at the same time does not bear on it.
-        blocking = blocking_leaf(node, extra_prerequisites or ())
+        blocking = blocking_leaf(node, _nodes(extra_prerequisites))
         if blocking is not None:
             return self._skip(verification, node, blocking)
         try:
             supported, evidence = await self._judge(verification, urls_of(sources), bool(sources))
-        except (JudgeError, CacheReadError, CacheWriteError):
+        except Mind2Web2Error:
+            # The judge or the disk failed for good, which is no verdict.
             raise
         except Exception as error:
             # A bug in a page parser, say, costs this leaf only (contract.md, "Failures are never verdicts").
@@ -215,14 +219,22 @@ class Verifier:
         return vote, answered.page
 
 
-def urls_of(sources: str | Iterable[str | None] | None) -> list[str]:
+def urls_of(sources: Sources) -> list[str]:
     """Return the URLs to check, in order: one a page, empty ones left out (contract.md, ``sources``)."""
-    given = [sources] if isinstance(sources, str) else list(sources or ())
+    # Templates may hold URLs of pydantic's own types, which are no strings.
+    several = isinstance(sources, Iterable) and not isinstance(sources, str)
     pages: dict[str, str] = {}
-    for url in given:
-        if url is not None and str(url).strip():
-            pages.setdefault(lookup_key(str(url)) or str(url), str(url).strip())
+    for source in sources if several and sources is not None else (sources,):
+        url = "" if source is None else str(source).strip()
+        if url:
+            pages.setdefault(lookup_key(url) or url, url)
     return list(pages.values())
+
+
+def _nodes(prerequisites: Prerequisites) -> list[VerificationNode]:
+    if isinstance(prerequisites, VerificationNode):
+        return [prerequisites]
+    return [node for node in prerequisites or () if node is not None]
 
 
 def _decision(votes: Sequence[Vote], verification: _Verification) -> bool:

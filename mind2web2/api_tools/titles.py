@@ -12,6 +12,7 @@ _SHAPING = re.compile(
     r"(?:math|text)?(?:rm|it|bf|sf|tt|sc|bb|cal|frak|scr)"
     r"|em|emph|text|bm|boldsymbol|operatorname|ensuremath|left|right|[mh]box"
 )
+_MARKUP = re.compile(r"[\\${}]")
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[^\w+#]+(?=\d)")
 _PUNCTUATION = re.compile(r"[^\w+# ]|_")
 
@@ -32,6 +33,14 @@ def normalise_title(title: str) -> str:
 def title_words(title: str) -> list[str]:
     """Return the words of a title as a search engine would index them, without markup."""
     return re.findall(r"\w+", re.sub(r"[${}]", "", _without_commands(title, shaping=" ")))
+
+
+def plain_words(title: str) -> list[str]:
+    """Return the words that are written alike wherever a title is: ASCII, apart from all markup."""
+    tokens = re.split(r"[\s-]+", title)
+    return re.findall(
+        r"\w+", " ".join(token for token in tokens if token.isascii() and not _MARKUP.search(token))
+    )
 
 
 def _without_commands(title: str, shaping: str) -> str:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.api_tools.arxiv_links import ArxivId, id_from_pdf_link, parse_arxiv_id
-from mind2web2.api_tools.titles import normalise_title, title_words
+from mind2web2.api_tools.titles import normalise_title, plain_words, title_words
 from mind2web2.errors import ToolError
 
 if TYPE_CHECKING:
@@ -79,8 +79,9 @@ class ArxivTool:
         wanted, words = normalise_title(title), title_words(title)
         if not wanted or not words:
             return None
-        # The phrase finds most papers at once. Its words alone find those whose title arXiv splits otherwise.
-        for query in (f'ti:"{" ".join(words)}"', " AND ".join(f"ti:{word}" for word in words)):
+        # The phrase finds most papers at once, its plain words those that arXiv spells with other markup.
+        phrase = f'ti:"{" ".join(words)}"'
+        for query in (phrase, " AND ".join(f"ti:{word}" for word in plain_words(title) or words)):
             for paper in await self._search(query=query):
                 found = parse_arxiv_id(paper.entry_id)
                 if found is not None and normalise_title(paper.title) == wanted:

@@ -67,8 +67,10 @@ class RunDisplay:
     def _tell_new(self) -> None:
         for outcome in self._progress.outcomes[self._told :]:
             self._told += 1
-            totals = "" if self._live is not None else f" ({totals_text(self._totals)})"
-            self._line(f"{self._count()} {_outcome_text(outcome)}{totals}")
+            told = f"{self._count()} {_outcome_text(outcome)}"
+            if self._live is None and self._totals.asked:
+                told += f" (so far: {totals_text(self._totals)})"
+            self._line(told)
 
     def _count(self) -> str:
         return f"[{self._told}/{self._progress.answers_total}]"

@@ -103,7 +103,7 @@ async def test_an_unknown_identifier_is_no_paper(tool, missing):
         ("Finding Rivers, Revisited", "2401.00001"),
         ("  finding rivers   REVISITED. ", "2401.00001"),
         ("Finding Rivers, Revisited: A Survey", "2401.00002"),
-        ("Strings & α-Corrections in Gödel Space", None),
+        ("Strings & \N{GREEK SMALL LETTER ALPHA}-Corrections in Gödel Space", "hep-th/9901001"),
         (r"Strings and $\alpha$-Corrections in G\"odel Space", None),
         ("Mind-Bending: Models 1.5", "2402.12345"),
         ("Mind Bending Models 15", "2402.12346"),

@@ -27,7 +27,7 @@ def web(maps, monkeypatch):
 @pytest.fixture
 def tool(web):
     """A tool that asks the local server and does not wait before it tries again."""
-    return tool_googlemap.GoogleMapsTool(base_url=web.url, retry_timeout_s=0, first_delay_s=0)
+    return tool_googlemap.GoogleMapsTool(base_url=web.url, first_delay_s=0)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,8 @@ async def test_a_missing_key_fails_at_the_first_call(monkeypatch, key, says):
     [
         (status("REQUEST_DENIED", "This key is not allowed."), "REQUEST_DENIED.*GOOGLE_MAPS_API_KEY"),
         (status("OVER_DAILY_LIMIT", "Enable billing."), "OVER_DAILY_LIMIT"),
-        (status("OVER_QUERY_LIMIT", "Slow down."), "kept refusing"),
         (status("INVALID_REQUEST", "What?"), "INVALID_REQUEST"),
         (status("UNKNOWN_ERROR", "Server trouble."), "UNKNOWN_ERROR"),
-        (Answer(status=503), "kept refusing"),
         (Answer(status=403), "HTTP 403"),
         (Answer(b"<html>hello</html>"), "unknown form"),
         (Answer(b"[]"), "unknown form"),
@@ -127,14 +125,15 @@ async def test_a_missing_key_fails_at_the_first_call(monkeypatch, key, says):
 )
 async def test_a_failing_service_is_never_a_not_found(tool, maps, fault, says):
     """Refusals, outages and nonsense raise from every call, on one line, without the key."""
-    for call in (
-        tool.get_city_name(HOME),
-        tool.calculate_distance(HOME, ISLAND),
-        tool.calculate_travel_time(HOME, ISLAND),
-    ):
+    calls = (
+        lambda: tool.get_city_name(HOME),
+        lambda: tool.calculate_distance(HOME, ISLAND),
+        lambda: tool.calculate_travel_time(HOME, ISLAND),
+    )
+    for call in calls:
         maps.faults[:] = [fault] * 3
         with pytest.raises(ToolError, match=says) as caught:
-            await call
+            await call()
         assert "\n" not in str(caught.value)
         assert KEY not in str(caught.value)
         assert caught.value.__suppress_context__
@@ -148,6 +147,16 @@ async def test_a_matrix_without_the_route_is_a_failure(tool, maps, answer):
     maps.faults[:] = [Answer(answer)]
     with pytest.raises(ToolError, match="unknown form"):
         await tool.calculate_distance(HOME, ISLAND)
+
+
+@pytest.mark.parametrize("fault", [status("OVER_QUERY_LIMIT", "Slow down."), Answer(status=503)])
+async def test_tries_end(web, maps, fault):
+    """A service that keeps refusing is given up after the time for new tries."""
+    tool = tool_googlemap.GoogleMapsTool(base_url=web.url, retry_timeout_s=0.01)
+    maps.faults[:] = [fault] * 20
+    with pytest.raises(ToolError, match="kept refusing"):
+        await tool.get_city_name(HOME)
+    assert 1 < len(web.requests) < 20
 
 
 async def test_a_route_too_long_to_compute_is_a_failure(tool):

@@ -22,7 +22,7 @@ class Paper:
 PAPERS = (
     Paper("2401.00002", "Finding Rivers, Revisited: A Survey"),
     Paper("2401.00001", "Finding  Rivers,\n  Revisited", 3, ("Ada Example", "Bo Sample"), "12 pages"),
-    Paper("hep-th/9901001", 'Strings &amp; $\\alpha$-Corrections in G\\"odel Space'.replace("&amp;", "&")),
+    Paper("hep-th/9901001", r"Strings & $\alpha$-Corrections in G\"odel Space"),
     Paper("2402.12345", "Mind-Bending: Models 1.5"),
     Paper("2402.12346", "Mind Bending Models 15"),
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import requests
 
-TIMEOUT_S = (5.0, 30.0)  # to connect, and between two pieces of the answer
+TIMEOUT_S = (5.0, 20.0)  # to connect, and between two pieces of the answer
 
 _FEED = re.compile(rb"<feed[\s>].*</feed>\s*\Z", re.DOTALL)
 _TOTAL = re.compile(rb"<(?:\w+:)?totalResults[^>]*>\s*(\d+)\s*<")

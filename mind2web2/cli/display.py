@@ -84,14 +84,15 @@ class RunDisplay:
         done, total = len(progress.outcomes), progress.answers_total
         line = Table.grid(padding=(0, 2))
         line.add_row(
-            ProgressBar(total=max(total, 1), completed=done, width=30),
+            ProgressBar(total=max(total, 1), completed=done, width=24),
             f"{done}/{total} answers",
             f"{progress.tasks_done}/{progress.tasks_total} tasks",
-            totals_text(self._totals),
         )
         names = list(progress.running)
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-        return Group(line, Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"))
+        return Group(
+            line, Text(totals_text(self._totals)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
+        )
 
 
 def totals_text(totals: RunTotals) -> str:

@@ -26,6 +26,7 @@ from mind2web2.results import LoadedResult, latest_result, write_file, write_res
 from mind2web2.script_run import checked_result, load_script, run_script
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.load_eval_script import unload_eval_script
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 log = logging.getLogger(__name__)
@@ -154,7 +155,12 @@ def _earlier_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | No
 async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Provenance) -> dict[str, Any]:
     context = {"task": job.task_id, "answer": job.answer.name}
     logger, _ = await asyncio.to_thread(
-        create_logger, job.answer.stem, job.folder / "logs", run.log_to_console, context=context
+        create_logger,
+        job.answer.stem,
+        job.folder / "logs",
+        run.log_to_console,
+        context=context,
+        console_level=logging.DEBUG,
     )
     try:
         complete = await _evaluate_logged(job, run, text, provenance, logger)
@@ -195,6 +201,8 @@ async def _evaluate_logged(
         # Whatever the script made of a judge that failed, the judge is what failed.
         _check(judge)
         raise
+    finally:
+        unload_eval_script(evaluate_answer)
     _check(judge)
     pages = await asyncio.to_thread(cache.pages_used)
     return {

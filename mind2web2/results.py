@@ -64,18 +64,19 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
     """
     text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     path = _free_path(folder, answer_name)
-    write_file(path, text)
+    # A judge's half surrogate becomes its JSON escape.
+    write_file(path, text.encode("utf-8", "backslashreplace"))
     return path
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, content: str | bytes) -> None:
     """Write a whole file.
 
     Raises:
         ResultWriteError: it cannot be written; the text names the folder.
     """
     try:
-        write_whole(path, text)
+        write_whole(path, content)
     except OSError as error:
         raise ResultWriteError(f"cannot write to {path.parent}: {error.strerror or error}") from error
 

@@ -51,6 +51,12 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         raise
 
 
+def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:
+    """Let go of a script's module once its evaluation is over; a long run loads thousands."""
+    if evaluate_answer.__module__.startswith(MODULE_PREFIX):  # a decorator may come from elsewhere
+        sys.modules.pop(evaluate_answer.__module__, None)
+
+
 def read_script(path: Path) -> bytes:
     """Return a script's bytes; its encoding is for the parser to find, as a coding line may name it."""
     if not path.is_file():

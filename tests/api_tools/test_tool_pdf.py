@@ -1,0 +1,223 @@
+"""PDFs: text and page images, files that are no readable PDF, downloads, and what a URL serves."""
+
+import base64
+import io
+from pathlib import Path
+
+import pytest
+from fixtures.pdf_files import encrypted_pdf, pdf
+from PIL import Image
+from servers.local_http import Answer, LocalHttp
+
+from mind2web2.api_tools.pdf_pages import MAX_PAGE_IMAGE_PIXELS, MAX_PAGE_IMAGE_SIDE_PX
+from mind2web2.api_tools.tool_pdf import PDFParser, is_pdf, render_pdf
+from mind2web2.errors import CaptureError, DocumentError
+
+LEAFLET = pdf(["Opening hours", "Monday 9-17"], [], ["Tickets"])
+
+
+def size_of(jpeg):
+    """Return width and height of a JPEG that can be read."""
+    image = Image.open(io.BytesIO(jpeg))
+    image.load()
+    assert image.format == "JPEG"
+    return image.size
+
+
+@pytest.fixture
+def serve():
+    """Start a server that gives these answers by path, each list one answer a request and the last for good."""
+    servers = []
+
+    def start(**answers):
+        def answer(request):
+            left = answers.get(request.path.strip("/").replace(".", "_"), [Answer(status=404)])
+            return left.pop(0) if len(left) > 1 else left[0]
+
+        servers.append(LocalHttp(answer))
+        return servers[-1].__enter__()
+
+    yield start
+    for server in servers:
+        server.__exit__()
+
+
+async def test_text_keeps_lines_and_pages_apart():
+    """Lines stay lines, and every page says its number."""
+    rendered = await render_pdf(LEAFLET)
+    assert rendered.text == (
+        "[page 1 of 3]\nOpening hours\nMonday 9-17\n\n[page 2 of 3]\n\n\n[page 3 of 3]\nTickets"
+    )
+    assert (rendered.page_count, rendered.text_page_count, rendered.is_cut) == (3, 3, False)
+
+
+async def test_a_word_broken_at_a_lines_end_keeps_its_hyphen():
+    """No control character is left where a line ended in a hyphen."""
+    assert "exam-\nple" in (await render_pdf(pdf(["exam-", "ple"]))).text
+
+
+async def test_images_are_pages_at_the_asked_resolution():
+    """A letter page at 144 dpi is 1224 by 1584 px, and shows the text in black."""
+    rendered = await render_pdf(LEAFLET)
+    assert [size_of(image) for image in rendered.images] == [(1224, 1584)] * 3
+    page = Image.open(io.BytesIO(rendered.images[0])).convert("L")
+    assert page.getextrema()[0] < 60
+    assert page.getpixel((5, 5)) == 255
+
+
+async def test_a_pdf_without_text_has_empty_text():
+    """A scan's text is empty, so that nobody takes page numbers for content."""
+    rendered = await render_pdf(pdf([], []))
+    assert rendered.text == ""
+    assert len(rendered.images) == 2
+
+
+async def test_long_pdfs_are_cut_and_say_so():
+    """Images and text end at their limits, 50 and 100 by default."""
+    rendered = await render_pdf(pdf(*[[f"line of page {number}"] for number in range(1, 103)]), dpi=10)
+    assert (len(rendered.images), rendered.text_page_count, rendered.page_count) == (50, 100, 102)
+    assert "line of page 100" in rendered.text
+    assert "line of page 101" not in rendered.text
+    assert rendered.is_cut
+
+
+async def test_text_alone_can_be_had():
+    """No image is drawn where none is wanted."""
+    rendered = await render_pdf(LEAFLET, max_image_pages=0)
+    assert rendered.images == ()
+    assert "Tickets" in rendered.text
+
+
+@pytest.mark.parametrize("size_pt", [(283_465, 792), (283_465, 1), (14_400, 14_400), (1, 100_000), (0, 0)])
+async def test_huge_pages_are_drawn_small(size_pt):
+    """A page of 100 m does not fill the memory."""
+    (image,) = (await render_pdf(pdf(["x"], size_pt=size_pt))).images
+    width_px, height_px = size_of(image)
+    assert width_px * height_px <= MAX_PAGE_IMAGE_PIXELS * 1.01
+    assert max(width_px, height_px) <= MAX_PAGE_IMAGE_SIDE_PX
+
+
+async def test_a_broken_page_costs_that_page_only():
+    """The other pages are read, and the text says which one is missing."""
+    rendered = await render_pdf(pdf(["one"], ["two"], ["three"], broken_page=2))
+    assert rendered.unreadable_pages == (2,)
+    assert rendered.is_cut
+    assert len(rendered.images) == 2
+    assert "[page 2 of 3 is damaged and cannot be read]\n\n[page 3 of 3]\nthree" in rendered.text
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (encrypted_pdf("open sesame"), "encrypted and needs a password"),
+        (b"<!DOCTYPE html><html>Please log in</html>", "not a PDF: it begins like a web page"),
+        (b"\n <HTML>", "not a PDF: it begins like a web page"),
+        (b"", "not a PDF: the file is empty"),
+        (b"PK\x03\x04", "not a PDF: it does not begin with %PDF-"),
+        (b"%PDF-1.7\njunk", "PDF is damaged"),
+        (LEAFLET[:300], "PDF is damaged"),
+        (pdf(), "PDF is damaged or has no pages"),
+        (pdf(["x"], broken_page=1), "none of its pages can be read"),
+    ],
+)
+async def test_unreadable_files_are_refused(content, says):
+    """Each kind of unreadable file has its own one-line message."""
+    with pytest.raises(DocumentError, match=says) as caught:
+        await render_pdf(content)
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_pdf_encrypted_for_its_owner_only_is_read():
+    """Where the empty password opens a file, as in any viewer, it is opened."""
+    assert "encrypted" not in (await render_pdf(encrypted_pdf(""))).text
+
+
+async def test_a_pdf_that_takes_too_long_is_refused():
+    """The time limit ends a document, not the run."""
+    with pytest.raises(DocumentError, match="took longer"):
+        await render_pdf(pdf(*[["x"]] * 50), timeout_s=0.01)
+
+
+@pytest.mark.parametrize("kind", ["url", "path", "text path", "bytes", "buffer"])
+async def test_every_kind_of_source_gives_images_and_text(kind, serve, tmp_path):
+    """URL, path, bytes and buffer are read alike; images are base64 JPEGs."""
+    path = tmp_path / "leaflet.pdf"
+    path.write_bytes(LEAFLET)
+    url = f"{serve(leaflet=[Answer(LEAFLET)]).url}/leaflet"
+    sources = {
+        "url": url,
+        "path": path,
+        "text path": str(path),
+        "bytes": LEAFLET,
+        "buffer": io.BytesIO(LEAFLET),
+    }
+    images, text = await PDFParser().extract(sources[kind])
+    assert [size_of(base64.b64decode(image)) for image in images] == [(1224, 1584)] * 3
+    assert "Monday 9-17" in text
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "says"),
+    [
+        (Path("no/such.pdf"), DocumentError, "no/such.pdf cannot be read as a file"),
+        ("bad\0path", DocumentError, "cannot be read"),
+        (b"junk", DocumentError, "the given document: not a PDF"),
+        (7, TypeError, "not as int"),
+        ("http://127.0.0.1:1/x.pdf", CaptureError, "127.0.0.1:1/x.pdf"),
+        ("http://[broken/x.pdf", CaptureError, "broken"),
+    ],
+)
+async def test_a_source_that_cannot_be_had_is_named(source, error, says):
+    """What is missing or wrong is said by name."""
+    with pytest.raises(error, match=says):
+        await PDFParser().extract(source)
+
+
+async def test_a_page_behind_a_pdf_url_is_named(serve):
+    """An error message tells which URL served something else."""
+    site = serve(report_pdf=[Answer(b"<html>gone</html>")])
+    with pytest.raises(DocumentError, match=r"/report\.pdf: not a PDF: it begins like a web page"):
+        await PDFParser().extract(f"{site.url}/report.pdf")
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "expected"),
+    [
+        ("file", Answer(LEAFLET, headers={"Content-Type": "application/octet-stream"}), True),
+        ("file", Answer(LEAFLET, headers={"Content-Type": "text/html"}), True),
+        ("file", Answer(b"\xef\xbb\xbf\n" + LEAFLET), True),
+        ("landing.pdf", Answer(b"<html>Buy the report</html>", headers={"Content-Type": "text/html"}), False),
+        ("landing.pdf", Answer(b"<html>login</html>", headers={"Content-Type": "application/pdf"}), False),
+        ("page", Answer(b"<html>"), False),
+        ("empty.pdf", Answer(b""), False),
+        ("blocked.pdf", Answer(status=403), True),
+        ("blocked", Answer(status=403), False),
+    ],
+)
+async def test_the_server_tells_what_a_url_serves(serve, path, answer, expected):
+    """The first bytes decide; the URL's ending does only where the server gives none."""
+    site = serve(**{path.replace(".", "_"): [answer]})
+    assert await is_pdf(f"{site.url}/{path}") is expected
+    assert await is_pdf(f"{site.url.removeprefix('http://')}/{path}") is expected
+
+
+async def test_only_the_first_bytes_are_asked_for(serve):
+    """Whether a file is a PDF is known long before its last byte, even if that never comes."""
+    site = serve(big=[Answer(LEAFLET + b" " * 5000, promised_bytes=10**9)])
+    assert await is_pdf(f"{site.url}/big")
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://arxiv.org/pdf/2401.00001", True),
+        ("arxiv.org/pdf/hep-th/9901001v2.pdf", True),
+        ("file:///etc/report.pdf", False),
+        ("javascript:x.pdf", False),
+        ("http://[broken/x.pdf", False),
+        ("", False),
+    ],
+)
+async def test_some_forms_need_no_server(url, expected):
+    """arXiv's PDF links decide alone, and what is no web address serves nothing."""
+    assert await is_pdf(url) is expected

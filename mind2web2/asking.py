@@ -127,16 +127,14 @@ class Asking:
         Raises:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
-        cuts = 0
         while True:
             request = ChatRequest(model=self.model, messages=messages(page), template=template)
             try:
                 reply = await self.judge.ask(request, subject, self.llm_limit)
             except ContextTooLongError as error:
-                if page is None or cuts == _FURTHER_CUTS:
+                if page is None or page.times_halved == _FURTHER_CUTS:
                     raise self.judge.fail(error) from error.__cause__
                 page = page.halved()
-                cuts += 1
             else:
                 # A judge fills the template it was given or declines.
                 return Answered(reply, cast("Template | None", reply.value), page)

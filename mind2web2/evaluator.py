@@ -180,7 +180,8 @@ class Evaluator:
     def _free_id(self, wanted: str) -> str:
         if self.check_id_available(wanted):
             return wanted
-        suffix = self._last_suffix.get(wanted, 0) + 1
+        # From the last one given, which a refused node may have left free.
+        suffix = self._last_suffix.get(wanted, 1)
         while not self.check_id_available(f"{wanted}_{suffix}"):
             suffix += 1
         self._last_suffix[wanted] = suffix

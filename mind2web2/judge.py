@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import TracebackType
@@ -261,11 +262,21 @@ def as_provider(client: Any) -> ChatProvider:
 def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
     if template is None:
         return ChatReply(text=str(result))
+    unfit = JudgeOutputError(
+        f"judge client returned {type(result).__name__}, which does not fill {template.__name__}"
+    )
+    if _is_foreign_object(result, template):
+        raise unfit
     try:
         # By attributes, so that a look-alike class of a client's own fills the template too.
         value = template.model_validate(result, from_attributes=True)
     except ValidationError as error:
-        raise JudgeOutputError(
-            f"judge client returned {type(result).__name__}, which does not fill {template.__name__}"
-        ) from error
+        raise unfit from error
     return ChatReply(text=value.model_dump_json(), value=value)
+
+
+def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
+    """Tell whether an object has none of the template's fields: where all are optional, any would fill it."""
+    if isinstance(result, template | Mapping) or type(result).__module__ == "builtins":
+        return False
+    return not any(hasattr(result, name) for name in template.model_fields)

@@ -155,7 +155,9 @@ class JudgmentStore:
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""
-        return self._in_thread(lambda: list(self._read("ORDER BY task_id, answer_name, created, key", ())))
+        return self._in_thread(
+            lambda: list(self._read("ORDER BY task_id, answer_name, created, key, endpoint", ()))
+        )
 
     def identities(self) -> list[JudgeIdentity]:
         """Return the judges that have judgments here."""
@@ -260,11 +262,11 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
         UsageError: the file cannot be read, or one of its lines is not a judgment.
     """
     try:
-        # Not splitlines(): a reply may hold other line separators of Unicode.
-        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")
+        text = path.read_text(encoding="utf-8").rstrip("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read judgments from {path}: {error}") from error
-    for number, line in enumerate(lines, start=1):
+    # Not splitlines(): a reply may hold other line separators of Unicode.
+    for number, line in enumerate(text.split("\n") if text else (), start=1):
         try:
             yield Judgment.model_validate_json(line)
         except ValidationError as error:

@@ -6,11 +6,13 @@ import asyncio
 import base64
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
+from mind2web2.api_tools.pdf_pages import RenderedPdf
 from mind2web2.api_tools.tool_pdf import render_pdf
 from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.evidence import PageShown
@@ -22,6 +24,7 @@ from mind2web2.utils.workers import run_in_worker
 log = logging.getLogger(__name__)
 
 PageKind = Literal["web", "pdf"]
+Stored = TypeVar("Stored")
 
 _SCREENSHOT_TIMEOUT_S = 60.0
 _PDF_TIMEOUT_S = 120.0
@@ -80,6 +83,7 @@ class PreparedPage:
         text_chars_stored: characters before the cut.
         images: ``data:`` URLs, from top to bottom or page by page.
         notes: what was left out or looks wrong.
+        times_halved: how often it was cut for the judge's context.
     """
 
     url: str
@@ -90,6 +94,7 @@ class PreparedPage:
     text_chars_stored: int
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
+    times_halved: int = 0
 
     def shown(self) -> PageShown:
         """Return the record of what is shown."""
@@ -113,6 +118,7 @@ class PreparedPage:
             text_chars=chars,
             images=images,
             notes=(*self.notes, note),
+            times_halved=self.times_halved + 1,
         )
 
 
@@ -129,6 +135,7 @@ class PageLibrary:
         self._used_bytes = 0
         # With each page the cache that it came from, so that the cache's id stays taken.
         self._kept: OrderedDict[_PageKey, tuple[PageCache, PreparedPage | CaptureError]] = OrderedDict()
+        self._absent: set[_PageKey] = set()
         self._turns: WeakValueDictionary[_PageKey, asyncio.Lock] = WeakValueDictionary()
 
     async def page(self, request: PageRequest) -> PreparedPage:
@@ -143,8 +150,9 @@ class PageLibrary:
         key = _PageKey(id(shared), request.url, request.settings, request.with_images)
         # Claims on one page arrive together; the first prepares it, or captures it, for all.
         async with self._turns.setdefault(key, asyncio.Lock()):
-            if key not in self._kept:
+            if key not in self._kept or (kind is not None and key in self._absent):
                 self._keep(key, shared, await _prepared_or_why_not(request, kind))
+                self._note_absence(key, kind)
             self._kept.move_to_end(key)
             page = self._kept[key][1]
             self._drop_oldest()
@@ -155,6 +163,12 @@ class PageLibrary:
     def _keep(self, key: _PageKey, cache: PageCache, page: PreparedPage | CaptureError) -> None:
         self._kept[key] = (cache, page)
         self._used_bytes += _size_bytes(page)
+
+    def _note_absence(self, key: _PageKey, kind: PageKind | None) -> None:
+        # What was neither stored nor captured may be stored by the script later on.
+        self._absent.discard(key)
+        if kind is None and isinstance(self._kept[key][1], CaptureError):
+            self._absent.add(key)
 
     def _drop_oldest(self) -> None:
         while self._used_bytes > self._memory_bytes and len(self._kept) > 1:
@@ -204,7 +218,7 @@ async def _prepared(request: PageRequest, kind: PageKind | None) -> PreparedPage
         kind = "web"
     page = await (_web_page(request) if kind == "web" else _pdf_page(request))
     if not page.images and not page.text.strip():
-        raise CaptureError("the stored page is empty")
+        raise CaptureError("; ".join(("the stored page is empty", *page.notes)))
     return page
 
 
@@ -218,8 +232,16 @@ async def _capture(request: PageRequest) -> None:
     await asyncio.to_thread(request.cache.put_web, request.url, text or "", screenshot)
 
 
+async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
+    """Read from the cache, from which a page may have vanished since it was looked up."""
+    try:
+        return await asyncio.to_thread(read, *arguments)
+    except KeyError as error:
+        raise CaptureError(f"no longer in the cache: {error}") from error
+
+
 async def _web_page(request: PageRequest) -> PreparedPage:
-    text, screenshot = await asyncio.to_thread(request.cache.get_web, request.url, request.with_images)
+    text, screenshot = await _read(request.cache.get_web, request.url, request.with_images)
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
     if request.with_images and screenshot:
@@ -253,7 +275,7 @@ async def _screenshot_parts(
 
 
 async def _pdf_page(request: PageRequest) -> PreparedPage:
-    pdf = await asyncio.to_thread(request.cache.get_pdf, request.url)
+    pdf = await _read(request.cache.get_pdf, request.url)
     settings = request.settings
     rendered = await render_pdf(
         pdf,
@@ -263,14 +285,20 @@ async def _pdf_page(request: PageRequest) -> PreparedPage:
         timeout_s=_PDF_TIMEOUT_S,
     )
     images = await asyncio.to_thread(_data_urls, rendered.images)
+    notes = _pdf_notes(rendered, settings, request.with_images)
+    return await asyncio.to_thread(_assemble, request, "pdf", rendered.text, images, notes)
+
+
+def _pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
+    pages = rendered.page_count
     notes = []
-    if rendered.page_count > settings.max_pdf_text_pages:
-        notes.append(
-            f"PDF cut: text of {settings.max_pdf_text_pages} of {rendered.page_count} pages is shown"
-        )
-    if request.with_images and rendered.page_count > len(rendered.images):
-        notes.append(f"PDF cut: images of {len(rendered.images)} of {rendered.page_count} pages are shown")
-    return await asyncio.to_thread(_assemble, request, "pdf", rendered.text, images, tuple(notes))
+    if pages > settings.max_pdf_text_pages:
+        notes.append(f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown")
+    if with_images and pages > settings.max_pdf_images:
+        notes.append(f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown")
+    if rendered.unreadable_pages:
+        notes.append(f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}")
+    return tuple(notes)
 
 
 def _assemble(

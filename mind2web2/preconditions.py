@@ -49,11 +49,10 @@ def blocking_leaf(
     return None
 
 
-def _named(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> Iterator[VerificationNode]:
-    for named in extra:
-        if named is node:
-            raise ValueError(f"node '{named.id}' cannot be its own prerequisite")
-        yield named
+def _named(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> Sequence[VerificationNode]:
+    if any(named is node for named in extra):
+        raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
+    return extra
 
 
 def _required_siblings(node: VerificationNode | None) -> Iterator[VerificationNode]:

@@ -13,6 +13,7 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.utils.files import write_whole
 
 _STAMP_FORMAT = "%Y%m%d_%H%M%S"
+_STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +83,15 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def _free_path(folder: Path, answer_name: str) -> Path:
-    # The newest stamp counts: two evaluations within a second must not share one.
-    moment = datetime.now()
-    while (path := folder / f"{moment.strftime(_STAMP_FORMAT)}_{answer_name}.json").exists():
-        moment += timedelta(seconds=1)
-    return path
+    # The newest stamp counts: it must be this one, after a second evaluation within a second, after a
+    # clock was put right, and in the hour that comes twice at the end of summer time.
+    earlier = [moment for path in folder.glob("*.md.json") if (moment := _moment_of(path)) is not None]
+    moment = max([datetime.now(), *(moment + timedelta(seconds=1) for moment in earlier)])
+    return folder / f"{moment.strftime(_STAMP_FORMAT)}_{answer_name}.json"
+
+
+def _moment_of(path: Path) -> datetime | None:
+    try:
+        return datetime.strptime(path.name[:_STAMP_LENGTH], _STAMP_FORMAT)
+    except ValueError:
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from mind2web2.evidence import Evidence, PageCheck, Vote
 from mind2web2.judge import Subject
 from mind2web2.page_library import PreparedPage
 from mind2web2.preconditions import blocking_leaf
+from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION, verification_messages
 from mind2web2.utils.tasks import all_or_first_error
 from mind2web2.utils.url_tools import lookup_key
@@ -93,8 +95,10 @@ class Verifier:
         verification = self._filled_in(
             claim, node, additional_instruction, majority_vote, num_trials, use_screenshot
         )
-        # Before the first await, so that what runs at the same time does not bear on it.
+        # Before the first await, so that what runs at the same time does not bear on it; after it, all that
+        # was started together has looked, and may decide without a question, as a skip does.
         blocking = blocking_leaf(node, _nodes(extra_prerequisites))
+        await asyncio.sleep(0)
         if blocking is not None:
             return self._skip(verification, node, blocking)
         try:
@@ -128,9 +132,9 @@ class Verifier:
         if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
             additional_instruction = config.default_additional_instruction
         return _Verification(
-            claim=str(claim),
+            claim=encodable(str(claim)),
             node_id=None if node is None else node.id,
-            additional_instruction=additional_instruction,
+            additional_instruction=encodable(str(additional_instruction)),
             num_trials=trials if by_majority else 1,
             use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
         )

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 def check_trials(num_trials: int) -> None:
     """Raise ``ValueError`` unless ``num_trials`` is odd and positive."""
-    if isinstance(num_trials, bool) or num_trials < 1 or num_trials % 2 == 0:
+    if type(num_trials) is not int or num_trials < 1 or num_trials % 2 == 0:
         raise ValueError(f"num_trials must be an odd number such as 3, not {num_trials!r}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from mind2web2.errors import CaptureError
 
@@ -50,6 +51,7 @@ async def download(
     Raises:
         CaptureError: no whole answer within the bounds; the text names the URL and the reason.
     """
+    _check_address(url)
     try:
         async with asyncio.timeout(timeout_s):
             return await _download_with_retries(url, first_bytes, max_bytes, first_delay_s)
@@ -90,6 +92,16 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
         raise CaptureError(f"cannot download {url}: {_reason(error)}") from error
     except httpx2.TransportError as error:
         raise _PassingError(_reason(error)) from error
+
+
+def _check_address(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_web_address = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_web_address = False
+    if not is_web_address:
+        raise CaptureError(f"cannot download {' '.join(url.split())}: not an http or https address")
 
 
 def _check_status(url: str, response: httpx2.Response) -> None:

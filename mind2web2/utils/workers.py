@@ -142,7 +142,8 @@ class _Call:
     """One function call on its way: made by a worker, waited for by a thread, stopped from other threads."""
 
     def __init__(self, function: Callable[..., object], args: tuple[object, ...], timeout_s: float) -> None:
-        self._name = getattr(function, "__name__", "work")
+        # A partial has no name of its own.
+        self._name = getattr(getattr(function, "func", function), "__name__", "work")
         self._function, self._args, self._timeout_s = function, args, timeout_s
         self._lock = threading.Lock()
         self._worker: _Worker | None = None

@@ -26,7 +26,7 @@ def size_of(jpeg):
 
 @pytest.fixture
 def serve():
-    """Start a server that gives these answers by path, each list one answer a request and the last for good."""
+    """Start a server with a list of answers for each path: one a request, the last one for good."""
     servers = []
 
     def start(**answers):
@@ -109,7 +109,7 @@ async def test_a_broken_page_costs_that_page_only():
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (encrypted_pdf("open sesame"), "encrypted and needs a password"),
+        (encrypted_pdf("open sesame", "hidden"), "encrypted and needs a password"),
         (b"<!DOCTYPE html><html>Please log in</html>", "not a PDF: it begins like a web page"),
         (b"\n <HTML>", "not a PDF: it begins like a web page"),
         (b"", "not a PDF: the file is empty"),
@@ -129,7 +129,7 @@ async def test_unreadable_files_are_refused(content, says):
 
 async def test_a_pdf_encrypted_for_its_owner_only_is_read():
     """Where the empty password opens a file, as in any viewer, it is opened."""
-    assert "encrypted" not in (await render_pdf(encrypted_pdf(""))).text
+    assert "plain to see" in (await render_pdf(encrypted_pdf("", "plain to see"))).text
 
 
 async def test_a_pdf_that_takes_too_long_is_refused():
@@ -219,5 +219,5 @@ async def test_only_the_first_bytes_are_asked_for(serve):
     ],
 )
 async def test_some_forms_need_no_server(url, expected):
-    """arXiv's PDF links decide alone, and what is no web address serves nothing."""
+    """PDF links of arXiv decide alone, and what is no web address serves nothing."""
     assert await is_pdf(url) is expected

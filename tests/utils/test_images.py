@@ -116,20 +116,22 @@ def test_a_part_begins_where_the_one_before_nearly_ends(file_format, width_px):
         assert greys == pytest.approx(expected, abs=2)
 
 
-def test_a_very_tall_screenshot_needs_bounded_memory():
-    """30,000 px of screenshot are cut in a process that may use half a gigabyte."""
-    program = """
+@pytest.mark.parametrize(
+    ("size", "limit_mb", "expected"),
+    [((1920, 30_000), 512, [b"6", b"17188", b"True"]), ((2400, 20_000), 160, [b"5", b"9167", b"False"])],
+)
+def test_a_very_tall_screenshot_needs_bounded_memory(size, limit_mb, expected):
+    """Tall screenshots are cut in little memory; of those twice as wide as shown, only half is decoded."""
+    program = f"""
 import resource, sys
 from mind2web2.utils.images import cut_screenshot
-resource.setrlimit(resource.RLIMIT_DATA, (512 * 1024**2, -1))
+resource.setrlimit(resource.RLIMIT_DATA, ({limit_mb} * 1024**2, -1))
 cut = cut_screenshot(sys.stdin.buffer.read())
 print(len(cut.parts), cut.height_px, cut.is_cut)
 """
-    screenshot = encoded(banded(1920, 30_000), "JPEG")
-    done = subprocess.run(
-        [sys.executable, "-c", program], input=screenshot, capture_output=True, check=False, timeout=120
-    )
-    assert done.stdout.split() == [b"6", b"17188", b"True"], done.stderr
+    command, screenshot = [sys.executable, "-c", program], encoded(banded(*size), "JPEG")
+    done = subprocess.run(command, input=screenshot, capture_output=True, check=False, timeout=120)
+    assert done.stdout.split() == expected, done.stderr
 
 
 @pytest.mark.parametrize("function", [to_jpeg, cut_screenshot])

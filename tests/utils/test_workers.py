@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -22,7 +23,6 @@ from mind2web2.utils.workers import run_in_worker
 def main():
     print(asyncio.run(run_in_worker(os.getpid, timeout_s=60)))
 """
-WAIT_FOREVER = "import os, time; open({fifo!r}, 'w').write(str(os.getpid())); time.sleep(600)"
 
 
 async def test_work_is_done_in_another_process():
@@ -53,10 +53,11 @@ async def test_a_result_that_does_not_pickle_is_an_error():
         await run_in_worker(threading.Lock, timeout_s=60)
 
 
-async def test_a_hanging_function_is_ended():
+@pytest.mark.parametrize(("function", "arguments"), [(time.sleep, (600,)), (partial(time.sleep, 600), ())])
+async def test_a_hanging_function_is_ended(function, arguments):
     """A function over its time limit is a document that cannot be read."""
     with pytest.raises(DocumentError, match=r"sleep took longer than 0\.2 s"):
-        await run_in_worker(time.sleep, 600, timeout_s=0.2)
+        await run_in_worker(function, *arguments, timeout_s=0.2)
 
 
 @pytest.mark.parametrize(("function", "arguments"), [(os.abort, ()), (os._exit, (0,)), (sys.exit, (0,))])
@@ -147,21 +148,56 @@ def test_any_kind_of_program_leaves_nothing_behind(write_program, tmp_path):
         os.kill(int(done.stdout), 0)
 
 
-def test_an_interrupt_is_not_taken_for_a_crash(tmp_path):
-    """Ctrl-C stops the program and its worker, and no document is blamed."""
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    work = WAIT_FOREVER.format(fifo=str(fifo))
-    program = PROGRAM.replace("os.getpid", f"exec, {work!r}") + "main()\n"
-    command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, process_group=0) as running:
-        worker_id = int(fifo.read_text())
-        os.killpg(running.pid, signal.SIGINT)
-        _, errors = running.communicate(timeout=60)
+def _start_interruptible(folder, handler, work):
+    """Start a program with a worker at ``work`` in a process group of its own; return it and that worker."""
+    started = folder / "started"
+    os.mkfifo(started)
+    # A shell starts its background jobs with interrupts ignored, and children inherit that.
+    heed = f"import signal\nsignal.signal(signal.SIGINT, {handler})\n"
+    work = f"import os; open({str(started)!r}, 'w').write(str(os.getpid())); {work}"
+    program = heed + PROGRAM.replace("os.getpid", f"exec, {work!r}") + "main()\n"
+    running = subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    )
+    return running, int(started.read_text())
+
+
+def _finish(running):
+    """Return what a program wrote, and leave no process behind."""
+    with running:
+        try:
+            return running.communicate(timeout=60)
+        finally:
+            running.kill()
+
+
+def test_an_interrupt_ends_program_and_worker(tmp_path):
+    """Ctrl-C stops the program with its worker, and no document is blamed."""
+    work = "import time; time.sleep(600)"
+    running, worker_id = _start_interruptible(tmp_path, "signal.default_int_handler", work)
+    os.killpg(running.pid, signal.SIGINT)
+    _, errors = _finish(running)
     assert "KeyboardInterrupt" in errors
     assert "DocumentError" not in errors
     with pytest.raises(ProcessLookupError):
         os.kill(worker_id, 0)
+
+
+def test_an_interrupt_does_not_reach_the_worker(tmp_path):
+    """A program that finishes its work after Ctrl-C gets the result, not a crashed document."""
+    resume = tmp_path / "resume"
+    os.mkfifo(resume)
+    both_ends = os.open(resume, os.O_RDWR)
+    running, _ = _start_interruptible(tmp_path, "lambda *_: None", f"open({str(resume)!r}).readline()")
+    os.killpg(running.pid, signal.SIGINT)
+    os.write(both_ends, b"go on\n")
+    output, errors = _finish(running)
+    os.close(both_ends)
+    assert (output, errors) == ("None\n", "")
 
 
 def test_workers_that_do_not_start_blame_no_document():

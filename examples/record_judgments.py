@@ -1,10 +1,10 @@
 """Turn ``readings.json`` into recorded judgments, for whoever changes prompts, scripts, answers or pages.
 
-    uv run python examples/record_judgments.py
+    uv run python examples/record_judgments.py [FILE]
 
 runs the nine evaluations through the real pipeline, answers every question from the readings, and writes
-``judgments.jsonl``. A question without a reading, a reading that nobody asked for, and a score other than
-the one derived by hand are errors.
+``judgments.jsonl``, or the file named. A question without a reading, a reading that nobody asked for, and a
+score other than the one derived by hand are errors.
 """
 
 from __future__ import annotations
@@ -46,7 +46,11 @@ class ReadingJudge(RecordedJudge):
         self.unused = set(self._readings)
 
     async def judgment(
-        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit  # noqa: ARG002
+        self,
+        request: ChatRequest,
+        subject: Subject,
+        source: tuple[str, str],
+        limit: Limit,  # noqa: ARG002
     ) -> Judgment:
         """Return the reading on a question as a judgment."""
         question: ReadingKey = (*source, subject.purpose, subject.node, subject.page)
@@ -116,21 +120,20 @@ def complaints(judge: ReadingJudge, outcomes: list[AnswerOutcome], expected: dic
     return found
 
 
-def main() -> int:
-    """Record the judgments and return the exit status."""
+def main(output: Path = EXAMPLES / "judgments.jsonl") -> int:
+    """Record the judgments into a file and return the exit status."""
     readings = json.loads((EXAMPLES / "readings.json").read_text(encoding="utf-8"))
     expected = json.loads((EXAMPLES / "expected_scores.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as results, JudgmentStore(None) as store:
         judge = ReadingJudge(store, readings)
         found = complaints(judge, asyncio.run(record(judge, Path(results))), expected)
         if not found:
-            count = export_judgments(store, EXAMPLES / "judgments.jsonl")
-            found = [f"{count} judgments written to {EXAMPLES / 'judgments.jsonl'}"]
-            sys.stdout.write("\n".join(found) + "\n")
+            count = export_judgments(store, output)
+            sys.stdout.write(f"{count} judgments written to {output}\n")
             return 0
     sys.stderr.write("\n".join(found) + "\n")
     return 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(*map(Path, sys.argv[1:2])))

@@ -111,6 +111,8 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome:
         # Ours or a library's mistake: it is told, and the other answers go on.
         log.exception("evaluation failed task=%s answer=%s", job.task_id, job.answer.name)
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
+    # An answer that cannot be read has no log of its own.
+    log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
     words = None if text is None else len(text.split())
     return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words)
 

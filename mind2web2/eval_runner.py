@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.answer_evaluation import AnswerJob, AnswerOutcome, RunParts, evaluate_job
-from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.errors import Mind2Web2Error, ResultWriteError, UsageError
 from mind2web2.judge import as_provider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore, ReentrantSemaphore
@@ -85,19 +85,27 @@ async def evaluate_work(
         dump_cache: make each task's cache index list exactly the pages on disk when the task is done.
 
     Raises:
-        ResultWriteError: a task's summary cannot be written.
+        ResultWriteError: a task's summary cannot be written; the others are.
     """
     progress.tasks_total = len(work)
     progress.answers_total = sum(len(task.answers) for task in work)
     places = asyncio.Semaphore(pace.max_tasks)
+    unwritten: list[ResultWriteError] = []
 
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
             outcomes = await _evaluate_answers(task, folders, run, pace, progress, dump_cache)
+            try:
+                await asyncio.to_thread(_write_summary, task, folders, outcomes)
+            except ResultWriteError as error:
+                unwritten.append(error)
             progress.tasks_done += 1
         return outcomes
 
     by_task = await all_or_first_error(one_task(task) for task in work)
+    if unwritten:
+        # Only now, so that the other tasks are done and written.
+        raise unwritten[0]
     return [outcome for outcomes in by_task for outcome in outcomes]
 
 
@@ -109,26 +117,34 @@ async def _evaluate_answers(
     progress: RunProgress,
     dump_cache: bool,
 ) -> list[AnswerOutcome]:
-    if task.script_path is None:
-        outcomes = [_without_script(task, answer.name) for answer in task.answers]
+    try:
+        jobs = await asyncio.to_thread(_jobs, task, folders)
+    except Mind2Web2Error as error:
+        # No script, or a cache that cannot be read: it costs this task's answers only.
+        log.info("no answer can be judged task=%s reason=%s", task.task_id, error)
+        outcomes = [AnswerOutcome(task.task_id, answer.name, None, str(error)) for answer in task.answers]
         progress.outcomes.extend(outcomes)
     else:
-        jobs = await asyncio.to_thread(_jobs, task, task.script_path, folders)
         outcomes = await _evaluate_jobs(jobs, run, pace, progress)
         if dump_cache:
             await asyncio.to_thread(_tidy_cache, jobs)
-    await asyncio.to_thread(
-        write_task_summary,
+    return outcomes
+
+
+def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[AnswerOutcome]) -> None:
+    write_task_summary(
         folders.eval_results_root,
         folders.agent_name,
         task.task_id,
         {outcome.answer_name: outcome.reason for outcome in outcomes if outcome.reason is not None},
         {answer.name for answer in task.answers},
     )
-    return outcomes
 
 
-def _jobs(task: TaskWork, script_path: Path, folders: RunFolders) -> list[AnswerJob]:
+def _jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
+    script_path = task.script_path
+    if script_path is None:
+        raise UsageError(task.unscored_reason or f"no script for task {task.task_id}")
     cache = CacheFileSys(folders.task_cache(task.task_id))
     return [
         AnswerJob(
@@ -163,10 +179,6 @@ async def _evaluate_jobs(
     return await all_or_first_error(one_answer(job) for job in jobs)
 
 
-def _without_script(task: TaskWork, answer_name: str) -> AnswerOutcome:
-    return AnswerOutcome(task.task_id, answer_name, None, task.unscored_reason)
-
-
 def _tidy_cache(jobs: Sequence[AnswerJob]) -> None:
     cache = jobs[0].task_cache if jobs else None
     if cache is None or not cache.task_dir.is_dir():
@@ -182,7 +194,10 @@ class _TaskFolders(RunFolders):
 
     def task_cache(self, task_id: str) -> Path:
         """Return the folder of a task's pages."""
-        return _innermost(self.cache_root, self.agent_name, task_id) or super().task_cache(task_id)
+        found = _innermost(self.cache_root, self.agent_name, task_id)
+        if found is None and CacheFileSys(self.cache_root).get_all_urls():
+            return self.cache_root
+        return found or super().task_cache(task_id)
 
 
 def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
@@ -258,4 +273,7 @@ async def evaluate_task(
             RunProgress(),
             dump_cache=dump_cache,
         )
+    for outcome in outcomes:
+        if outcome.result is None:
+            log.warning("no result task=%s answer=%s reason=%s", task_id, outcome.answer_name, outcome.reason)
     return [outcome.result for outcome in outcomes if outcome.result is not None]

@@ -34,6 +34,8 @@ class LoopGuard:
         if not hasattr(signal, "setitimer"):
             return self
         self._previous = signal.signal(signal.SIGALRM, self._on_alarm)
+        # Armed at once: the task that puts it off first runs when the caller gives way.
+        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
         self._ticking = asyncio.create_task(self._put_off())
         return self
 

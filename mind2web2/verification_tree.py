@@ -139,6 +139,8 @@ class VerificationNode(BaseModel):
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field; what bears on scores makes remembered ones stale."""
         if name in ("children", "id") and "_tree" in (self.__pydantic_private__ or {}):
+            if value is self.__dict__[name]:  # "node.children += more" ends in assigning what is there
+                return
             raise TypeError(f"'{name}' of node '{self.id}' cannot be replaced")
         super().__setattr__(name, value)
         if name in _SCORED_FIELDS:
@@ -151,6 +153,18 @@ class VerificationNode(BaseModel):
             self._update_blocking()
         elif name == "critical" and self._parent is not None:
             self._parent._note_child(self)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> VerificationNode:
+        """Return a tree of its own, from this node down."""
+        twins: dict[int, VerificationNode] = {}
+        for node in self.walk():
+            score, status = node._verdict
+            given = {name: getattr(node, name) for name in ("id", "desc", "critical", "strategy", "evidence")}
+            twin = twins[id(node)] = VerificationNode(**given, score=score, status=status)
+            if node is not self:
+                twins[id(node._parent)].add_node(twin)
+            twin._write(Outcome(node.score, node.status))
+        return twins[id(self)]
 
     # Links
 
@@ -192,6 +206,8 @@ class VerificationNode(BaseModel):
             ValueError: the node itself, one of its ancestors, a child of another node, or a
                 non-critical child under a critical node (scoring.md).
         """
+        if not isinstance(child, VerificationNode):
+            raise TypeError(f"a child of '{self.id}' must be a VerificationNode, not {type(child).__name__}")
         if child._parent is self:
             return
         self._check_child(child)
@@ -207,8 +223,6 @@ class VerificationNode(BaseModel):
         self._update_blocking()
 
     def _check_child(self, child: VerificationNode) -> None:
-        if not isinstance(child, VerificationNode):
-            raise TypeError(f"a child of '{self.id}' must be a VerificationNode, not {type(child).__name__}")
         if child is self:
             raise ValueError(f"node '{self.id}' cannot be its own child")
         if child._parent is not None:

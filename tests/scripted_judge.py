@@ -9,7 +9,9 @@ from pydantic import BaseModel
 
 from mind2web2.verification import BinaryEvalResult
 
-BLOCK = re.compile(r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n(?P<text>.*)\n<<end of (?P=name) (?P=code)>>", re.S)
+BLOCK = re.compile(
+    r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n(?P<text>.*)\n<<end of (?P=name) (?P=code)>>", re.S
+)
 
 
 @dataclass(frozen=True)

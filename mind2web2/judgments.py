@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
+import backoff
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
@@ -215,7 +216,7 @@ class JudgmentStore:
         connection = sqlite3.connect(
             self.path or ":memory:", timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode=WAL")
+        _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         columns = ", ".join(self._COLUMNS)
         connection.execute(
@@ -246,6 +247,19 @@ class JudgmentStore:
                 [tuple(judgment.model_dump().values()) for judgment in judgments],
             )
         return self._connection.total_changes - before
+
+
+@backoff.on_exception(
+    backoff.constant,
+    sqlite3.OperationalError,
+    interval=0.05,
+    max_time=_BUSY_TIMEOUT_S,
+    giveup=lambda error: getattr(error, "sqlite_errorname", "") != "SQLITE_BUSY",
+    logger=None,
+)
+def _switch_to_wal(connection: sqlite3.Connection) -> None:
+    # Unlike everything else, this switch does not wait for other processes that open the file as well.
+    connection.execute("PRAGMA journal_mode=WAL")
 
 
 def export_judgments(store: JudgmentStore, path: Path) -> int:

@@ -4,9 +4,9 @@ import io
 import random
 
 from PIL import Image
+from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys, Evaluator
-from scripted_judge import ScriptedJudge
 
 PAGE = "https://lake.example/depth"
 OTHER = "https://lake.example/other"

@@ -3,16 +3,18 @@
 project = Project(tmp_path)
 project.add_answer("answer_1")
 project.add_script({"leaf": ("The lake is deep.", None)})
-[outcome] = await evaluate(project, ScriptedJudge())
+[outcome] = await evaluate(project, ClaimJudge())
 """
 
 import asyncio
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
@@ -131,7 +133,7 @@ class Project:
         return {entry["answer_name"]: entry for entry in read_json(self.results / task / "summary.json")}
 
 
-class ScriptedJudge:
+class ClaimJudge:
     """A client as tests may pass one: it has ``async_response`` and nothing else.
 
     Args:
@@ -240,6 +242,18 @@ def run_command(*arguments: object, cwd: Path, **variables: str) -> subprocess.C
     with start_command(*arguments, cwd=cwd, **variables) as process:
         stdout, stderr = process.communicate(timeout=120)
     return subprocess.CompletedProcess(process.args, process.returncode, stdout, stderr)
+
+
+def call(command: Callable[[list[str]], int], *arguments: object) -> subprocess.CompletedProcess:
+    """Run a command's function in this process and return its status and what it printed."""
+    words = list(map(str, arguments))
+    stdout, stderr = io.StringIO(), io.StringIO()
+    with redirect_stdout(stdout), redirect_stderr(stderr):
+        try:
+            status = command(words)
+        except SystemExit as exit_request:
+            status = exit_request.code
+    return subprocess.CompletedProcess(words, status, stdout.getvalue(), stderr.getvalue())
 
 
 def _written(path: Path, content: str | bytes) -> Path:

@@ -15,7 +15,7 @@ from projects import (
     SETTINGS,
     TASK,
     Project,
-    ScriptedJudge,
+    ClaimJudge,
     evaluate,
     outcomes_by_name,
     read_json,
@@ -50,7 +50,7 @@ def project(tmp_path):
 
 async def only(project, client=None, **settings):
     """Evaluate a project of one answer."""
-    [outcome] = await evaluate(project, client or ScriptedJudge(), **settings)
+    [outcome] = await evaluate(project, client or ClaimJudge(), **settings)
     return outcome
 
 
@@ -107,7 +107,7 @@ async def test_nothing_changed_is_reused(project):
     """No request, no new file, the very same result."""
     first = await only(project)
     files = sorted(project.folder().rglob("*"))
-    judge = ScriptedJudge(lambda _: False)
+    judge = ClaimJudge(lambda _: False)
     again = await only(project, judge)
     assert (again.result, again.reused, again.word_count) == (first.result, True, 6)
     assert judge.claims == []
@@ -179,7 +179,7 @@ async def test_a_change_is_evaluated_anew_and_the_earlier_result_kept(project, c
 async def test_another_judge_is_asked_anew(project, changes):
     """And the first one's result is not taken for the second one's."""
     await only(project)
-    judge = ScriptedJudge(lambda _: False)
+    judge = ClaimJudge(lambda _: False)
     outcome = await only(project, judge, settings=replace(SETTINGS, **changes))
     assert (outcome.reused, outcome.score) == (False, 0.0)
     assert len(judge.claims) == 4
@@ -204,7 +204,7 @@ async def test_line_breaks_do_not_make_another_answer(project):
 async def test_overwriting_asks_anew(project):
     """The earlier result stays beside the new one."""
     await only(project)
-    judge = ScriptedJudge(lambda _: False)
+    judge = ClaimJudge(lambda _: False)
     outcome = await only(project, judge, reuse=False, overwrite=True)
     assert (outcome.score, len(judge.claims), len(project.result_paths())) == (0.0, 4, 2)
 
@@ -215,7 +215,7 @@ async def test_a_damaged_newest_result_is_evaluated_anew(project, content):
     await only(project)
     [path] = project.result_paths()
     path.write_bytes(content)
-    judge = ScriptedJudge()
+    judge = ClaimJudge()
     outcome = await only(project, judge)
     assert (outcome.score, outcome.reused, judge.claims) == (2 / 3, False, [])
     assert path.read_bytes() == content
@@ -246,7 +246,7 @@ async def test_deleted_results_come_back_without_a_request(project):
     """The judgments are stored apart; but for the run's own lines the result is the same."""
     first = await only(project)
     shutil.rmtree(project.results / TASK)
-    judge = ScriptedJudge(lambda _: False)
+    judge = ClaimJudge(lambda _: False)
     again = await only(project, judge)
     assert (again.reused, judge.claims) == (False, [])
     assert {**again.result, "run": None} == {**first.result, "run": None}
@@ -264,7 +264,7 @@ async def test_deleted_results_come_back_without_a_request(project):
 async def test_a_bad_answer_costs_itself_only(project, content, reason):
     """The other answer is unharmed, and nothing is asked about the bad one."""
     project.add_answer("answer_2", content)
-    judge = ScriptedJudge()
+    judge = ClaimJudge()
     outcomes = outcomes_by_name(await evaluate(project, judge))
     assert outcomes["answer_1.md"].score == 2 / 3
     bad = outcomes["answer_2.md"]
@@ -283,7 +283,7 @@ async def test_a_bad_answer_costs_itself_only(project, content, reason):
 async def test_a_folder_named_like_an_answer_costs_itself_only(project):
     """It is listed, with what it is."""
     (project.root / "answers" / "bot" / TASK / "answer_2.md").mkdir()
-    outcomes = outcomes_by_name(await evaluate(project, ScriptedJudge()))
+    outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
     assert outcomes["answer_1.md"].score == 2 / 3
     assert "answer_2.md is a folder" in outcomes["answer_2.md"].reason
 
@@ -301,7 +301,7 @@ async def test_a_broken_script_costs_its_own_task_only(project, text, reason):
     """The other task is unharmed."""
     project.add_answer(task="other")
     project.add_raw_script(text, task="other")
-    lake, other = await evaluate(project, ScriptedJudge())
+    lake, other = await evaluate(project, ClaimJudge())
     assert (lake.task_id, lake.score) == (TASK, 2 / 3)
     assert other.result is None
     assert re.search(reason, other.reason) and "\n" not in other.reason
@@ -329,7 +329,7 @@ async def test_a_script_that_misbehaves_costs_its_own_task_only(project, body, r
     """No result is written for it, however far it got."""
     project.add_answer(task="other")
     project.add_script_body(body, task="other")
-    lake, other = await evaluate(project, ScriptedJudge(), answer_timeout_s=2)
+    lake, other = await evaluate(project, ClaimJudge(), answer_timeout_s=2)
     assert lake.score == 2 / 3
     assert other.result is None
     assert re.search(reason, other.reason) and "\n" not in other.reason
@@ -357,10 +357,10 @@ def failing(claim):
 
 async def test_a_judge_that_fails_leaves_no_result(project):
     """Not even where other claims were judged; those judgments are kept, and the next run goes on."""
-    outcome = await only(project, ScriptedJudge(failing))
+    outcome = await only(project, ClaimJudge(failing))
     assert (outcome.result, outcome.reason) == (None, "judge judge-1 is out of reach")
     assert project.result_paths() == []
-    judge = ScriptedJudge()
+    judge = ClaimJudge()
     outcome = await only(project, judge)
     assert outcome.score == 2 / 3
     assert set(judge.claims) == {"The lake is 40 m deep."}
@@ -417,7 +417,7 @@ async def test_a_judge_that_fails_leaves_no_result(project):
 async def test_whatever_a_script_makes_of_a_failed_judge_there_is_no_result(project, body):
     """The reason is the judge's failure, and nothing more is asked after it."""
     project.add_script_body(body)
-    judge = ScriptedJudge(failing)
+    judge = ClaimJudge(failing)
     outcome = await only(project, judge, answer_timeout_s=2)
     assert (outcome.result, outcome.reason) == (None, "judge judge-1 is out of reach")
     assert project.result_paths() == []
@@ -432,7 +432,7 @@ async def test_content_that_is_declined_twice_is_listed(project):
             raise JudgeDeclinedError("not this")
         return True
 
-    outcome = await only(project, ScriptedJudge(picky))
+    outcome = await only(project, ClaimJudge(picky))
     assert outcome.score == 1 / 3
     rejected = {"node": "cited", "page": PAGE, "reason": "not this"}
     assert rejected in outcome.result["judge_usage"]["rejections"]
@@ -473,7 +473,7 @@ async def check_of_page(project, judge):
 async def test_a_screenshot_of_any_kind_costs_no_result(project, screenshot, images, note):
     """The text is judged all the same, and the evidence says what was shown."""
     store_page(project, screenshot)
-    judge = ScriptedJudge()
+    judge = ClaimJudge()
     outcome, page = await check_of_page(project, judge)
     assert (outcome.score, page["outcome"]) == (2 / 3, "supported")
     assert page["page"].get("images", 0) == images
@@ -492,7 +492,7 @@ async def test_a_screenshot_of_any_kind_costs_no_result(project, screenshot, ima
 async def test_a_pdf_that_cannot_be_read_fails_its_own_claims(project, pdf, reason):
     """The judge is not asked about them, the evidence says why, and other claims are unharmed."""
     project.cache().put_pdf(PAGE, pdf)
-    judge = ScriptedJudge()
+    judge = ClaimJudge()
     outcome, page = await check_of_page(project, judge)
     assert (outcome.score, page["outcome"]) == (1 / 3, "unavailable")
     assert reason in page["reason"]
@@ -533,7 +533,7 @@ async def test_logs_that_cannot_be_written_cost_their_answer_only(project):
     project.add_answer("answer_2")
     project.folder("answer_2").parent.mkdir(parents=True)
     project.folder("answer_2").write_text("in the way")
-    outcomes = outcomes_by_name(await evaluate(project, ScriptedJudge()))
+    outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
     assert outcomes["answer_1.md"].score == 2 / 3
     assert re.match(r"cannot write logs under .*answer_2.logs: ", outcomes["answer_2.md"].reason)
 

@@ -11,7 +11,7 @@ from projects import (
     QUICK_RETRY,
     TASK,
     Project,
-    ScriptedJudge,
+    ClaimJudge,
     block_in,
     claim_in,
     evaluate,
@@ -59,7 +59,7 @@ async def test_outcomes_come_in_the_order_of_the_work(tmp_path):
         for number in (10, 9, 1):
             project.add_answer(f"answer_{number}", task=task)
     progress = RunProgress()
-    outcomes = await evaluate(project, ScriptedJudge(), progress=progress)
+    outcomes = await evaluate(project, ClaimJudge(), progress=progress)
     names = [f"{outcome.task_id}/{outcome.answer_name.split('.')[0]}" for outcome in outcomes]
     assert names == [f"{task}/answer_{number}" for task in ("t2", "t10") for number in (1, 9, 10)]
     assert (progress.answers_total, progress.tasks_total, progress.tasks_done) == (6, 2, 2)
@@ -69,7 +69,7 @@ async def test_outcomes_come_in_the_order_of_the_work(tmp_path):
 
 async def test_every_claim_is_asked_with_the_runs_model(project):
     """Two trials each, once for both answers together where the question is the same."""
-    judge = ScriptedJudge()
+    judge = ClaimJudge()
     await evaluate(project, judge)
     assert sorted(judge.claims) == sorted(claim for claim, _ in CLAIMS.values() for _ in range(4))
     assert set(judge.models) == {"judge-1"}
@@ -103,7 +103,7 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
     progress = RunProgress()
     crowd = Crowd(2, lambda: len(progress.running))
     outcomes = await evaluate(
-        project, ScriptedJudge(crowd.verdict), pace=Pace(max_answers=2), progress=progress
+        project, ClaimJudge(crowd.verdict), pace=Pace(max_answers=2), progress=progress
     )
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
     assert crowd.most == 2
@@ -117,7 +117,7 @@ async def test_no_more_tasks_at_once_than_allowed(tmp_path):
         project.add_answer(task=task)
     progress = RunProgress()
     crowd = Crowd(3, lambda: len(progress.running))
-    judge = ScriptedJudge(crowd.verdict)
+    judge = ClaimJudge(crowd.verdict)
     # One trial of one task's claim is like another task's: keep them apart by their answers.
     for task in ("a", "b", "c", "d"):
         project.add_answer(text=f"Answer to {task}.", task=task)
@@ -144,7 +144,7 @@ async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
         finally:
             active.remove(request)
 
-    outcomes = await evaluate(project, ScriptedJudge(verdict), llm_limit=4)
+    outcomes = await evaluate(project, ClaimJudge(verdict), llm_limit=4)
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
     assert crowd.most == 4
 
@@ -209,7 +209,7 @@ async def test_what_a_run_could_not_judge_is_in_its_log(project, caplog):
     """Also an answer that could not even be read, and so has no log of its own."""
     caplog.set_level("INFO", "mind2web2")
     project.add_answer("answer_2", b"")
-    await evaluate(project, ScriptedJudge())
+    await evaluate(project, ClaimJudge())
     [line] = [record.getMessage() for record in caplog.records if "no result" in record.getMessage()]
     assert "task=lake answer=answer_2.md" in line and "is empty" in line
 
@@ -217,7 +217,7 @@ async def test_what_a_run_could_not_judge_is_in_its_log(project, caplog):
 async def test_a_task_without_a_script_is_listed(project):
     """With the reason; the other task is unharmed."""
     project.add_answer(task="other")
-    outcomes = await evaluate(project, ScriptedJudge())
+    outcomes = await evaluate(project, ClaimJudge())
     [other] = [outcome for outcome in outcomes if outcome.task_id == "other"]
     assert "no script for task other" in other.reason
     assert project.task_summary("other")["answer_1.md"]["status"] == "unscored"
@@ -230,7 +230,7 @@ async def test_a_damaged_cache_index_costs_no_result(project, content):
     folder = project.root / "cache" / "bot" / TASK
     folder.mkdir(parents=True)
     (folder / "index.json").write_bytes(content)
-    outcomes = await evaluate(project, ScriptedJudge(), dump_cache=True)
+    outcomes = await evaluate(project, ClaimJudge(), dump_cache=True)
     assert [outcome.score for outcome in outcomes] == [1.0, 1.0]
 
 
@@ -253,7 +253,7 @@ async def test_a_cache_that_cannot_be_used_harms_no_other_task(project, obstacle
     project.add_answer(task="other")
     project.add_script(CLAIMS, "other")
     obstacle(project.root / "cache" / "bot" / "other")
-    outcomes = await evaluate(project, ScriptedJudge(), dump_cache=True)
+    outcomes = await evaluate(project, ClaimJudge(), dump_cache=True)
     by_task = {outcome.task_id: outcome for outcome in outcomes}
     assert by_task[TASK].score == 1.0
     if reason is None:
@@ -269,7 +269,7 @@ async def test_a_summary_that_cannot_be_written_harms_no_other_task(project):
     project.results.mkdir(parents=True)
     (project.results / "other").write_text("in the way")
     with pytest.raises(ResultWriteError, match=r"cannot write .*other.summary\.json: "):
-        await evaluate(project, ScriptedJudge())
+        await evaluate(project, ClaimJudge())
     assert [entry["score"] for entry in project.task_summary().values()] == [1.0, 1.0]
 
 
@@ -280,21 +280,21 @@ async def test_the_index_lists_what_is_on_disk_when_asked_for(project):
     for path in cache.task_dir.glob("*.txt"):
         path.unlink()
     index = cache.task_dir / "index.json"
-    await evaluate(project, ScriptedJudge())
+    await evaluate(project, ClaimJudge())
     assert list(read_json(index)) == [PAGE]
-    await evaluate(project, ScriptedJudge(), dump_cache=True)
+    await evaluate(project, ClaimJudge(), dump_cache=True)
     assert read_json(index) == {}
 
 
 async def test_a_task_without_a_cache_gets_none(project):
     """Tidying makes no folder."""
-    await evaluate(project, ScriptedJudge(), dump_cache=True)
+    await evaluate(project, ClaimJudge(), dump_cache=True)
     assert not (project.root / "cache").exists()
 
 
 async def test_one_run_has_one_summary_of_each_task(project):
     """In the order of the answers, as layouts.md has it."""
-    await evaluate(project, ScriptedJudge(lambda claim: claim == "The lake is deep."))
+    await evaluate(project, ClaimJudge(lambda claim: claim == "The lake is deep."))
     assert read_json(project.results / TASK / "summary.json") == [
         {"answer_name": f"answer_{number}.md", "score": 1 / 3, "status": "success", "success": False}
         for number in (1, 2)
@@ -304,7 +304,7 @@ async def test_one_run_has_one_summary_of_each_task(project):
 def task_arguments(project, **changes):
     """Return the arguments of ``evaluate_task`` with each task's own folders."""
     given = {
-        "client": ScriptedJudge(),
+        "client": ClaimJudge(),
         "task_id": TASK,
         "agent_name": "bot",
         "answer_dir": project.root / "answers" / "bot" / TASK,
@@ -327,14 +327,14 @@ def test_the_published_signature():
 
 async def test_a_task_is_evaluated_with_any_client(project):
     """One that has only ``async_response`` will do; the result files are those of a run."""
-    judge = ScriptedJudge()
+    judge = ClaimJudge()
     results = await evaluate_task(**task_arguments(project, client=judge))
     assert [result["answer_name"] for result in results] == ["answer_1.md", "answer_2.md"]
     assert [result["final_score"] for result in results] == [1.0, 1.0]
     assert set(judge.models) == {"o4-mini"}
     assert results[0] == read_json(project.result_paths()[0])
     assert len(project.task_summary()) == 2
-    again = ScriptedJudge(lambda _: False)
+    again = ClaimJudge(lambda _: False)
     assert await evaluate_task(**task_arguments(project, client=again)) == results
     assert again.claims == []
 
@@ -378,7 +378,7 @@ async def test_a_cache_that_is_not_there_is_an_empty_one(project):
 async def test_overwriting_a_task_asks_anew(project):
     """Neither results nor judgments are reused."""
     await evaluate_task(**task_arguments(project))
-    judge = ScriptedJudge(lambda _: False)
+    judge = ClaimJudge(lambda _: False)
     results = await evaluate_task(**task_arguments(project, client=judge, overwrite=True))
     assert [result["final_score"] for result in results] == [0.0, 0.0]
     assert len(judge.claims) == 12
@@ -399,7 +399,7 @@ async def test_a_task_keeps_to_the_semaphores_it_is_given(project):
             active.remove(request)
 
     limits = {"webpage_semaphore": asyncio.Semaphore(1), "llm_semaphore": asyncio.Semaphore(2)}
-    results = await evaluate_task(**task_arguments(project, client=ScriptedJudge(verdict), **limits))
+    results = await evaluate_task(**task_arguments(project, client=ClaimJudge(verdict), **limits))
     assert len(results) == 2
     assert crowd.most == 2
 

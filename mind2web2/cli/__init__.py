@@ -44,6 +44,9 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         # The run could not start (cli.md); what fails later is told in its table.
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
         return 2
+    except KeyboardInterrupt:
+        print(f"{parser.prog}: stopped", file=sys.stderr)  # noqa: T201
+        return 130
     except BrokenPipeError:
         # Whoever read our output has gone, as `head` does.
         sys.stderr.close()

@@ -77,7 +77,7 @@ class RunDisplay:
 
     def _line(self, text: str) -> None:
         self._last_line_s = time.monotonic()
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self._console.print(text, soft_wrap=True)
 
     def _state(self) -> RenderableType:
         progress = self._progress

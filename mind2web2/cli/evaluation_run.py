@@ -14,8 +14,9 @@ from rich.console import Console
 
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.cli.display import RunDisplay
-from mind2web2.cli.tables import print_run
-from mind2web2.errors import UsageError
+from mind2web2.cli.run_loop import RunLoop, end_process
+from mind2web2.cli.tables import plain_console, print_run
+from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.eval_runner import (
     DEFAULT_JUDGE_MODEL,
     DualSemaphore,
@@ -56,19 +57,23 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
-    run = _Run(options, folders, work, Console(), RunProgress())
+    run = _Run(options, folders, work, plain_console(), RunProgress())
+    loop = RunLoop()
     with _opened_store(options, folders) as store:
         settings = _judge_settings(options, store)
         try:
-            outcomes = asyncio.run(_evaluate(run, settings, store))
+            outcomes = loop.run(_evaluate(run, settings, store))
+            exit_status = 0 if all(outcome.result is not None for outcome in outcomes) else 1
         except KeyboardInterrupt:
             done = sum(outcome.result is not None for outcome in run.progress.outcomes)
             run.console.print(
                 f"Stopped. {done} of {run.progress.answers_total} answers have results, and every judgment "
                 "so far is kept: the same command goes on from here."
             )
-            return _INTERRUPTED
-    return 0 if all(outcome.result is not None for outcome in outcomes) else 1
+            exit_status = _INTERRUPTED
+    if loop.has_leftovers:
+        end_process(exit_status)
+    return exit_status
 
 
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
@@ -149,8 +154,11 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
 @contextmanager
 def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
     """Send the package's own log to ``run.log`` and its errors to the console, for the time of a run."""
-    folders.agent_results.mkdir(parents=True, exist_ok=True)
-    to_file = logging.FileHandler(folders.agent_results / "run.log", encoding="utf-8")
+    try:
+        folders.agent_results.mkdir(parents=True, exist_ok=True)
+        to_file = logging.FileHandler(folders.agent_results / "run.log", encoding="utf-8")
+    except OSError as error:
+        raise ResultWriteError(f"cannot write to {folders.agent_results}: {error.strerror}") from error
     to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     to_console = _ConsoleHandler(console)
     package = logging.getLogger("mind2web2")

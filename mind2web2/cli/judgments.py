@@ -71,4 +71,4 @@ def _store_path(options: argparse.Namespace) -> Path:
 def _say(text: str) -> None:
     from rich.console import Console
 
-    Console().print(text, markup=False, highlight=False, soft_wrap=True)
+    Console().print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -31,9 +31,7 @@ def add_command(commands: Subcommands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 1 where an answer has no result."""
-    from rich.console import Console
-
-    from mind2web2.cli.tables import print_metrics, print_missing
+    from mind2web2.cli.tables import plain_console, print_metrics, print_missing
     from mind2web2.errors import UsageError
     from mind2web2.summaries import generate_result_summary
     from mind2web2.utils.names import check_name
@@ -46,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"no results of agent {agent_name} under {root}: run mind2web2 evaluate {agent_name} first"
         )
-    console = Console()
+    console = plain_console()
     if options.json:
         console.print_json(json.dumps(summary))
     else:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Handler = Callable[[argparse.Namespace], int]
 Subcommands = Any  # argparse keeps the type of its subparsers' action to itself
 
-_LONG_OPTION = re.compile(r"--[a-z][a-z-]*(?=$|=)")
+_LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
 class CommandParser(argparse.ArgumentParser):

@@ -15,6 +15,11 @@ from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.selection import TaskWork
 
 
+def plain_console() -> Console:
+    """Return the console; names and reasons are shown as they are, whatever they look like to rich."""
+    return Console(markup=False, emoji=False, highlight=False)
+
+
 def print_run(
     console: Console,
     work: Sequence[TaskWork],
@@ -89,4 +94,4 @@ def _number(value: float | None) -> str:
 
 
 def _line(console: Console, text: str) -> None:
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, soft_wrap=True)

@@ -1,0 +1,335 @@
+"""``run_eval.py`` and ``mind2web2 evaluate``: what they are given, what they say, how they end."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+from projects import (
+    KEY_VARIABLES,
+    REPOSITORY,
+    TASK,
+    Project,
+    call,
+    claim_in,
+    read_json,
+    run_command,
+)
+from servers.judge_server import JudgeServer, prompt_text, status
+
+from mind2web2.cli import evaluate_main, main
+from mind2web2.judgments import FILE_NAME
+
+CLAIMS = {
+    "first": ("The lake is deep.", None),
+    "second": ("The lake is cold.", None),
+    "third": ("The lake is wide.", None),
+}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project with one task of two answers, in which commands run."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    project.add_answer("answer_2", "The lake is shallow.")
+    project.add_script(CLAIMS)
+    return project
+
+
+@pytest.fixture
+def server():
+    """Return a judge that supports every claim but one."""
+
+    def reply(body):
+        return {"reasoning": "read", "result": claim_in(prompt_text(body)) != "The lake is wide."}
+
+    with JudgeServer(reply) as server:
+        yield server
+
+
+def evaluate(server, *more):
+    """Evaluate the project's answers in this process."""
+    return call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more)
+
+
+@pytest.mark.usefixtures("project")
+def test_both_commands_are_the_same(server):
+    """The agent may be given either way; options take hyphens and ``=``."""
+    url = f"--judge-base-url={server.base_url}"
+    for words in (["evaluate", "bot", url], ["evaluate", "--agent-name=bot", url]):
+        run = call(main, *words)
+        assert (run.returncode, run.stderr) == (0, "")
+    assert call(evaluate_main, "--agent_name=bot", url).returncode == 0
+    assert len(server.requests) == 12
+
+
+def test_the_output_of_a_run(project, server):
+    """A line an answer, the scores by task, the metrics, the judge and the cost, where the results are."""
+    run = evaluate(server, "--max_concurrent_answers", "1")
+    lines = run.stdout.splitlines()
+    assert lines[0].startswith("[1/2] lake/answer_1.md: 0.6667")
+    assert lines[1].startswith("[2/2] lake/answer_2.md: 0.6667")
+    for words in ("1: 0.6667  2: 0.6667", "bot: 1 tasks, 2 runs", "pass@2", "12 judgments asked, 0 reused"):
+        assert words in run.stdout
+    assert lines[-1] == "Results: eval_results/bot"
+    assert "lake" in run.stdout and "example" in run.stdout
+    assert {path.name for path in project.results.iterdir()} >= {TASK, "summary.json", "run.log", FILE_NAME}
+
+
+def test_the_judge_is_the_one_given(project, server):
+    """Model and parameters go into the requests and the results."""
+    run = evaluate(
+        server, "--judge_model", "gpt-4o", "--judge_temperature", "0.3", "--judge_reasoning_effort", "low"
+    )
+    assert run.returncode == 0
+    sent = {
+        (body["model"], body.get("temperature"), body.get("reasoning_effort")) for body in server.requests
+    }
+    assert sent == {("gpt-4o", 0.3, "low")}
+    assert read_json(project.result_paths()[0])["judge_model"] == "gpt-4o"
+
+
+def test_the_environment_names_server_and_key(project, server, monkeypatch):
+    """As for other users of the SDK."""
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
+    assert call(evaluate_main, "--agent_name", "bot").returncode == 0
+    assert {call.headers["authorization"] for call in server.calls} == {"Bearer sk-mine"}
+    assert "sk-mine" not in "".join(
+        path.read_text(errors="replace") for path in project.results.rglob("*") if path.is_file()
+    )
+
+
+def test_folders_may_be_elsewhere(project, server, tmp_path):
+    """Each of the four."""
+    moved = {
+        "answers": "--answer_folder",
+        "eval_scripts": "--eval_scripts_root",
+        "cache": "--cache_root",
+        "eval_results": "--eval_results_root",
+    }
+    project.cache().put_web("https://a.example", "text", None)
+    for name in moved:
+        (project.root / name).mkdir(exist_ok=True)
+        (project.root / name).rename(tmp_path / f"my_{name}")
+    options = [f"{option}={tmp_path / f'my_{name}'}" for name, option in moved.items()]
+    assert evaluate(server, *options).returncode == 0
+    assert (tmp_path / "my_eval_results" / "all_results.json").is_file()
+    assert not (tmp_path / "eval_results").exists()
+
+
+def test_a_version_may_be_pinned(project, server):
+    """Else the newest dated one that has the task; the table and the result say which."""
+    project.add_script({"dated": ("The lake is old.", None)}, version="2025_07_14")
+    project.add_script({"newest": ("The lake is new.", None)}, version="2025_10_02")
+    for more, version in (
+        ([], "2025_10_02"),
+        (["--eval_version", "2025_07_14"], "2025_07_14"),
+        (["--eval_version", "example"], "example"),
+    ):
+        run = evaluate(server, *more)
+        assert run.returncode == 0
+        assert version in run.stdout
+        assert read_json(project.result_paths()[-1])["provenance"]["script"] == f"{version}/lake.py"
+
+
+def test_at_most_so_many_requests_at_once(project):
+    """The server counts, and holds the first ones back until there are as many as allowed."""
+    for number in range(3, 6):
+        project.add_answer(f"answer_{number}", f"Text {number}.")
+    full = threading.Event()
+
+    def reply(_body):
+        if server.most_at_once >= 3:
+            full.set()
+        return {"reasoning": "read", "result": full.wait(30)}
+
+    with JudgeServer(reply) as server:
+        run = evaluate(server, "--max_llm_requests", "3", "--max_concurrent_answers", "5")
+        assert run.returncode == 0
+        assert (server.most_at_once, len(server.requests)) == (3, 30)
+
+
+def test_what_goes_wrong_is_listed_and_the_rest_is_scored(project, server):
+    """Exit status 1; each reason on one line, in the table and in the log."""
+    project.add_answer("answer_3", b"")
+    project.add_answer("answer_4", b"\xff")
+    project.add_answer("answer_5", "x" * 5_000_000)
+    (project.root / "answers" / "bot" / TASK / "answer_6.md").mkdir()
+    project.add_answer(task="broken")
+    project.add_raw_script("def f(:\n", task="broken")
+    project.add_answer(task="unscripted")
+    (project.root / "answers" / "bot" / TASK / "notes.txt").write_text("ignored")
+    run = evaluate(server)
+    assert (run.returncode, run.stderr) == (1, "")
+    reasons = dict(re.findall(r"^No result: (\S+): (.+)$", run.stdout, re.MULTILINE))
+    expected = {
+        "lake/answer_3.md": "is empty",
+        "lake/answer_4.md": "is not UTF-8",
+        "lake/answer_5.md": "5,000,000 bytes",
+        "lake/answer_6.md": "is a folder",
+        "broken/answer_1.md": "script broken.py has a syntax error in line 1",
+        "unscripted/answer_1.md": "no script for task unscripted",
+    }
+    assert reasons.keys() == expected.keys()
+    assert [name for name, words in expected.items() if words not in reasons[name]] == []
+    assert "1: 0.6667  2: 0.6667  3: -" in run.stdout
+    assert "Note: lake: ignored notes.txt" in run.stdout
+    assert "Warning: answers without a score: " in run.stdout
+    log = (project.results / "run.log").read_text(encoding="utf-8")
+    assert [reason for reason in reasons.values() if reason not in log] == []
+    assert [entry["score"] for entry in project.task_summary().values()] == [2 / 3, 2 / 3] + [None] * 4
+
+
+def test_a_wrong_key_is_told_once_an_answer(project):
+    """No retry, no score, and the key itself is nowhere."""
+    with JudgeServer(faults=lambda _: status(401, "Incorrect API key: dummy")) as server:
+        run = evaluate(server)
+        assert len(server.requests) <= 4
+    assert run.returncode == 1
+    reasons = re.findall(r"^No result: (.+)$", run.stdout, re.MULTILINE)
+    assert len(reasons) == 2
+    assert all("OPENAI_API_KEY" in reason and "dummy" not in reason for reason in reasons)
+    assert project.task_summary()["answer_1.md"]["status"] == "unscored"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--agent_name", ".."], "agent '..' begins with a dot"),
+        (["--agent_name", "a/../b"], "agent 'a/../b' contains"),
+        (["--agent_name", "/etc"], "agent '/etc' contains"),
+        (["--agent_name", ""], "which agent?"),
+        (["--agent_name", "nobody"], "no agent nobody under answers: there is bot"),
+        (["--task_id", "../lake"], "task '../lake' begins with a dot"),
+        (["--task_id", "a/b"], "task 'a/b' contains"),
+        (["--task_id", "sea"], "no answers to task sea under answers/bot: there is lake"),
+        (["--eval_version", "../x"], "eval version '../x' begins with a dot"),
+        (["--eval_version", "2030_01_01"], "no eval version 2030_01_01 under eval_scripts: there is example"),
+        (["--answer_folder", "gone"], "no answers folder gone"),
+        (["--eval_scripts_root", "gone"], "there is no folder gone"),
+        (["--judgments", "x.jsonl"], "--judgments goes with --llm_provider replay"),
+        (["--llm_provider", "replay"], "no judgments at eval_results/bot/judgments.sqlite3"),
+        (["--llm_provider", "replay", "--judgments", "x.jsonl"], "no judgments at x.jsonl"),
+        (["--judge_base_url", "localhost:8000"], "base URL"),
+    ],
+)
+def test_a_run_that_cannot_start(project, more, message):
+    """Exit status 2 and one line that names the object and the cure; nothing else is printed."""
+    run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", "http://127.0.0.1:9/v1", *more)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("run_eval.py: ")
+    assert run.stderr.count("\n") == 1
+    assert message in run.stderr
+    assert not list(project.root.rglob("*.md.json"))
+
+
+def test_an_agent_must_be_named(project):
+    """The message shows how."""
+    run = call(main, "evaluate")
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "mind2web2 evaluate AGENT" in run.stderr
+    assert not project.results.exists()
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("openai", "OPENAI_API_KEY"),
+        ("azure_openai", "AZURE_OPENAI_API_KEY"),
+        ("bedrock_anthropic", "AWS_ACCESS_KEY"),
+    ],
+)
+def test_without_a_key(project, provider, variable):
+    """As a user meets it, in a clean environment: the line names the variable to set."""
+    run = run_command("--agent_name", "bot", "--llm_provider", provider, cwd=project.root, OPENAI_API_KEY="")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1
+    assert variable in run.stderr
+    assert not list(project.root.rglob("*.md.json"))
+
+
+@pytest.mark.parametrize("obstacle", ["eval_results", "eval_results/bot", f"eval_results/bot/{FILE_NAME}"])
+def test_results_that_cannot_be_written(project, server, obstacle):
+    """One line that names the folder, before anything is asked."""
+    path = project.root / obstacle
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("in the way " * 100)
+    run = evaluate(server)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1
+    assert "eval_results/bot" in run.stderr
+    assert server.requests == []
+    assert path.read_text() == "in the way " * 100
+
+
+@pytest.mark.parametrize("obstacle", ["eval_results", "eval_results/bot"])
+def test_replayed_results_that_cannot_be_written(project, server, obstacle):
+    """Likewise, as a replay has no store of its own to fail first."""
+    assert evaluate(server).returncode == 0
+    (project.results / FILE_NAME).rename(project.root / "kept.sqlite3")
+    shutil.rmtree(project.root / "eval_results")
+    path = project.root / obstacle
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("in the way")
+    run = call(
+        evaluate_main, "--agent_name=bot", "--llm_provider=replay", f"--judgments={project.root}/kept.sqlite3"
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("run_eval.py: cannot write to eval_results/bot: ")
+    assert run.stderr.count("\n") == 1
+
+
+def test_a_cache_that_cannot_be_written_is_harmless(project, server):
+    """It is only read, and tidying it is a favour."""
+    (project.root / "cache").write_text("in the way")
+    run = evaluate(server, "--dump_cache")
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+def test_all_is_logged_to_the_console_on_request(project, server):
+    """For writing scripts; otherwise the console has a line an answer."""
+    assert "verified node=first" not in evaluate(server).stderr
+    run = evaluate(server, "--overwrite", "--self_debug")
+    assert "verified node=first" in run.stderr
+    project.add_script_body("raise ValueError('bad luck')")
+    assert "Traceback" in evaluate(server, "--self_debug").stderr
+
+
+@pytest.mark.parametrize("name", ["[red]x", "[link=y]", "a [b] [c", ":cat:"])
+def test_odd_names_are_shown_as_they_are(project, server, name):
+    """They are not taken for the markup of a terminal."""
+    project.add_answer(task=name)
+    project.add_script(CLAIMS, task=name)
+    run = evaluate(server)
+    assert run.returncode == 0
+    assert f"│ {name} " in run.stdout
+
+
+def test_help_answers_without_the_heavy_libraries(project):
+    """What is not loaded takes no time."""
+    code = (
+        "import sys; from mind2web2.cli import evaluate_main\n"
+        "try: evaluate_main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = 'openai anthropic PIL pypdfium2 googlemaps arxiv genai_prices rich pydantic'.split()\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert run.stdout.splitlines()[-1] == "[]"

@@ -1,0 +1,117 @@
+"""How options are spelled and read."""
+
+import pytest
+from projects import call
+
+from mind2web2.cli import evaluate_main, main
+from mind2web2.cli.options import CommandParser, positive_int, positive_seconds, temperature
+
+
+def parsed(*words):
+    """Parse words with a few options."""
+    parser = CommandParser(prog="x")
+    parser.add_argument("--agent_name")
+    parser.add_argument("--max_concurrent_answers", type=positive_int)
+    parser.add_argument("--self_debug", action="store_true")
+    parser.add_argument("file", nargs="?")
+    return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--agent_name", "my-bot", "--max_concurrent_answers", "2", "--self_debug"],
+        ["--agent-name", "my-bot", "--max-concurrent-answers", "2", "--self-debug"],
+        ["--agent-name=my-bot", "--max_concurrent-answers=2", "--self_debug"],
+    ],
+)
+def test_options_are_spelled_with_either(words):
+    """Underscores, hyphens, ``=``; values keep their hyphens."""
+    options = parsed(*words)
+    assert (options.agent_name, options.max_concurrent_answers, options.self_debug) == ("my-bot", 2, True)
+
+
+@pytest.mark.parametrize("value", ["a-b", "a=b-c", "my--bot", "-"])
+def test_values_stay_as_they_are(value):
+    """Whichever way they are given."""
+    assert parsed("--agent-name", value).agent_name == value
+    assert parsed(f"--agent-name={value}").agent_name == value
+    assert parsed(value).file == value
+
+
+def test_options_are_not_abbreviated(capsys):
+    """A new option must not change what an old command means."""
+    with pytest.raises(SystemExit):
+        parsed("--agent", "bot")
+    assert "--agent" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--max_concurrent_tasks", "0", "'0' is not a whole number of at least 1"),
+        ("--max_concurrent_answers", "-1", "'-1' is not a whole number of at least 1"),
+        ("--max_webpage_retrieval", "1.5", "'1.5' is not a whole number of at least 1"),
+        ("--max_llm_requests", "many", "'many' is not a whole number of at least 1"),
+        ("--max_llm_requests", "²", "'²' is not a whole number of at least 1"),
+        ("--max_llm_requests", "", "'' is not a whole number of at least 1"),
+        ("--answer_timeout", "0", "'0' is not a positive number of seconds"),
+        ("--answer_timeout", "inf", "'inf' is not a positive number of seconds"),
+        ("--answer_timeout", "nan", "'nan' is not a positive number of seconds"),
+        ("--answer_timeout", "soon", "'soon' is not a positive number of seconds"),
+        ("--judge_temperature", "2.5", "'2.5' is not a temperature from 0 to 2"),
+        ("--judge_temperature", "nan", "'nan' is not a temperature from 0 to 2"),
+        ("--judge_temperature", "-0.1", "'-0.1' is not a temperature from 0 to 2"),
+        ("--llm_provider", "gemini", "'gemini'"),
+        ("--unknown", "x", "unrecognized arguments: --unknown=x"),
+    ],
+)
+def test_a_bad_value_is_told_with_its_option(option, value, message):
+    """Exit status 2, and the last line says what is wrong."""
+    run = call(evaluate_main, "--agent_name", "bot", f"{option}={value}")
+    assert (run.returncode, run.stdout) == (2, "")
+    last = run.stderr.splitlines()[-1]
+    assert last.startswith("run_eval.py: error: ")
+    assert message in last
+
+
+def test_good_values():
+    """The bounds are among them."""
+    assert [positive_int("1"), positive_int("030")] == [1, 30]
+    assert [positive_seconds("0.5"), positive_seconds("1e3")] == [0.5, 1000.0]
+    assert [temperature("0"), temperature("2")] == [0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "taught"),
+    [
+        (
+            evaluate_main,
+            ["--help"],
+            ["--agent_name NAME", "--answer_timeout S", "OPENAI_API_KEY", "Exit status: 0", "replay"],
+        ),
+        (main, ["--help"], ["evaluate", "metrics", "judgments", "mind2web2 evaluate AGENT"]),
+        (main, ["evaluate", "--help"], ["AGENT", "--judge_base_url URL", "(default: 30)", "--overwrite"]),
+        (main, ["metrics", "--help"], ["--task_list FILE", "--json", "what is missing counts as 0"]),
+        (main, ["judgments", "--help"], ["export", "import", "offline"]),
+        (main, ["judgments", "export", "--help"], ["AGENT", "FILE", "--eval_results_root DIR"]),
+        (main, ["judgments", "import", "--help"], ["what is there stays"]),
+    ],
+)
+def test_help_teaches(command, words, taught):
+    """What the command does, each option, its default."""
+    run = call(command, *words)
+    assert (run.returncode, run.stderr) == (0, "")
+    text = " ".join(run.stdout.split())
+    assert [part for part in taught if part not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [(evaluate_main, []), (main, []), (main, ["judgments"]), (main, ["dance"]), (main, ["metrics"])],
+)
+def test_a_command_without_its_arguments(command, words):
+    """Usage and the missing part, exit status 2."""
+    run = call(command, *words)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("usage: ")

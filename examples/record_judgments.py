@@ -21,7 +21,6 @@ from mind2web2.errors import JudgmentMissingError
 from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.judge import Subject
 from mind2web2.judgments import Judgment, JudgmentStore, export_judgments, judgment_key
-from mind2web2.limits import ReentrantSemaphore
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
@@ -99,7 +98,7 @@ async def record(judge: ReadingJudge, results: Path) -> list[AnswerOutcome]:
     run = RunParts(
         judge=judge,
         library=PageLibrary(),
-        semaphore=DualSemaphore(ReentrantSemaphore(1), ReentrantSemaphore(1)),
+        limits=DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(1)),
         reuse=False,
         answer_timeout_s=None,
     )

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mind2web2 import __version__
-from mind2web2.answer_cache import AnswerCache
+from mind2web2.answer_cache import AnswerCache, listing_sha256
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.judge import JudgeLedger
 from mind2web2.limits import DualSemaphore
@@ -28,6 +28,9 @@ from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import unload_eval_script
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+
+# How much a script that asks the judge itself does at once under the semaphores it is given.
+_SCRIPT_PERMITS = 30
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +60,7 @@ class RunParts:
 
     Args:
         library: prepared pages.
-        semaphore: how much is done at once.
+        limits: how much is done at once.
         reuse: take earlier results that still hold.
         answer_timeout_s: for one script on one answer; ``None`` for no limit.
         log_to_console: show everything that is logged, with tracebacks.
@@ -65,7 +68,7 @@ class RunParts:
 
     judge: RecordedJudge
     library: PageLibrary
-    semaphore: DualSemaphore
+    limits: DualSemaphore
     reuse: bool
     answer_timeout_s: float | None
     log_to_console: bool = False
@@ -148,6 +151,12 @@ def _earlier_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | No
     changed = made_from.differs_from(provenance)
     if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
         changed = "pages"
+    if made_from.listing_sha256 not in (None, listing_sha256(job.task_cache)):
+        changed = "list of pages"
+    if found.content.get("time_seconds") != job.answer.time_s:
+        changed = "time that the agent took"
+    if found.content.get("doubts"):
+        changed = "nothing, but it is in doubt"
     if changed is not None:
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
         return None
@@ -182,15 +191,16 @@ async def _evaluate_logged(
 ) -> dict[str, Any]:
     started = time.monotonic()
     evaluate_answer = load_script(job.script_path)
-    judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.semaphore.llm)
-    cache = AnswerCache(job.task_cache, run.library)
+    judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
+    cache = AnswerCache(job.task_cache, run.library, run.limits.webpage)
     arguments = {
         "client": judge,
         "answer": text,
         "agent_name": job.agent_name,
         "answer_name": job.answer.name,
         "cache": cache,
-        "semaphore": run.semaphore,
+        # Of the script's own: what it holds while it verifies, verifying need not wait for.
+        "semaphore": DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)),
         "logger": logger,
     }
     if "model" in inspect.signature(evaluate_answer).parameters:
@@ -201,12 +211,19 @@ async def _evaluate_logged(
         )
     except Mind2Web2Error:
         # Whatever the script made of a judge that failed, the judge is what failed.
-        _check(judge)
+        if judge.failure is not None:
+            raise judge.failure from None
         raise
     finally:
+        failure = judge.failure
+        # Tasks that the script has left behind ask no more.
+        judge.fail(EvalScriptError("the evaluation is over"))
         unload_eval_script(evaluate_answer)
-    _check(judge)
+    if failure is not None:
+        # An answer during which one happened gets no result (contract.md).
+        raise failure
     pages = await asyncio.to_thread(cache.pages_used)
+    listing = await asyncio.to_thread(cache.listing_used)
     return {
         "agent_name": job.agent_name,
         "answer_name": job.answer.name,
@@ -214,20 +231,17 @@ async def _evaluate_logged(
         **result,
         "task_id": job.task_id,
         "time_seconds": job.answer.time_s,
-        "provenance": provenance.model_copy(update={"pages": pages}).model_dump(mode="json"),
+        "provenance": provenance.model_copy(update={"pages": pages, "listing_sha256": listing}).model_dump(
+            mode="json"
+        ),
         "judge_usage": _judge_usage(judge.ledger),
+        "doubts": sorted(judge.ledger.doubts),
         "run": {
             "version": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - started, 3),
         },
     }
-
-
-def _check(judge: AnswerJudge) -> None:
-    """Raise the judge's first failure: an answer during which one happened gets no result (contract.md)."""
-    if judge.failure is not None:
-        raise judge.failure
 
 
 def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from mind2web2.errors import CaptureError, ContextTooLongError, Mind2Web2Error
+from mind2web2.errors import CaptureError, ContextTooLongError, MachineError, Mind2Web2Error
 from mind2web2.judge import Judge, Subject
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.page_library import (
+    DoubtfulPageError,
     PageCache,
     PageCapture,
     PageLibrary,
@@ -108,12 +109,23 @@ class Asking:
             logger=self.logger,
         )
         try:
-            return await self.library.page(request)
-        except CaptureError:
+            page = await self.library.page(request)
+            if page.doubt is not None:
+                self.judge.ledger.doubts.append(f"{url}: {page.doubt}")
+            note_shown = getattr(self.cache, "note_shown", None)
+            if note_shown is not None:
+                note_shown(url, page.sha256)
+            return page
+        except CaptureError as error:
+            if isinstance(error, DoubtfulPageError):
+                self.judge.ledger.doubts.append(f"{url}: {error}")
             raise
         except Mind2Web2Error as error:
             # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.
             raise self.judge.fail(error) from error.__cause__
+        except (OSError, MemoryError) as error:
+            failure = MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}")
+            raise self.judge.fail(failure) from error
 
     async def ask(
         self,

@@ -41,6 +41,14 @@ class DocumentError(Mind2Web2Error):
     """A PDF or an image cannot be read: damaged, encrypted, too large, not what it claims to be."""
 
 
+class WorkerError(DocumentError):
+    """A worker died or took too long over a document; the machine may be at fault as well as the document."""
+
+
+class MachineError(Mind2Web2Error):
+    """This machine failed (files, memory, processes), which says nothing about any page or claim."""
+
+
 class ResultWriteError(Mind2Web2Error):
     """A result, log or judgment cannot be written."""
 

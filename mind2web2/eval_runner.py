@@ -13,7 +13,7 @@ from mind2web2.answer_evaluation import AnswerJob, AnswerOutcome, RunParts, eval
 from mind2web2.errors import Mind2Web2Error, ResultWriteError, UsageError
 from mind2web2.judge import as_provider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.limits import DualSemaphore, ReentrantSemaphore
+from mind2web2.limits import DualSemaphore
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.results import answer_dir
@@ -34,13 +34,18 @@ DEFAULT_JUDGE_LIMIT = 30
 
 @dataclass
 class RunProgress:
-    """How far a run has come; written by the runner, read by a display."""
+    """How far a run has come; written by the runner, read by a display.
+
+    Args:
+        problems: what went wrong beside the answers, one line each.
+    """
 
     answers_total: int = 0
     tasks_total: int = 0
     tasks_done: int = 0
     outcomes: list[AnswerOutcome] = field(default_factory=list)
     running: dict[str, None] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -83,14 +88,10 @@ async def evaluate_work(
     Args:
         work: the tasks, with or without a script.
         dump_cache: make each task's cache index list exactly the pages on disk when the task is done.
-
-    Raises:
-        ResultWriteError: a task's summary cannot be written; the others are.
     """
     progress.tasks_total = len(work)
     progress.answers_total = sum(len(task.answers) for task in work)
     places = asyncio.Semaphore(pace.max_tasks)
-    unwritten: list[ResultWriteError] = []
 
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
@@ -98,14 +99,11 @@ async def evaluate_work(
             try:
                 await asyncio.to_thread(_write_summary, task, folders, outcomes)
             except ResultWriteError as error:
-                unwritten.append(error)
+                progress.problems.append(str(error))
             progress.tasks_done += 1
         return outcomes
 
     by_task = await all_or_first_error(one_task(task) for task in work)
-    if unwritten:
-        # Only now, so that the other tasks are done and written.
-        raise unwritten[0]
     return [outcome for outcomes in by_task for outcome in outcomes]
 
 
@@ -257,9 +255,9 @@ async def evaluate_task(
         run = RunParts(
             judge=judge,
             library=PageLibrary(),
-            semaphore=DualSemaphore(
-                webpage_semaphore or ReentrantSemaphore(DEFAULT_PAGE_LIMIT),
-                llm_semaphore or ReentrantSemaphore(DEFAULT_JUDGE_LIMIT),
+            limits=DualSemaphore(
+                webpage_semaphore or asyncio.Semaphore(DEFAULT_PAGE_LIMIT),
+                llm_semaphore or asyncio.Semaphore(DEFAULT_JUDGE_LIMIT),
             ),
             reuse=not overwrite,
             answer_timeout_s=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import logging
 from typing import Any, TypeVar
@@ -35,6 +36,7 @@ class Extractor:
         self.logger = asking.logger
         self._numbers = itertools.count()
         self._records: dict[int, ExtractionRecord] = {}
+        self.abandoned: set[str] = set()
 
     @property
     def records(self) -> list[ExtractionRecord]:
@@ -97,14 +99,19 @@ class Extractor:
     ) -> tuple[Template, ExtractionRecord]:
         asking = self._asking
         url = None if page is None else page.url
-        answered = await asking.ask(
-            template_class,
-            page,
-            lambda shown: extraction_messages(
-                asking.task, asking.answer, shown, prompt, additional_instruction
-            ),
-            Subject("extract", node=name, page=url),
-        )
+        try:
+            answered = await asking.ask(
+                template_class,
+                page,
+                lambda shown: extraction_messages(
+                    asking.task, asking.answer, shown, prompt, additional_instruction
+                ),
+                Subject("extract", node=name, page=url),
+            )
+        except asyncio.CancelledError:
+            self.abandoned.add(name)
+            raise
+        self.abandoned.discard(name)
         record = ExtractionRecord(
             name=name,
             url=url,
@@ -139,6 +146,8 @@ def create_evaluator(
     """
     judge: Judge = as_judge(client)
     llm_limit, page_limit = limits_of(global_semaphore)
+    # A run's own limit, since the script may hold the semaphore that it was given.
+    page_limit = getattr(global_cache, "page_limit", None) or page_limit
 
     def asking(model: str | None) -> Asking:
         return Asking(

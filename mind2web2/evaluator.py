@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
@@ -320,13 +321,13 @@ class Evaluator:
 
     def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
         """Keep what the script knows to be true in the summary."""
-        self._info.append({gt_type: info})
+        self._info.append({gt_type: _plain(info)})
 
     def add_custom_info(
         self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None
     ) -> None:
         """Keep anything else in the summary."""
-        self._info.append({info_name or info_type: info})
+        self._info.append({info_name or info_type: _plain(info)})
 
     # Results
 
@@ -362,6 +363,9 @@ class Evaluator:
                 }
             ],
             "tree_statistics": tree_statistics(root),
+            "undecided_leaves": [
+                node.id for node in root.walk() if not node.children and node.verdict.status == "initialized"
+            ],
             "extractions": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
         }
 
@@ -395,7 +399,17 @@ class Evaluator:
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
             raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
+        # A script's own time limit that a slow judge exceeded is no verdict either.
+        abandoned = [node.id for node in self.verifier.abandoned] if self.verifier is not None else []
+        abandoned += sorted(self.extractor.abandoned) if self.extractor is not None else []
+        if abandoned:
+            raise JudgeError(f"no result, since the script stopped waiting for the judge on {abandoned[0]!r}")
 
     def _warn_of_unknown(self, where: str, names: Iterable[str]) -> None:
         for name in sorted(names):
             self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
+
+
+def _plain(info: Any) -> Any:
+    """Return a script's own data as JSON can hold it: dates, URLs and templates as text and objects."""
+    return to_jsonable_python(info, fallback=str, inf_nan_mode="strings")

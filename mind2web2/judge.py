@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
+from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ValidationError
 
@@ -50,12 +52,17 @@ class Rejection:
 
 @dataclass(slots=True)
 class JudgeLedger:
-    """What the questions of one answer came to."""
+    """What the questions of one answer came to.
+
+    Args:
+        doubts: what might have come out otherwise on another machine or day; such a result is not reused.
+    """
 
     judgments: int = 0
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float | None = 0.0
     rejections: list[Rejection] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
 
 
 class Judge(Protocol):
@@ -142,9 +149,9 @@ class ClientProvider:
 
     @property
     def endpoint(self) -> str:
-        """Return the client's class, for want of an address."""
+        """Return the client's class and, as two of a class may judge differently, which one it is."""
         kind = type(self._client)
-        return f"client {kind.__module__}.{kind.__qualname__}"
+        return f"client {kind.__module__}.{kind.__qualname__} {_identity(self._client)}"
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
@@ -168,6 +175,17 @@ class ClientProvider:
         return await self._client.async_response(
             model=request.model, messages=list(request.messages), **parameters
         )
+
+
+def _identity(client: object) -> str:
+    """Return a name that this client keeps as long as it lives, and no other ever has."""
+    try:
+        return _identities.setdefault(client, uuid4().hex)
+    except TypeError:  # the client's class allows neither weak references nor hashing
+        return uuid4().hex
+
+
+_identities: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 
 
 class ClientJudge:
@@ -272,7 +290,7 @@ def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
         value = template.model_validate(result, from_attributes=True)
     except ValidationError as error:
         raise unfit from error
-    return ChatReply(text=value.model_dump_json(), value=value)
+    return ChatReply(text=value.model_dump_json(by_alias=True, round_trip=True), value=value)
 
 
 def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:

@@ -71,18 +71,19 @@ class Judgment(BaseModel):
 
 
 class JudgeIdentity(BaseModel):
-    """A model with the parameters that it was asked with."""
+    """A model with the parameters that it was asked with, and the server that answered."""
 
     model_config = ConfigDict(frozen=True)
 
     model: str
+    endpoint: str
     temperature: float | None = None
     reasoning_effort: str | None = None
 
     def in_words(self) -> list[str]:
-        """Return the model, then the parameters that are set, each as ``name=value``."""
-        parameters = self.model_dump(exclude={"model"}, exclude_none=True)
-        return [self.model, *(f"{name}={value}" for name, value in parameters.items())]
+        """Return the model, the parameters that are set as ``name=value``, and the server."""
+        parameters = self.model_dump(exclude={"model", "endpoint"}, exclude_none=True)
+        return [self.model, *(f"{name}={value}" for name, value in parameters.items()), f"at {self.endpoint}"]
 
 
 def judgment_key(request: ChatRequest, trial: int) -> str:
@@ -165,7 +166,7 @@ class JudgmentStore:
         names = ", ".join(JudgeIdentity.model_fields)
         rows = self._in_thread(
             lambda: self._connection.execute(
-                f"SELECT DISTINCT {names} FROM judgments WHERE purpose != 'script' ORDER BY {names}"
+                f"SELECT DISTINCT {names} FROM judgments ORDER BY {names}"
             ).fetchall()
         )
         return [

@@ -2,35 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Literal, Self
-
-
-class ReentrantSemaphore(asyncio.Semaphore):
-    """A semaphore that whoever holds it may enter again.
-
-    Scripts may hold the judge's semaphore around calls that enter it themselves; with a plain one, as
-    many of them as there are permits would wait for one another for ever.
-    """
-
-    def __init__(self, value: int) -> None:
-        super().__init__(value)
-        self._held: ContextVar[int] = ContextVar("held", default=0)
-
-    async def acquire(self) -> Literal[True]:
-        """Take a permit, unless this task or one that started it holds one."""
-        if self._held.get() == 0:
-            await super().acquire()
-        self._held.set(self._held.get() + 1)
-        return True
-
-    def release(self) -> None:
-        """Give the permit back when it has been released as often as acquired."""
-        self._held.set(self._held.get() - 1)
-        if self._held.get() == 0:
-            super().release()
+from typing import Any, Self
 
 
 class DualSemaphore:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
+from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Self
 
 from mind2web2.utils.load_eval_script import MODULE_PREFIX
+
+# Notes of blocks by the evaluation that runs in this context, set by whoever runs it.
+blocks_noted: ContextVar[list[str] | None] = ContextVar("blocks_noted", default=None)
 
 
 class ScriptBlockedError(BaseException):
@@ -59,5 +63,9 @@ class LoopGuard:
         signal.setitimer(signal.ITIMER_REAL, self._limit_s)
         while frame is not None:
             if str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
-                raise ScriptBlockedError(f"it blocked all other work for {self._limit_s:g} s")
+                what = f"it blocked all other work for {self._limit_s:g} s"
+                noted = blocks_noted.get()
+                if noted is not None:
+                    noted.append(what)
+                raise ScriptBlockedError(what)
             frame = frame.f_back

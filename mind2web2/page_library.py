@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from mind2web2.api_tools.pdf_pages import RenderedPdf
 from mind2web2.api_tools.tool_pdf import render_pdf
-from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.errors import CaptureError, DocumentError, WorkerError
 from mind2web2.evidence import PageShown
 from mind2web2.llm_client.chat import Limit
 from mind2web2.prompts import HashedText, encodable
@@ -28,6 +28,10 @@ Stored = TypeVar("Stored")
 
 _SCREENSHOT_TIMEOUT_S = 60.0
 _PDF_TIMEOUT_S = 120.0
+
+
+class DoubtfulPageError(CaptureError):
+    """A page cannot be had for a reason that may lie with this machine rather than with the page."""
 
 
 class PageCache(Protocol):
@@ -84,6 +88,7 @@ class PreparedPage:
         images: ``data:`` URLs, from top to bottom or page by page.
         notes: what was left out or looks wrong.
         times_halved: how often it was cut for the judge's context.
+        doubt: what might have come out otherwise on another machine or day.
     """
 
     url: str
@@ -95,6 +100,7 @@ class PreparedPage:
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
     times_halved: int = 0
+    doubt: str | None = None
 
     def shown(self) -> PageShown:
         """Return the record of what is shown."""
@@ -157,8 +163,13 @@ class PageLibrary:
             page = self._kept[key][1]
             self._drop_oldest()
         if isinstance(page, CaptureError):
-            raise CaptureError(str(page)) from page
+            raise type(page)(str(page)) from page
         return page
+
+    def forget(self, cache: PageCache) -> None:
+        """Drop what was prepared from a cache, since a page in it was written anew."""
+        for key in [key for key in self._kept if key.cache_id == id(cache)]:
+            self._used_bytes -= _size_bytes(self._kept.pop(key)[1])
 
     def _keep(self, key: _PageKey, cache: PageCache, page: PreparedPage | CaptureError) -> None:
         self._kept[key] = (cache, page)
@@ -209,7 +220,7 @@ async def _prepared_or_why_not(request: PageRequest, kind: PageKind | None) -> P
         return await _prepared(request, kind)
     except (CaptureError, DocumentError) as error:
         log.info("page cannot be had url=%s reason=%s", request.url, error)
-        return CaptureError(str(error))
+        return DoubtfulPageError(str(error)) if isinstance(error, WorkerError) else CaptureError(str(error))
 
 
 async def _prepared(request: PageRequest, kind: PageKind | None) -> PreparedPage:
@@ -226,7 +237,10 @@ async def _capture(request: PageRequest) -> None:
     if request.capture is None:
         raise CaptureError("not in the cache, and this run captures no pages")
     async with request.limit:
-        screenshot, text = await request.capture.capture_page(request.url, request.logger)
+        try:
+            screenshot, text = await request.capture.capture_page(request.url, request.logger)
+        except OSError as error:
+            raise CaptureError(f"cannot be captured: {type(error).__name__}: {error}") from error
     if not screenshot and not (text or "").strip():
         raise CaptureError("the page yielded neither text nor a screenshot")
     await asyncio.to_thread(request.cache.put_web, request.url, text or "", screenshot)
@@ -244,14 +258,17 @@ async def _web_page(request: PageRequest) -> PreparedPage:
     text, screenshot = await _read(request.cache.get_web, request.url, request.with_images)
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
+    doubt: str | None = None
     if request.with_images and screenshot:
         try:
             images, notes = await _screenshot_parts(screenshot, request.settings)
         except DocumentError as error:
             notes = (f"screenshot left out: {error}",)
+            doubt = notes[0] if isinstance(error, WorkerError) else None
     elif request.with_images:
         notes = ("no screenshot is stored",)
-    return await asyncio.to_thread(_assemble, request, "web", text or "", images, notes)
+    page = await asyncio.to_thread(_assemble, request, "web", text or "", images, notes)
+    return replace(page, doubt=doubt)
 
 
 async def _screenshot_parts(

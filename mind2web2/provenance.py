@@ -49,6 +49,7 @@ class Provenance(BaseModel):
         script_sha256: of the script's bytes.
         settings_sha256: of our prompts and default settings.
         pages: digest of every page looked up; ``None`` where nothing was stored.
+        listing_sha256: of the list of stored pages, where the script asked for it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -59,6 +60,7 @@ class Provenance(BaseModel):
     settings_sha256: str
     judge: JudgeRecord
     pages: Mapping[str, str | None]
+    listing_sha256: str | None = None
 
     def differs_from(self, current: Provenance) -> str | None:
         """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""

@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
@@ -39,6 +39,7 @@ class JudgeSettings:
 
     Args:
         provider: as given on the command line.
+        replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any server's.
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
     """
 
@@ -46,6 +47,7 @@ class JudgeSettings:
     model: str
     temperature: float | None = None
     reasoning_effort: str | None = None
+    replayed_endpoint: str | None = None
 
 
 @dataclass(slots=True)
@@ -114,7 +116,8 @@ class RecordedJudge:
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn:
             stored = await self._stored(key)
-            if stored is not None:
+            # A reply that no longer fills the template, since a script's own checks changed, is asked anew.
+            if stored is not None and (self._provider is None or _fits(stored, request)):
                 self.totals.reused += 1
                 return stored
             if self._provider is None:
@@ -127,7 +130,8 @@ class RecordedJudge:
     async def _stored(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:
             return None
-        return await self._store.get(key, None if self._provider is None else self.endpoint)
+        endpoint = self.settings.replayed_endpoint if self._provider is None else self.endpoint
+        return await self._store.get(key, endpoint)
 
     async def _ask(
         self,
@@ -184,7 +188,8 @@ class AnswerJudge(AsyncCalls):
 
     Args:
         run: the run's judge.
-        limit: entered around the requests that the script makes itself.
+        limit: entered around each HTTP request. It is the run's own: a script that holds the semaphore it
+            was given never waits for itself.
     """
 
     def __init__(
@@ -193,6 +198,7 @@ class AnswerJudge(AsyncCalls):
         self._run = run
         self._source = (task_id, answer_name)
         self._limit = limit
+        self._own_requests: dict[str, int] = {}
         self._latch = FailureLatch()
         self.ledger = JudgeLedger()
 
@@ -210,14 +216,26 @@ class AnswerJudge(AsyncCalls):
         """Return the run's model."""
         return self._run.settings.model
 
-    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
-        """Answer a request of the script's own."""
+    def response(self, **_keywords: Any) -> Any:
+        """Refuse: this client is asynchronous (contract.md)."""
+        raise ValueError("this client is asynchronous: use await client.async_response(...)")
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
+        """Answer a request of the script's own; the same one again is another trial."""
+        trial = self._own_requests[judgment_key(request, 0)] = (
+            self._own_requests.get(judgment_key(request, 0), 0) + 1
+        )
         try:
-            return await self.ask(request, Subject("script"), limit or self._limit)
+            return await self.ask(request, Subject("script", trial=trial), None)
         except ContextTooLongError as error:
             raise self.fail(error) from error.__cause__
 
-    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
+    async def ask(
+        self,
+        request: ChatRequest,
+        subject: Subject,
+        limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
+    ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
         settings = self._run.settings
@@ -228,7 +246,7 @@ class AnswerJudge(AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
         try:
-            latched = LatchedLimit(limit, self._latch)
+            latched = LatchedLimit(self._limit, self._latch)
             judgment = await self._run.judgment(request, subject, self._source, latched)
             reply = _as_reply(judgment, request)
         except JudgeError as error:
@@ -255,6 +273,16 @@ def add_cost(so_far: float | None, usage: TokenUsage, model: str) -> float | Non
     """Return dollars with one more reply's; unknown once a model's price is unknown."""
     price = price_usd(usage, model)
     return None if so_far is None or price is None else so_far + price
+
+
+def _fits(judgment: Judgment, request: ChatRequest) -> bool:
+    if judgment.outcome != "reply" or request.template is None:
+        return True
+    try:
+        request.template.model_validate_json(judgment.text)
+    except ValidationError:
+        return False
+    return True
 
 
 def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import EvalScriptError, JudgeError
-from mind2web2.loop_guard import ScriptBlockedError
+from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
 from mind2web2.metrics import is_score
 from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
 
@@ -49,6 +49,8 @@ async def run_script(
         EvalScriptError: it raised, did not return in time, or returned what is not a result.
         JudgeError: a judge failure that the script let through.
     """
+    blocks: list[str] = []
+    blocks_noted.set(blocks)
     task = asyncio.ensure_future(_contained(evaluate, path))
     timed_out = False
     try:
@@ -62,6 +64,9 @@ async def run_script(
     if task.cancelled():
         raise EvalScriptError(f"script {path.name} cancelled itself")
     error = task.exception()
+    if blocks:
+        # Whatever the script made of being stopped.
+        raise _blocked(path, ScriptBlockedError(blocks[0])) from error
     if isinstance(error, JudgeError | EvalScriptError):
         raise error
     if error is not None:

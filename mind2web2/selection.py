@@ -187,7 +187,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     try:
         entries = sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
     except OSError as error:
-        return (), (f"cannot list {task_folder}: {error.strerror}",)
+        raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
     answers = tuple(
         AnswerFile(entry.name, entry, _time_s(entry))
         for entry in entries

@@ -57,6 +57,12 @@ class Verifier:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self.logger = asking.logger
+        self._abandoned: list[VerificationNode] = []
+
+    @property
+    def abandoned(self) -> list[VerificationNode]:
+        """Return the leaves that are undecided since the script stopped waiting for their verdict."""
+        return [node for node in self._abandoned if node.verdict.status == "initialized"]
 
     async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
         """Judge a claim from the answer alone."""
@@ -106,14 +112,25 @@ class Verifier:
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
             raise
+        except asyncio.CancelledError:
+            if node is not None:
+                self._abandoned.append(node)
+            raise
         except Exception as error:
             # A bug in a page parser, say, costs this leaf only (contract.md, "Failures are never verdicts").
             self.logger.exception("verification failed with an error node=%s", verification.node_id)
             reason = f"{type(error).__name__}: {error}"
+            self._asking.judge.ledger.doubts.append(f"{verification.node_id}: {reason}")
             supported, evidence = False, _evidence(verification, "error", reason=reason)
         if node is not None:
             node.decide(float(supported), "passed" if supported else "failed", evidence)
-        self.logger.info("verified node=%s supported=%s claim=%s", verification.node_id, supported, claim)
+        self.logger.info(
+            "verified node=%s supported=%s claim=%s why=%s",
+            verification.node_id,
+            supported,
+            claim,
+            _why(evidence),
+        )
         return supported
 
     def _filled_in(
@@ -226,12 +243,15 @@ class Verifier:
 def urls_of(sources: Sources) -> list[str]:
     """Return the URLs to check, in order: one a page, empty ones left out (contract.md, ``sources``)."""
     # Templates may hold URLs of pydantic's own types, which are no strings.
-    several = isinstance(sources, Iterable) and not isinstance(sources, str)
+    if isinstance(sources, list | tuple | set | frozenset) or (
+        isinstance(sources, Iterable) and not isinstance(sources, str)
+    ):
+        urls = [url for source in sources for url in urls_of(source)]
+    else:
+        urls = [url] if (url := "" if sources is None else str(sources).strip()) else []
     pages: dict[str, str] = {}
-    for source in sources if several and sources is not None else (sources,):
-        url = "" if source is None else str(source).strip()
-        if url:
-            pages.setdefault(lookup_key(url) or url, url)
+    for url in urls:
+        pages.setdefault(lookup_key(url) or url, url)
     return list(pages.values())
 
 
@@ -239,6 +259,12 @@ def _nodes(prerequisites: Prerequisites) -> list[VerificationNode]:
     if isinstance(prerequisites, VerificationNode):
         return [prerequisites]
     return [node for node in prerequisites or () if node is not None]
+
+
+def _why(evidence: Evidence) -> str:
+    """Return the decisive reasoning, for the log."""
+    votes = [*evidence.votes, *(vote for check in evidence.pages for vote in check.votes)]
+    return evidence.reason or (votes[-1].reasoning if votes else "")
 
 
 def _decision(votes: Sequence[Vote], verification: _Verification) -> bool:

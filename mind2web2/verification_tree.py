@@ -142,14 +142,26 @@ class VerificationNode(BaseModel):
             if value is self.__dict__[name]:  # "node.children += more" ends in assigning what is there
                 return
             raise TypeError(f"'{name}' of node '{self.id}' cannot be replaced")
+        if name == "critical":
+            self._check_critical(bool(value))
         super().__setattr__(name, value)
         if name in _SCORED_FIELDS:
             self._after_change(name)
 
+    def _check_critical(self, critical: bool) -> None:
+        if not critical and self._parent is not None and self._parent.critical:
+            raise ValueError(
+                f"non-critical node '{self.id}' cannot go under critical node '{self._parent.id}'"
+            )
+        for child in self.children if critical else ():
+            if not child.critical:
+                raise ValueError(f"non-critical node '{child.id}' cannot go under critical node '{self.id}'")
+
     def _after_change(self, name: str) -> None:
         self._tree.version += 1
         if name in ("score", "status"):
-            self._verdict = Outcome(self.score, self.status)
+            # The other half stays as it was decided, whatever scoring shows in its place.
+            self._verdict = self._verdict._replace(**{name: getattr(self, name)})
             self._update_blocking()
         elif name == "critical" and self._parent is not None:
             self._parent._note_child(self)
@@ -216,6 +228,8 @@ class VerificationNode(BaseModel):
         list.append(self.children, child)
         for node in child.walk():
             node._tree = self._tree
+            # Versions of different trees do not compare.
+            node._remembered = None
             self._tree.nodes.setdefault(node.id, node)
         self._tree.version += 1
         if child._blocks:

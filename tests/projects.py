@@ -21,9 +21,10 @@ from textwrap import dedent, indent
 
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.eval_runner import Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judge import as_provider
+from mind2web2.judge import ClientProvider, as_provider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.limits import DualSemaphore, ReentrantSemaphore
+from mind2web2.limits import DualSemaphore
+from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
@@ -175,11 +176,11 @@ async def evaluate(
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
     with JudgmentStore(project.results / FILE_NAME) as store:
-        provider = None if client is None else as_provider(client)
+        provider = None if client is None else _as_provider(client)
         run = RunParts(
             judge=RecordedJudge(settings, provider, store, overwrite=overwrite),
             library=PageLibrary(),
-            semaphore=DualSemaphore(ReentrantSemaphore(10), ReentrantSemaphore(llm_limit)),
+            limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(llm_limit)),
             reuse=reuse,
             answer_timeout_s=answer_timeout_s,
             log_to_console=log_to_console,
@@ -188,6 +189,16 @@ async def evaluate(
         return await evaluate_work(
             work, folders, run, pace or Pace(), progress or RunProgress(), dump_cache=dump_cache
         )
+
+
+class _OneJudge(ClientProvider):
+    """Makes all clients the same judge, as a server is the same for each connection."""
+
+    endpoint = "the judge of the tests"
+
+
+def _as_provider(client: object) -> ChatProvider:
+    return as_provider(client) if hasattr(client, "chat") else _OneJudge(client)
 
 
 def outcomes_by_name(outcomes: list[AnswerOutcome]) -> dict[str, AnswerOutcome]:

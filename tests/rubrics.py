@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 
 from mind2web2 import Evaluator, VerificationNode
@@ -128,7 +129,7 @@ def apply_edit(root, number, edit):
         # Decided without decide() as well: scripts may set both fields themselves.
         shadow.score, shadow.status = shadow.real.score, shadow.real.status = details[0]
     elif what == "critical":
-        shadow.critical = shadow.real.critical = details[0]
+        _mark(shadow, details[0])
     elif what == "strategy":
         shadow.strategy = details[0]
         shadow.real.strategy = details[0]
@@ -136,6 +137,18 @@ def apply_edit(root, number, edit):
         assert shadow.real.aggregated_score == shadow.real.compute_score()
     else:
         shadow.real.compute_score(mutate=True)
+
+
+def _mark(shadow, critical):
+    """Set or clear the critical flag, or see it refused where the tree would break its rule."""
+    under_critical = shadow.parent is not None and shadow.parent.critical
+    if (under_critical and not critical) or (
+        critical and not all(child.critical for child in shadow.children)
+    ):
+        with pytest.raises(ValueError, match="non-critical"):
+            shadow.real.critical = critical
+    else:
+        shadow.critical = shadow.real.critical = critical
 
 
 def _add(parent, number, critical, strategy):

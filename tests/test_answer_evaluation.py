@@ -14,20 +14,17 @@ from projects import (
     ANSWER,
     SETTINGS,
     TASK,
-    Project,
     ClaimJudge,
+    Project,
     evaluate,
     outcomes_by_name,
     read_json,
 )
 
 from mind2web2 import __version__
-from mind2web2.answer_cache import AnswerCache
-from mind2web2.errors import CacheMiss, JudgeDeclinedError, JudgeUnavailableError
+from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
 from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.page_library import PageLibrary
 from mind2web2.provenance import Provenance, file_sha256, text_sha256
-from mind2web2.utils.cache_filesys import CacheFileSys
 
 PAGE = "https://www.lake.example/depth"
 MISSING_PAGE = "https://www.lake.example/gone"
@@ -547,23 +544,3 @@ async def test_a_result_that_cannot_be_written_is_no_result(project):
     assert re.match(r"cannot write to .*results: ", outcome.reason)
     with JudgmentStore(project.results / FILE_NAME) as store:
         assert len(store.all()) == 4
-
-
-def test_a_cache_notes_each_page_looked_up(tmp_path):
-    """By whichever way; with its digest, or with none where nothing is stored."""
-    stored = CacheFileSys(tmp_path)
-    for name in "abcd":
-        stored.put_web(f"https://x.example/{name}", name, None)
-    stored.put_pdf("https://x.example/e", b"%PDF-1.4")
-    cache = AnswerCache(stored, PageLibrary())
-    assert cache.has("https://x.example/a") == "web"
-    assert cache.has_web("https://x.example/b") is True
-    assert cache.get_web("https://x.example/c", get_screenshot=False) == ("c", None)
-    assert cache.get_pdf("https://x.example/e") == b"%PDF-1.4"
-    assert cache.has_pdf("https://x.example/f") is False
-    with pytest.raises(CacheMiss):
-        cache.get_web("https://x.example/g")
-    assert cache.summary()["total_urls"] == len(cache.get_all_urls()) == 5
-    looked_up = {f"https://x.example/{name}" for name in "abcefg"}
-    assert cache.pages_used() == {url: stored.digest(url) for url in looked_up}
-    assert [url[-1] for url, digest in cache.pages_used().items() if digest is None] == ["f", "g"]

@@ -10,8 +10,8 @@ from projects import (
     ANSWER,
     QUICK_RETRY,
     TASK,
-    Project,
     ClaimJudge,
+    Project,
     block_in,
     claim_in,
     evaluate,
@@ -20,7 +20,7 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text, status
 
-from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.errors import UsageError
 from mind2web2.eval_runner import (
     Pace,
     RunProgress,
@@ -102,9 +102,7 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
         project.add_answer(f"answer_{number}", f"Text {number}.")
     progress = RunProgress()
     crowd = Crowd(2, lambda: len(progress.running))
-    outcomes = await evaluate(
-        project, ClaimJudge(crowd.verdict), pace=Pace(max_answers=2), progress=progress
-    )
+    outcomes = await evaluate(project, ClaimJudge(crowd.verdict), pace=Pace(max_answers=2), progress=progress)
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
     assert crowd.most == 2
 
@@ -263,13 +261,15 @@ async def test_a_cache_that_cannot_be_used_harms_no_other_task(project, obstacle
 
 
 async def test_a_summary_that_cannot_be_written_harms_no_other_task(project):
-    """The run says so at its end, when everything else is done and written."""
+    """The progress notes it, for the end of the run."""
     project.add_answer(task="other")
     project.add_script(CLAIMS, "other")
     project.results.mkdir(parents=True)
     (project.results / "other").write_text("in the way")
-    with pytest.raises(ResultWriteError, match=r"cannot write .*other.summary\.json: "):
-        await evaluate(project, ClaimJudge())
+    progress = RunProgress()
+    await evaluate(project, ClaimJudge(), progress=progress)
+    [problem] = progress.problems
+    assert re.match(r"cannot write .*other.summary\.json: ", problem)
     assert [entry["score"] for entry in project.task_summary().values()] == [1.0, 1.0]
 
 
@@ -334,9 +334,18 @@ async def test_a_task_is_evaluated_with_any_client(project):
     assert set(judge.models) == {"o4-mini"}
     assert results[0] == read_json(project.result_paths()[0])
     assert len(project.task_summary()) == 2
-    again = ClaimJudge(lambda _: False)
-    assert await evaluate_task(**task_arguments(project, client=again)) == results
-    assert again.claims == []
+    asked = len(judge.claims)
+    assert await evaluate_task(**task_arguments(project, client=judge)) == results
+    assert len(judge.claims) == asked
+
+
+async def test_another_client_is_another_judge(project):
+    """Two objects of one class may judge differently; nothing else tells them apart."""
+    await evaluate_task(**task_arguments(project))
+    judge = ClaimJudge(lambda _: False)
+    results = await evaluate_task(**task_arguments(project, client=judge))
+    assert [result["final_score"] for result in results] == [0.0, 0.0]
+    assert len(judge.claims) == 12
 
 
 async def test_a_task_is_evaluated_with_a_real_client(project):

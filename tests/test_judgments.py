@@ -212,22 +212,23 @@ async def test_asked_anew_replaces_and_imported_does_not(path):
 
 
 def test_the_judges_in_a_store(path):
-    """Each model with its parameters once; what scripts ask for themselves does not make a judge."""
+    """Each model with its parameters and its server once."""
     with JudgmentStore(path) as store:
         store.add(
             [
-                judgment(),
-                judgment(key="k2"),
-                judgment(key="k3", model="judge-2", temperature=0.5, reasoning_effort="low"),
-                judgment(key="k4", model="other", purpose="script"),
+                judgment(endpoint="a"),
+                judgment(endpoint="a", key="k2"),
+                judgment(endpoint="b", key="k2"),
+                judgment(endpoint="a", key="k3", model="judge-2", temperature=0.5, reasoning_effort="low"),
             ]
         )
         judges = store.identities()
     assert judges == [
-        JudgeIdentity(model="judge-1"),
-        JudgeIdentity(model="judge-2", temperature=0.5, reasoning_effort="low"),
+        JudgeIdentity(model="judge-1", endpoint="a"),
+        JudgeIdentity(model="judge-1", endpoint="b"),
+        JudgeIdentity(model="judge-2", endpoint="a", temperature=0.5, reasoning_effort="low"),
     ]
-    assert judges[1].in_words() == ["judge-2", "temperature=0.5", "reasoning_effort=low"]
+    assert judges[2].in_words() == ["judge-2", "temperature=0.5", "reasoning_effort=low", "at a"]
 
 
 def test_an_export_is_the_same_whatever_the_order_of_arrival(tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import hashlib
+import io
 import logging
 from contextlib import nullcontext
 
@@ -79,8 +80,6 @@ class Camera:
 
 def pictures(page):
     """Return the images of a page, decoded."""
-    import io
-
     prefix = "data:image/jpeg;base64,"
     assert all(url.startswith(prefix) for url in page.images)
     return [Image.open(io.BytesIO(base64.b64decode(url.removeprefix(prefix)))) for url in page.images]
@@ -193,17 +192,17 @@ async def test_text_that_no_provider_takes_is_cleaned():
 
 async def test_a_pdf_is_shown_with_text_and_page_images(cache):
     """One image a page, at 144 dots an inch."""
-    cache.put_pdf(PAGE, pdf(["Depth: 80 m"], ["Fish: none"], size_pt=(300, 200)))
+    cache.put_pdf(PAGE, pdf(["Depth: 80 m"], ["Fish: none"], size_pt=(300, 800)))
     page = await PageLibrary().page(request(cache))
     assert page.kind == "pdf"
     assert page.text.splitlines()[:2] == ["[page 1 of 2]", "Depth: 80 m"]
-    assert [picture.size for picture in pictures(page)] == [(600, 400)] * 2
+    assert [picture.size for picture in pictures(page)] == [(600, 1600)] * 2
     assert (page.notes, page.sha256) == ((), cache.digest(PAGE))
 
 
 async def test_a_long_pdf_is_cut_and_says_so(cache):
     """Images and text have limits of their own."""
-    cache.put_pdf(PAGE, pdf(*[[f"number {number}"] for number in range(5)], size_pt=(100, 100)))
+    cache.put_pdf(PAGE, pdf(*[[f"number {number}"] for number in range(5)]))
     page = await PageLibrary().page(request(cache, max_pdf_images=2, max_pdf_text_pages=3))
     assert (len(page.images), "number 2" in page.text, "number 3" in page.text) == (2, True, False)
     assert [note.startswith("PDF cut: ") and "of 5 pages" in note for note in page.notes] == [True, True]

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sqlite3
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from pydantic import BaseModel
@@ -19,7 +20,6 @@ from mind2web2.errors import (
 )
 from mind2web2.judge import Rejection, Subject
 from mind2web2.judgments import JudgmentStore
-from mind2web2.limits import ReentrantSemaphore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
 from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
 
@@ -208,18 +208,18 @@ async def test_overwrite_asks_each_question_anew_once(store):
     assert [kept.text for kept in store.all()] == ['{"reasoning":"read","result":false}']
 
 
-async def test_another_server_is_asked_anew_and_a_replay_takes_either(store):
-    """Two servers may call different models by one name."""
-    await answer_judge(RecordedJudge(SETTINGS, Provider(endpoint="a"), store)).ask(
-        question(), subject(), None
-    )
-    other = Provider(endpoint="b")
-    await answer_judge(RecordedJudge(SETTINGS, other, store)).ask(question(), subject(), None)
-    assert len(other.requests) == 1
-    replay = RecordedJudge(SETTINGS, None, store)
-    assert replay.endpoint == "replay"
-    assert (await answer_judge(replay).ask(question(), subject(), None)).value == Verdict()
-    assert (replay.totals.asked, replay.totals.reused) == (0, 1)
+async def test_another_server_is_asked_anew(store):
+    """Two servers may call different models by one name; a replay is of one of them."""
+    for endpoint, result in (("a", True), ("b", False)):
+        provider = Provider(lambda _, result=result: said(result), endpoint)
+        await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+        assert len(provider.requests) == 1
+    for endpoint, result in (("a", True), ("b", False)):
+        replay = RecordedJudge(replace(SETTINGS, replayed_endpoint=endpoint), None, store)
+        assert replay.endpoint == "replay"
+        reply = await answer_judge(replay).ask(question(), subject(), None)
+        assert reply.value.result is result
+        assert (replay.totals.asked, replay.totals.reused) == (0, 1)
 
 
 async def test_a_replay_fails_clearly_on_what_is_not_stored(store):
@@ -341,9 +341,9 @@ async def test_questions_that_wait_for_their_turn_are_not_sent_after_a_failure(s
         raise JudgeUnavailableError("out of reach")
 
     provider = Provider(fail)
-    limit = ReentrantSemaphore(1)
-    judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
-    asking = [judge.ask(question(text), subject(), limit) for text in "abcde"]
+    limit = asyncio.Semaphore(1)
+    judge = answer_judge(RecordedJudge(SETTINGS, provider, store), limit)
+    asking = [judge.ask(question(text), subject(), None) for text in "abcde"]
     outcomes = await asyncio.gather(*asking, return_exceptions=True)
     assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
     assert len(provider.requests) == 1
@@ -363,23 +363,25 @@ async def test_a_reply_that_cannot_be_kept_decides_nothing(store):
 
 
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
-    """Somebody edited it, say: the answer fails and the message says how to ask anew."""
-    judge = answer_judge(RecordedJudge(SETTINGS, Provider(), store))
-    await judge.ask(question(), subject(), None)
+    """Somebody edited it, say: a replay fails and says so, a judge is asked anew."""
+    provider = Provider()
+    await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     [kept] = store.all()
     await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
     judge = answer_judge(RecordedJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError, match="does not fill Verdict; run with --overwrite"):
         await judge.ask(question(), subject(), None)
     assert judge.failure is not None
+    reply = await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    assert (reply.value, len(provider.requests)) == (Verdict(), 2)
+    assert [again.text for again in store.all()] == [kept.text]
 
 
 async def test_a_scripts_own_requests_are_kept_too(store):
     """They come as text or as the class asked for, with the tokens on request."""
     replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": said()}
     run = RecordedJudge(SETTINGS, Provider(lambda text: replies[text]), store)
-    judge = answer_judge(run, asyncio.Semaphore(1))
-    for _ in range(2):
+    for judge in (answer_judge(run), answer_judge(run)):
         text = await judge.async_response(
             model="o9", messages=[{"role": "user", "content": "text"}], count_token=True
         )
@@ -393,7 +395,22 @@ async def test_a_scripts_own_requests_are_kept_too(store):
         assert filled == Verdict()
     assert run.totals.asked == 2
     assert {kept.purpose for kept in store.all()} == {"script"}
-    assert store.identities() == []
+
+
+async def test_the_same_request_of_a_script_again_is_another_trial(store):
+    """A script that takes votes of its own gets independent ones, and the same ones when run again."""
+    replies = iter("abc")
+    run = RecordedJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
+    for _ in range(2):
+        judge = answer_judge(run)
+        messages = [{"role": "user", "content": "x"}]
+        assert [await judge.async_response(model="o9", messages=messages) for _ in range(3)] == ["a", "b", "c"]
+
+
+async def test_a_synchronous_request_of_a_script_is_refused(store):
+    """It would hold up the whole run (contract.md)."""
+    with pytest.raises(ValueError, match="this client is asynchronous: use await client.async_response"):
+        answer_judge(RecordedJudge(SETTINGS, Provider(), store)).response(model="o9", messages=[])
 
 
 async def test_a_scripts_own_request_fails_like_any_other(store):

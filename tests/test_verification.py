@@ -155,6 +155,12 @@ def test_pages_that_differ_are_all_kept():
     assert urls_of(iter(urls[:2])) == urls[:2]
 
 
+def test_a_page_keeps_the_place_and_spelling_it_was_first_given_with():
+    """What is checked first is the script's choice, also where a page comes twice."""
+    assert urls_of([PAGE, OTHER, f"{PAGE}/", OTHER]) == [PAGE, OTHER]
+    assert urls_of([[PAGE], None, (OTHER, [PAGE])]) == [PAGE, OTHER]
+
+
 async def test_any_spelling_finds_the_stored_page(cache):
     """Escapes of markdown, a missing scheme and tracking parameters lead to the same page."""
     judge = ScriptedJudge()

@@ -103,6 +103,40 @@ def test_a_critical_node_takes_critical_children_only():
         node("gate", critical=True, children=[node("extra")])
 
 
+def test_the_critical_flag_cannot_be_changed_against_the_rule():
+    """Neither below a critical node nor above a non-critical one; the flag stays as it was."""
+    child = node("child", critical=True)
+    gate = node("gate", critical=True, children=[child])
+    with pytest.raises(ValueError, match=r"'child'.*'gate'"):
+        child.critical = False
+    loose = node("loose", children=[node("free")])
+    with pytest.raises(ValueError, match=r"'free'.*'loose'"):
+        loose.critical = True
+    assert (child.critical, gate.critical, loose.critical) == (True, True, False)
+
+
+def test_half_a_verdict_changes_half_of_it():
+    """Setting the status of a leaf that scoring shows as skipped keeps the score it was decided with."""
+    late = passed("late")
+    first = node("first")
+    root = node("root", strategy="sequential", children=[first, late])
+    root.compute_score(mutate=True)
+    late.status = "passed"
+    first.decide(1.0, "passed")
+    assert (root.aggregated_score, late.score) == (1.0, 1.0)
+
+
+def test_a_subtree_scored_before_it_was_added_is_scored_anew():
+    """What one tree remembers means nothing in another."""
+    leaf = node("leaf")
+    branch = node("branch", children=[leaf])
+    assert branch.aggregated_score == 0.0
+    root = node("root")
+    root.add_node(branch)
+    leaf.decide(1.0, "passed")
+    assert (branch.aggregated_score, root.aggregated_score) == (1.0, 1.0)
+
+
 def test_a_child_has_one_parent():
     """A node that hangs elsewhere is refused; adding it to its own parent again changes nothing."""
     first, second, child = node("first"), node("second"), node("child")

@@ -47,7 +47,8 @@ class ArxivTool:
         self._page_size = page_size
         self._settings = (api_url, page_size, request_interval_s)
 
-    def is_arxiv_pdf_link(self, link: str) -> bool:
+    @staticmethod
+    def is_arxiv_pdf_link(link: str) -> bool:
         """Tell whether a link serves the PDF of an arXiv paper."""
         return id_from_pdf_link(link) is not None
 

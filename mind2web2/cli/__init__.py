@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from mind2web2 import __version__
 from mind2web2.cli import evaluate, judgments, metrics
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error
@@ -22,6 +23,7 @@ Find out whether an AI search agent's cited answers are true.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
+    parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for module in (evaluate, metrics, judgments):
         module.add_command(commands)
@@ -51,3 +53,6 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         # Whoever read our output has gone, as `head` does.
         sys.stderr.close()
         return 1
+    except OSError as error:
+        print(f"{parser.prog}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return 2

@@ -131,14 +131,28 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.errors import UsageError
     from mind2web2.selection import select_work
 
-    agent_name = options.agent_name or getattr(options, "agent", None)
-    if agent_name is None:
-        raise UsageError("which agent? Name a folder under answers/: mind2web2 evaluate AGENT")
+    agent_name = _agent_name(options)
     if options.judgments is not None and options.llm_provider != "replay":
         raise UsageError("--judgments goes with --llm_provider replay")
+    if options.cache_root is not None and not options.cache_root.is_dir():
+        raise UsageError(
+            f"--cache_root {options.cache_root} is no folder: name the one with the cached pages"
+        )
     paths = paths_of(options)
     work = select_work(paths, agent_name, options.task_id)
     # Only now: the judge's libraries take a while to load.
     from mind2web2.cli.evaluation_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)
+
+
+def _agent_name(options: argparse.Namespace) -> str:
+    from mind2web2.errors import UsageError
+
+    given = [name for name in (options.agent_name, getattr(options, "agent", None)) if name]
+    if not given:
+        raise UsageError("which agent? Name a folder under answers/ with --agent_name")
+    if len(set(given)) > 1:
+        raise UsageError(f"which agent? Both {' and '.join(given)} are named")
+    name: str = given[0]
+    return name.rstrip("/")  # which a shell's completion adds

@@ -28,7 +28,6 @@ from mind2web2.eval_runner import (
     merge_all_results,
 )
 from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
-from mind2web2.limits import ReentrantSemaphore
 from mind2web2.llm_client import LLMClient
 from mind2web2.loop_guard import LoopGuard
 from mind2web2.page_library import PageLibrary
@@ -63,12 +62,14 @@ def run_evaluation(
         settings = _judge_settings(options, store)
         try:
             outcomes = loop.run(_evaluate(run, settings, store))
-            exit_status = 0 if all(outcome.result is not None for outcome in outcomes) else 1
+            complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
+            exit_status = 0 if complete else 1
         except KeyboardInterrupt:
             done = sum(outcome.result is not None for outcome in run.progress.outcomes)
+            without = " without --overwrite" if options.overwrite else ""
             run.console.print(
                 f"Stopped. {done} of {run.progress.answers_total} answers have results, and every judgment "
-                "so far is kept: the same command goes on from here."
+                f"so far is kept: the same command{without} goes on from here."
             )
             exit_status = _INTERRUPTED
     if loop.has_leftovers:
@@ -85,8 +86,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     parts = RunParts(
         judge=judge,
         library=PageLibrary(),
-        semaphore=DualSemaphore(
-            ReentrantSemaphore(options.max_webpage_retrieval), ReentrantSemaphore(options.max_llm_requests)
+        limits=DualSemaphore(
+            asyncio.Semaphore(options.max_webpage_retrieval), asyncio.Semaphore(options.max_llm_requests)
         ),
         # A replay is there to reproduce scores, not to repeat them.
         reuse=not options.overwrite and client is not None,
@@ -107,7 +108,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     root = run.folders.eval_results_root
     summary = await asyncio.to_thread(generate_result_summary, root, run.folders.agent_name)
     await asyncio.to_thread(merge_all_results, root)
-    print_run(run.console, run.work, outcomes, summary, judge, run.folders)
+    print_run(run.console, run.work, outcomes, summary, judge, run.folders, run.progress.problems)
     return outcomes
 
 
@@ -136,19 +137,24 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         "reasoning_effort": options.judge_reasoning_effort,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    stored = store.identities()
+    server = options.judge_base_url or ""
+    stored = [judge for judge in store.identities() if server in judge.endpoint]
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]
+    if len(fitting) > 1 and wanted:
+        # What is not named is then not set.
+        exact = [judge for judge in fitting if all(getattr(judge, name) == asked[name] for name in asked)]
+        fitting = exact or fitting
     if len(fitting) != 1:
         known = "; ".join(" ".join(judge.in_words()) for judge in stored) or "none"
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
-            "--judge_reasoning_effort and --judge_temperature"
+            "--judge_reasoning_effort, --judge_temperature and --judge_base_url (part of the server's name)"
         )
     judge = fitting[0]
-    return JudgeSettings(REPLAY, judge.model, judge.temperature, judge.reasoning_effort)
+    return JudgeSettings(REPLAY, judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
 
 
 @contextmanager
@@ -184,4 +190,4 @@ class _ConsoleHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = " ".join(record.getMessage().split())
-        self._console.print(f"{record.levelname.lower()}: {text}", markup=False, highlight=False)
+        self._console.print(f"{record.levelname.lower()}: {text}", soft_wrap=True)

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.answer_evaluation import AnswerOutcome
+from mind2web2.cli.cautions import cautions
 from mind2web2.cli.display import totals_text
 from mind2web2.eval_runner import RunFolders
 from mind2web2.recorded_judge import RecordedJudge
@@ -27,6 +28,7 @@ def print_run(
     summary: Mapping[str, Any] | None,
     judge: RecordedJudge,
     folders: RunFolders,
+    problems: Sequence[str],
 ) -> None:
     """Print each task's scores, the agent's metrics, what has no score and why, and what it took."""
     console.print(_scores_table(work, outcomes))
@@ -34,9 +36,12 @@ def print_run(
         print_metrics(console, summary)
     settings = judge.settings
     _line(console, f"Judge: {settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
-    for outcome in outcomes:
-        if outcome.result is None:
-            _line(console, f"No result: {outcome.task_id}/{outcome.answer_name}: {outcome.reason}")
+    for reason, names in _by_reason(outcomes).items():
+        _line(console, f"No result: {', '.join(names)}: {reason}")
+    for caution in cautions(outcomes):
+        _line(console, f"Warning: {caution}")
+    for problem in problems:
+        _line(console, f"Warning: {problem}")
     for task in work:
         for problem in task.problems:
             _line(console, f"Note: {task.task_id}: {problem}")
@@ -46,7 +51,10 @@ def print_run(
 def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
     """Print an agent's metrics, with whatever makes them less than they seem."""
     runs = summary["num_runs"]
-    table = Table(title=f"{summary['agent_name']}: {summary['num_tasks']} tasks, {runs} runs", min_width=46)
+    tasks = _counted(summary["num_tasks"], "task")
+    table = Table(
+        title=f"{summary['agent_name']}, all results: {tasks}, {_counted(runs, 'run')}", min_width=46
+    )
     table.add_column("metric")
     table.add_column("mean", justify="right")
     table.add_column("std over runs", justify="right")
@@ -55,7 +63,7 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
         ("success rate", "success_rate"),
         (f"pass@{runs}", f"pass_at_{runs}"),
         ("answer length (words)", "avg_answer_word_count"),
-        ("time (s)", "avg_time_seconds"),
+        ("agent's time (s)", "avg_time_seconds"),
     ):
         table.add_row(label, _number(summary.get(name)), _number(summary.get(f"{name}_std")))
     console.print(table)
@@ -70,6 +78,14 @@ def print_missing(console: Console, summary: Mapping[str, Any]) -> None:
         _line(console, f"No result: {name}: {missing['reason']}")
 
 
+def _by_reason(outcomes: Sequence[AnswerOutcome]) -> dict[str, list[str]]:
+    names: dict[str, list[str]] = {}
+    for outcome in outcomes:
+        if outcome.reason is not None:
+            names.setdefault(outcome.reason, []).append(f"{outcome.task_id}/{outcome.answer_name}")
+    return names
+
+
 def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -> Table:
     table = Table(title="Scores")
     table.add_column("task", overflow="fold")
@@ -80,9 +96,14 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
         own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
         scores = [outcome.score for outcome in own if outcome.score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        listed = "  ".join(f"{_stem(outcome)} {_number(outcome.score)}" for outcome in own)
+        # A no-break space: a pair is not torn apart on a narrow terminal.
+        listed = "  ".join(f"{_stem(outcome)}\u00a0{_number(outcome.score)}" for outcome in own)
         table.add_row(task.task_id, task.script_version or "none", listed or "none", _number(mean))
     return table
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _stem(outcome: AnswerOutcome) -> str:

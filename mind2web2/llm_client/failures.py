@@ -159,6 +159,9 @@ def judge_error(failure: RequestFailedError, service: Service, model: str, attem
     return JudgeRequestError(f"{where}: {_cure(failure, service, model)}: {failure}")
 
 
+_SHORTEST_SECRET = 8
+
+
 def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
     """Return the text on one line, shortened, without secrets."""
     text = " ".join(without_secrets(text, secrets).split())
@@ -167,7 +170,8 @@ def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
     """Return the text with every secret blotted out."""
-    for secret in filter(None, secrets):
+    # Local servers take keys such as "test", which also stand in messages as plain words.
+    for secret in (secret for secret in secrets if len(secret) >= _SHORTEST_SECRET):
         text = text.replace(secret, "***")
     return text
 

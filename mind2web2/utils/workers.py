@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, TypeVarTuple, cast
 
-from mind2web2.errors import DocumentError, Mind2Web2Error
+from mind2web2.errors import MachineError, Mind2Web2Error, WorkerError
 from mind2web2.utils.worker_process import READY
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ async def run_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, 
     twice (after a worker's death), so it should have no side effects. Cancelling the caller kills the worker.
 
     Raises:
-        DocumentError: the function took longer than ``timeout_s``, crashed its process, or ran out of memory.
-        Mind2Web2Error: worker processes do not start at all.
+        WorkerError: the function took longer than ``timeout_s``, crashed its process, or ran out of memory.
+        MachineError: worker processes do not start at all.
     """
     call = _Call(function, args, timeout_s)
     # A thread waits, not the loop's own subprocess support, since workers outlive event loops.
@@ -201,10 +201,10 @@ class _Call:
 
     def _explain_death(self, worker: _Worker) -> Mind2Web2Error:
         if self._stop_reason is None and not worker.is_ready:
-            return Mind2Web2Error(
+            return MachineError(
                 f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' says"
             )
-        return DocumentError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
+        return WorkerError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
 
 
 def _new_waiting_threads() -> ThreadPoolExecutor:

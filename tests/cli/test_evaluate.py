@@ -190,6 +190,21 @@ def test_what_goes_wrong_is_listed_and_the_rest_is_scored(project, server):
     assert [entry["score"] for entry in project.task_summary().values()] == [2 / 3, 2 / 3] + [None] * 4
 
 
+def test_a_warning_is_one_line(project, server, monkeypatch):
+    """However narrow the console; it is in the run's log as well."""
+    assert evaluate(server).returncode == 0
+    [path] = project.result_paths()
+    path.write_bytes(b"{")
+    monkeypatch.setenv("COLUMNS", "40")
+    run = evaluate(server)
+    assert run.returncode == 0
+    [warning] = [line for line in run.stdout.splitlines() if line.startswith("warning: ")]
+    assert warning.startswith(
+        f"warning: damaged result, counts as none path={path.relative_to(project.root)} "
+    )
+    assert warning.removeprefix("warning: ") in (project.results / "run.log").read_text()
+
+
 def test_a_wrong_key_is_told_once_an_answer(project):
     """No retry, no score, and the key itself is nowhere."""
     with JudgeServer(faults=lambda _: status(401, "Incorrect API key: dummy")) as server:

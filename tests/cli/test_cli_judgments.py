@@ -1,0 +1,86 @@
+"""``mind2web2 judgments``: handing judgments on."""
+
+import json
+
+import pytest
+from projects import REPOSITORY, call
+
+from mind2web2.cli import main
+from mind2web2.judgments import FILE_NAME, JudgmentStore
+
+RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
+
+
+@pytest.fixture
+def part(tmp_path, monkeypatch):
+    """Work in an empty folder with a file of three judgments."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "three.jsonl"
+    path.write_bytes(b"".join(RECORDED.read_bytes().splitlines(keepends=True)[:3]))
+    return path
+
+
+def test_there_and_back(part):
+    """The export of an import is the same file; what is there stays."""
+    run = call(main, "judgments", "import", "bot", "three.jsonl")
+    assert (run.returncode, run.stdout, run.stderr) == (0, "3 of 3 judgments were new\n", "")
+    run = call(main, "judgments", "import", "bot", "three.jsonl")
+    assert run.stdout == "0 of 3 judgments were new\n"
+    run = call(main, "judgments", "export", "bot", "out/[red]back.jsonl")
+    assert (run.returncode, run.stdout) == (0, "3 judgments written to out/[red]back.jsonl\n")
+    exported = (part.parent / "out" / "[red]back.jsonl").read_bytes()
+    assert exported == part.read_bytes()
+
+
+def test_a_damaged_file_is_not_imported_in_part(part):
+    """One line that names the line; nothing of it is kept."""
+    first = json.loads(part.read_text().splitlines()[0])
+    part.write_text(json.dumps({**first, "key": "new"}) + "\n{}\n")
+    run = call(main, "judgments", "import", "bot", "three.jsonl")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == "mind2web2: three.jsonl:2 is not a judgment: key: Field required\n"
+    assert not (part.parent / "eval_results").exists()
+
+
+@pytest.mark.usefixtures("part")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["export", "bot", "x.jsonl"],
+            "no judgments at eval_results/bot/judgments.sqlite3: run mind2web2 ev",
+        ),
+        (["export", "../bot", "x.jsonl"], "agent '../bot' begins with a dot"),
+        (["import", "a/b", "three.jsonl"], "agent 'a/b' contains"),
+        (["import", "bot", "gone.jsonl"], "cannot read judgments from gone.jsonl: "),
+        (["import", "bot", "."], "cannot read judgments from .: "),
+    ],
+)
+def test_what_cannot_be_handed_on(words, message):
+    """Exit status 2 and one line."""
+    run = call(main, "judgments", *words)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith("mind2web2: ")
+    assert message in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_places_that_cannot_be_written(part):
+    """Neither an export into a file's place nor an import into a damaged store."""
+    assert call(main, "judgments", "import", "bot", "three.jsonl").returncode == 0
+    run = call(main, "judgments", "export", "bot", "three.jsonl/x.jsonl")
+    assert run.returncode == 2
+    assert run.stderr.startswith("mind2web2: cannot write three.jsonl/x.jsonl: ")
+    store = part.parent / "eval_results" / "other" / FILE_NAME
+    store.parent.mkdir()
+    store.write_text("no database, though somebody may have put it here. " * 10)
+    run = call(main, "judgments", "import", "other", "three.jsonl")
+    assert run.returncode == 2
+    assert "cannot be kept: file is not a database" in run.stderr
+
+
+def test_another_results_folder(part):
+    """As with the other commands."""
+    assert call(main, "judgments", "import", "bot", "three.jsonl", "--eval-results-root=r").returncode == 0
+    with JudgmentStore(part.parent / "r" / "bot" / FILE_NAME) as store:
+        assert len(store.all()) == 3

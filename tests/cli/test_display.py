@@ -1,0 +1,90 @@
+"""What a run shows while it goes on."""
+
+import asyncio
+import io
+
+from rich.console import Console
+
+from mind2web2.answer_evaluation import AnswerOutcome
+from mind2web2.cli.display import RunDisplay, totals_text
+from mind2web2.eval_runner import RunProgress
+from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.recorded_judge import RunTotals
+
+
+def outcome(number, score=None, reason=None, reused=False):
+    """Return what became of an answer."""
+    result = None if score is None else {"final_score": score}
+    return AnswerOutcome("lake", f"answer_{number}.md", result, reason, reused=reused)
+
+
+async def shown(progress, totals, *, terminal, width=100):
+    """Return what is shown of a run in this state."""
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=terminal, width=width, color_system=None)
+    async with RunDisplay(console, progress, totals):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    return output.getvalue()
+
+
+def progress_of(*outcomes, running=()):
+    """Return a run's state."""
+    return RunProgress(
+        answers_total=9,
+        tasks_total=3,
+        tasks_done=1,
+        outcomes=list(outcomes),
+        running=dict.fromkeys(running),
+    )
+
+
+async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
+    """With score or reason, however long; in the order in which they came."""
+    reason = ", ".join(["the judge is out of reach"] * 20)
+    progress = progress_of(outcome(2, 0.5), outcome(1, None, reason), outcome(3, 1.0, reused=True))
+    text = await shown(progress, RunTotals(), terminal=False)
+    assert text.splitlines() == [
+        "[1/9] lake/answer_2.md: 0.5000",
+        f"[2/9] lake/answer_1.md: no result: {reason}",
+        "[3/9] lake/answer_3.md: 1.0000, reused",
+    ]
+
+
+async def test_what_comes_at_the_very_end_is_told_too():
+    """Also if the display had no time to look again."""
+    output = io.StringIO()
+    progress = progress_of()
+    async with RunDisplay(Console(file=output, width=100), progress, RunTotals()):
+        progress.outcomes.append(outcome(1, 1.0))
+    assert output.getvalue() == "[1/9] lake/answer_1.md: 1.0000\n"
+
+
+async def test_on_a_terminal_there_is_a_live_display():
+    """Answers, tasks, requests, tokens and cost so far, and what is being worked on."""
+    totals = RunTotals(asked=12, reused=3, usage=TokenUsage(1000, 0, 234), cost_usd=0.5)
+    running = [f"lake/answer_{number}" for number in range(6)]
+    text = await shown(progress_of(outcome(1, 1.0), running=running), totals, terminal=True)
+    for words in (
+        "[1/9] lake/answer_1.md: 1.0000",
+        "1/9 answers",
+        "1/3 tasks",
+        "12 judgments asked, 3 reused, 1,234 tokens, $0.5000",
+        "lake/answer_0, lake/answer_1, lake/answer_2, lake/answer_3 and 2 more",
+    ):
+        assert words in text
+
+
+async def test_the_live_display_fits_a_narrow_terminal():
+    """No line is cut or wrapped at the usual width."""
+    totals = RunTotals(asked=120_000, reused=3000, usage=TokenUsage(10**9, 0, 234), cost_usd=1234.5)
+    text = await shown(progress_of(outcome(1, 1.0)), totals, terminal=True, width=80)
+    assert totals_text(totals) in text
+    assert "1/9 answers" in text
+    assert "…" not in text
+
+
+def test_an_unknown_price_is_said():
+    """Tokens are shown all the same."""
+    totals = RunTotals(asked=1, usage=TokenUsage(1, 0, 1), cost_usd=None)
+    assert totals_text(totals) == "1 judgments asked, 0 reused, 2 tokens, price unknown"

@@ -1,0 +1,108 @@
+"""The event loop of a run."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+
+import pytest
+
+from mind2web2.cli.run_loop import RunLoop
+
+
+def test_a_result_comes_back():
+    """Nothing is left behind, also of tasks that nobody waited for and of threads that were used."""
+
+    async def main():
+        other = asyncio.ensure_future(asyncio.sleep(3600))
+        await asyncio.to_thread(int)
+        return other
+
+    loop = RunLoop()
+    other = loop.run(main())
+    assert other.cancelled()
+    assert not loop.has_leftovers
+
+
+def test_an_error_comes_out():
+    """As from ``asyncio.run``."""
+
+    async def main():
+        raise ValueError("bad luck")
+
+    with pytest.raises(ValueError, match="bad luck"):
+        RunLoop().run(main())
+
+
+def test_an_exit_in_a_task_reaches_who_waits_for_it_only():
+    """Several of them, one after the other; the rest goes on."""
+
+    async def leave(status):
+        sys.exit(status)
+
+    async def main():
+        statuses = []
+        for status in (0, 3):
+            try:
+                await asyncio.gather(leave(status), asyncio.sleep(0))
+            except SystemExit as error:
+                statuses.append(error.code)
+        return statuses
+
+    assert RunLoop().run(main()) == [0, 3]
+
+
+def test_an_exit_in_a_task_that_nobody_waits_for_is_nothing():
+    """Also while the loop is closing."""
+
+    async def leave():
+        sys.exit(0)
+
+    async def leave_when_cancelled():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            sys.exit(0)
+
+    async def main():
+        tasks = [asyncio.ensure_future(leave()), asyncio.ensure_future(leave_when_cancelled())]
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return tasks
+
+    tasks = RunLoop().run(main())
+    assert all(isinstance(task.exception(), SystemExit) for task in tasks)
+
+
+def test_ctrl_c_stops_what_is_under_way():
+    """Its cleanup runs, then ``KeyboardInterrupt`` comes out."""
+    steps = []
+
+    async def main():
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            steps.append("cleaned up")
+
+    with pytest.raises(KeyboardInterrupt):
+        RunLoop().run(main())
+    assert steps == ["cleaned up"]
+
+
+def test_ctrl_c_after_an_exit_in_a_task():
+    """The loop that goes on is stopped like any other."""
+
+    async def leave():
+        sys.exit(0)
+
+    async def main():
+        with contextlib.suppress(SystemExit):
+            await asyncio.ensure_future(leave())
+        os.kill(os.getpid(), signal.SIGINT)
+        await asyncio.Event().wait()
+
+    with pytest.raises(KeyboardInterrupt):
+        RunLoop().run(main())

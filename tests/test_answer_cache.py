@@ -1,0 +1,63 @@
+"""The task's cache as one answer's script sees it: the same pages, and a note of which were looked up."""
+
+import pytest
+from evaluations import OTHER, PAGE, image, stored
+
+from mind2web2.answer_cache import AnswerCache
+from mind2web2.page_library import PageLibrary
+
+GONE = "https://lake.example/gone"
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """Return an answer's cache over two stored pages."""
+    return AnswerCache(stored(tmp_path), PageLibrary())
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        lambda cache, url: cache.has(url),
+        lambda cache, url: cache.has_web(url),
+        lambda cache, url: cache.has_pdf(url),
+        lambda cache, url: cache.digest(url),
+        lambda cache, url: cache.get_web(url),
+        lambda cache, url: cache.get_web(url, get_screenshot=False),
+    ],
+)
+def test_every_way_of_looking_is_noted(look, cache):
+    """With the page's digest, as the result depends on what it holds."""
+    assert cache.pages_used() == {}
+    look(cache, PAGE)
+    assert cache.pages_used() == {PAGE: cache.task_cache.digest(PAGE)}
+
+
+def test_pages_that_are_not_there_are_noted_too(cache):
+    """Storing one of them later changes what the answer rests on."""
+    assert cache.has(GONE) is None
+    with pytest.raises(KeyError, match=GONE):
+        cache.get_web(GONE)
+    with pytest.raises(KeyError, match=GONE):
+        cache.get_pdf(GONE)
+    assert cache.pages_used() == {GONE: None}
+
+
+def test_everything_else_is_passed_on(cache):
+    """Scripts see a whole cache."""
+    cache.put_web(GONE, "text", image())
+    cache.put_pdf(OTHER, b"%PDF-1.4")
+    assert cache.summary() == {"total_urls": 3, "web_pages": 2, "pdf_pages": 1}
+    assert (cache.get_pdf(OTHER), cache.get_web(GONE)) == (b"%PDF-1.4", ("text", image()))
+    assert cache.get_all_urls() == cache.task_cache.get_all_urls() == sorted([PAGE, OTHER, GONE])
+    cache.save()
+    cache.clear()
+    assert cache.get_all_urls() == []
+
+
+def test_notes_of_two_answers_are_apart(cache):
+    """Though they share the pages."""
+    other = AnswerCache(cache.task_cache, cache.page_library)
+    cache.has(PAGE)
+    other.has(OTHER)
+    assert (list(cache.pages_used()), list(other.pages_used())) == ([PAGE], [OTHER])

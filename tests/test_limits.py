@@ -1,0 +1,75 @@
+"""How much is done at once, and that scripts may hold the pair of limits around everything."""
+
+import asyncio
+
+import pytest
+from evaluations import started
+from scripted_judge import ScriptedJudge
+
+from mind2web2.errors import JudgeError
+from mind2web2.limits import DualSemaphore
+
+
+class CrowdedJudge:
+    """Notes how many requests are under way at once, and lets others run in between."""
+
+    def __init__(self):
+        self.judge, self.now, self.most = ScriptedJudge(), 0, 0
+
+    async def async_response(self, **keywords):
+        """Answer after everybody else has had a chance to come in."""
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.now -= 1
+        return await self.judge.async_response(**keywords)
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda limit: DualSemaphore(asyncio.Semaphore(5), asyncio.Semaphore(limit)),
+        asyncio.Semaphore,
+    ],
+)
+async def test_requests_at_once_are_limited(limit, wrapped):
+    """By the pair's semaphore for the judge, or by any one semaphore; all of it is used."""
+    judge = CrowdedJudge()
+    evaluator = started(judge, global_semaphore=wrapped(limit))
+    assert await evaluator.batch_verify([("claim", None, None, None)] * 8) == [True] * 8
+    assert judge.most == limit
+
+
+async def test_without_a_semaphore_nothing_is_limited():
+    """Then all trials are asked at once."""
+    judge = CrowdedJudge()
+    await started(judge).batch_verify([("claim", None, None, None)] * 8)
+    assert judge.most == 16
+
+
+def test_the_pair_keeps_what_it_is_given():
+    """Two attributes, in this order."""
+    pair = DualSemaphore("pages", "judge")
+    assert (pair.webpage, pair.llm) == ("pages", "judge")
+    assert DualSemaphore(webpage_semaphore=1, llm_semaphore=2).llm == 2
+
+
+async def test_scripts_may_hold_the_pair_around_everything():
+    """``async with semaphore:`` takes no permit, so that what is inside is not locked out."""
+    pair = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(1))
+    async with pair as held:
+        assert held is pair
+        assert not pair.llm.locked()
+        assert await started(global_semaphore=pair).verify("claim", None)
+
+
+async def test_a_failed_judge_empties_the_queue():
+    """Permits are given back, so that other answers go on."""
+    limit = asyncio.Semaphore(1)
+    evaluator = started(ScriptedJudge([JudgeError("outage")]), global_semaphore=limit)
+    with pytest.raises(JudgeError, match="outage"):
+        await evaluator.batch_verify([("claim", None, None, None)] * 5)
+    assert not limit.locked()
+    assert await started(global_semaphore=limit).verify("claim", None)

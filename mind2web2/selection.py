@@ -186,6 +186,8 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     """Return the answers in a task's folder, in natural order, and what else a user should know."""
     try:
         entries = sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
+    except FileNotFoundError:
+        entries = []
     except OSError as error:
         raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
     answers = tuple(

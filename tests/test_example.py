@@ -157,7 +157,7 @@ def test_the_table_shows_scores_and_metrics(replayed):
         "step_free_walks/answer_1.md: 0.8889",
         "1: 1  2: 0.375  3: 0.5",
         "1: 0.4444  2: 1  3: 0",
-        "example: 3 tasks, 3 runs",
+        "example, all results: 3 tasks, 3 runs",
         "human-reading (replay)",
         f"0 judgments asked, {JUDGMENT_COUNT} reused, 0 tokens",
     ):
@@ -370,10 +370,11 @@ def test_a_replay_of_two_judges_asks_which(again):
     assert run.returncode == 0
     run = replay(results, judgments=None)
     assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == (
-        "run_eval.py: replay needs one judge, several fit; the store has: human-reading; o4-mini. "
-        "Choose with --judge_model, --judge_reasoning_effort and --judge_temperature\n"
+    assert run.stderr.startswith(
+        "run_eval.py: replay needs one judge, several fit; the store has: human-reading at "
     )
+    assert "; o4-mini at openai http://127.0.0.1" in run.stderr
+    assert "Choose with --judge_model" in run.stderr
     run = replay(results, "--judge_model", "nobody", judgments=None)
     assert run.returncode == 2
     assert "none fits" in run.stderr

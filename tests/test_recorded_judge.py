@@ -404,7 +404,11 @@ async def test_the_same_request_of_a_script_again_is_another_trial(store):
     for _ in range(2):
         judge = answer_judge(run)
         messages = [{"role": "user", "content": "x"}]
-        assert [await judge.async_response(model="o9", messages=messages) for _ in range(3)] == ["a", "b", "c"]
+        assert [await judge.async_response(model="o9", messages=messages) for _ in range(3)] == [
+            "a",
+            "b",
+            "c",
+        ]
 
 
 async def test_a_synchronous_request_of_a_script_is_refused(store):

@@ -151,7 +151,9 @@ def _agent_name(options: argparse.Namespace) -> str:
 
     given = [name for name in (options.agent_name, getattr(options, "agent", None)) if name]
     if not given:
-        raise UsageError("which agent? Name a folder under answers/ with --agent_name")
+        raise UsageError(
+            "which agent? Name a folder under answers/: --agent_name NAME, or mind2web2 evaluate AGENT"
+        )
     if len(set(given)) > 1:
         raise UsageError(f"which agent? Both {' and '.join(given)} are named")
     name: str = given[0]

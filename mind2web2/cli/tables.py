@@ -96,8 +96,7 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
         own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
         scores = [outcome.score for outcome in own if outcome.score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        # A no-break space: a pair is not torn apart on a narrow terminal.
-        listed = "  ".join(f"{_stem(outcome)}\u00a0{_number(outcome.score)}" for outcome in own)
+        listed = "  ".join(f"{_stem(outcome)} {_number(outcome.score)}" for outcome in own)
         table.add_row(task.task_id, task.script_version or "none", listed or "none", _number(mean))
     return table
 

@@ -159,7 +159,7 @@ def judge_error(failure: RequestFailedError, service: Service, model: str, attem
     return JudgeRequestError(f"{where}: {_cure(failure, service, model)}: {failure}")
 
 
-_SHORTEST_SECRET = 8
+_SHORTEST_SECRET = 5
 
 
 def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:

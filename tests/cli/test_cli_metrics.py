@@ -35,8 +35,8 @@ def test_the_table(results):
     assert ["partial", "completion", "0.375", "0.125"] in rows
     assert ["success", "rate", "0.25", "0.25"] in rows
     assert ["pass@2", "0.5", "-"] in rows
-    assert ["time", "(s)", "-", "-"] in rows
-    assert "bot: 2 tasks, 2 runs" in run.stdout
+    assert ["agent's", "time", "(s)", "-", "-"] in rows
+    assert "bot, all results: 2 tasks, 2 runs" in run.stdout
     assert read_json(results / "bot" / "summary.json")["avg_score"] == 0.375
 
 

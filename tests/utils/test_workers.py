@@ -206,4 +206,4 @@ def test_workers_that_do_not_start_blame_no_document():
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
     )
-    assert "Mind2Web2Error: worker processes do not start" in done.stderr
+    assert "MachineError: worker processes do not start" in done.stderr

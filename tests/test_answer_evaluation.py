@@ -190,6 +190,38 @@ async def test_another_page_of_the_task_changes_nothing(project):
     assert (await only(project)).reused
 
 
+async def test_a_script_that_lists_pages_depends_on_the_list(project):
+    """A page that appears may change what it does, though it looked none up."""
+    project.add_script_body("return {'final_score': 1.0, 'pages': len(cache.get_all_urls())}")
+    await only(project)
+    assert (await only(project)).reused
+    project.cache().put_web("https://www.lake.example/fish", "Trout.", None)
+    outcome = await only(project)
+    assert (outcome.reused, outcome.result["pages"]) == (False, 2)
+
+
+async def test_another_time_that_the_agent_took_is_taken_over(project):
+    """It is in the result, so that a result with the old one no longer holds."""
+    await only(project)
+    meta = project.root / "answers" / "bot" / TASK / "answer_1.meta.json"
+    for time_s in (12.5, 13):
+        meta.write_text(json.dumps({"time_seconds": time_s}))
+        judge = ClaimJudge()
+        outcome = await only(project, judge)
+        assert (outcome.reused, outcome.result["time_seconds"], judge.claims) == (False, time_s, [])
+        assert (await only(project)).reused
+
+
+async def test_a_result_in_doubt_is_evaluated_anew(project):
+    """What may have been this machine's fault must not stay for ever."""
+    await only(project)
+    [path] = project.result_paths()
+    path.write_text(json.dumps({**read_json(path), "doubts": ["a worker died"]}))
+    outcome = await only(project)
+    assert (outcome.reused, outcome.result["doubts"]) == (False, [])
+    assert (await only(project)).reused
+
+
 async def test_line_breaks_do_not_make_another_answer(project):
     """Checkouts and archives change them."""
     project.add_answer(text="One line.\nTwo.\n")

@@ -22,7 +22,7 @@ from mind2web2.utils.cache_pages import (
 )
 from mind2web2.utils.files import is_leftover, write_together
 from mind2web2.utils.unicode_text import as_unicode_text
-from mind2web2.utils.url_key import lookup_key, storage_key
+from mind2web2.utils.url_key import likely_keys, lookup_key, storage_key
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +41,9 @@ class CacheFileSys:
         self._index_file = IndexFile(self.task_dir)
         self._reported_missing: set[str] = set()
         self._index_file.current()  # a damaged index is set aside now, not in the middle of a run
+        # What a damaged index no longer names is still found by the names of its files, which are hashes of
+        # its URLs: a page that was captured must not fail a claim as one that cannot be had.
+        self._has_nameless_pages = any(self.task_dir.glob("index.json.damaged-*"))
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
         """Store a web page: its text, and its screenshot (bytes, base64 text or ``data:`` URL) as JPEG.
@@ -157,6 +160,14 @@ class CacheFileSys:
             if os.path.exists(f"{self._folder_text}/{main_file_name(key, kind)}"):  # noqa: PTH110 - twice as fast
                 return key, kind
             self._report_missing(key)
+        return self._find_nameless(url) if self._has_nameless_pages else None
+
+    def _find_nameless(self, url: str) -> tuple[str, PageKind] | None:
+        kinds: tuple[PageKind, ...] = ("web", "pdf")
+        for key in likely_keys(url):
+            for kind in kinds:
+                if (self.task_dir / main_file_name(key, kind)).exists():
+                    return key, kind
         return None
 
     def _files_of(self, url: str, kind: PageKind) -> PageFiles | None:

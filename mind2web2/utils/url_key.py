@@ -53,3 +53,14 @@ def _query_key(query: str) -> str:
     parameters = uniform_escapes(query.replace("+", "%20")).split("&")
     significant = sorted(part for part in parameters if part and not part.startswith(TRACKING_PREFIX))
     return f"?{'&'.join(significant)}" if significant else ""
+
+
+def likely_keys(url: str) -> list[str]:
+    """Return the index keys that a page may have been stored under: as spelled, and nearly so."""
+    if lookup_key(url) is None:
+        return []
+    key = storage_key(url)
+    address = key.split("://", 1)[-1]
+    bare = address.removeprefix("www.")
+    spellings = [f"{scheme}://{host}{bare}" for scheme in ("https", "http") for host in ("", "www.")]
+    return list(dict.fromkeys([key, *spellings]))

@@ -239,6 +239,7 @@ def test_a_wrong_key_is_told_once(project):
         (["--eval_version", "2030_01_01"], "no eval version 2030_01_01 under eval_scripts: there is example"),
         (["--answer_folder", "gone"], "no answers folder gone"),
         (["--eval_scripts_root", "gone"], "there is no folder gone"),
+        (["--cache_root", "gone"], "--cache_root gone is no folder"),
         (["--judgments", "x.jsonl"], "--judgments goes with --llm_provider replay"),
         (["--llm_provider", "replay"], "no judgments at eval_results/bot/judgments.sqlite3"),
         (["--llm_provider", "replay", "--judgments", "x.jsonl"], "no judgments at x.jsonl"),
@@ -261,6 +262,38 @@ def test_an_agent_must_be_named(project):
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert "mind2web2 evaluate AGENT" in run.stderr
     assert not project.results.exists()
+
+
+@pytest.mark.usefixtures("project")
+def test_an_agent_is_named_once(server):
+    """Twice the same will do, with the slash that a shell's completion adds; two different ones will not."""
+    url = f"--judge_base_url={server.base_url}"
+    assert call(main, "evaluate", "bot/", url).returncode == 0
+    assert call(main, "evaluate", "bot", "--agent_name", "bot", url).returncode == 0
+    run = call(main, "evaluate", "bot", "--agent_name", "other", url)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "which agent? Both " in run.stderr
+
+
+def test_what_lowers_scores_is_said(project, server):
+    """Pages that could not be had, and leaves that the script never decided; once each."""
+    page = "https://www.lake.example/gone"
+    project.add_script_body(
+        f"""
+        leaf = evaluator.add_leaf("cited", "cited")
+        evaluator.add_leaf("forgotten", "forgotten")
+        await evaluator.verify(claim="The lake is deep.", node=leaf, sources={page!r})
+        return evaluator.get_summary()
+        """
+    )
+    run = evaluate(server)
+    assert run.returncode == 0
+    warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
+    assert warnings == [
+        "Warning: cited pages that could not be had: 1 (lake 1); claims on them count as failed",
+        "Warning: lake/answer_1.md: never decided by the script, counted 0: forgotten",
+        "Warning: lake/answer_2.md: never decided by the script, counted 0: forgotten",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -224,7 +225,7 @@ class Evaluator:
             additional_instruction,
             use_screenshot,
         )
-        entry[extraction_name] = value.model_dump(mode="json", warnings=False)
+        entry[extraction_name] = _plain(value.model_dump(warnings=False))
         return value
 
     async def _extracted(
@@ -412,4 +413,6 @@ class Evaluator:
 
 def _plain(info: Any) -> Any:
     """Return a script's own data as JSON can hold it: dates, URLs and templates as text and objects."""
-    return to_jsonable_python(info, fallback=str, inf_nan_mode="strings")
+    plain = to_jsonable_python(info, fallback=str, bytes_mode="base64")
+    # JSON has no infinity; pydantic keeps it as a number here.
+    return json.loads(json.dumps(plain), parse_constant=str)

@@ -90,6 +90,13 @@ class Judge(Protocol):
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good and return it, to be raised."""
 
+    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
+        """Return why a verification that runs beside others is skipped, ``None`` if it is not.
+
+        That depends on what happens to be decided at the time, so a run records it and a replay follows
+        the record instead of ``skip_reason``.
+        """
+
 
 class FailureLatch:
     """Remembers that a judge failed, so that nothing more is asked for an answer that gets no result."""
@@ -226,6 +233,10 @@ class ClientJudge:
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
         return self._latch.fail(failure)
+
+    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
+        """Return the reason as it is: nothing is recorded."""
+        return skip_reason
 
 
 def unexpected(error: Exception) -> JudgeError:

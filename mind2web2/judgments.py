@@ -35,9 +35,10 @@ class Judgment(BaseModel):
         key: hash of everything that determines the reply (``judgment_key``).
         endpoint: which server answered.
         temperature: as asked for; ``None`` is the default rule of the client.
-        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` says why) or ``too_long`` (the
-            request did not fit the judge's context).
-        purpose: ``verify``, ``extract`` or ``script`` (a request of the script's own).
+        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` says why), ``too_long`` (the request
+            did not fit the judge's context); of a gate ``skipped`` (``text`` says why) or ``asked``.
+        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) or ``gate`` (whether a
+            verification beside others was skipped, which depends on what was decided by then).
         node: id of the leaf, or the name of the extraction.
         seconds: from the first request to the reply, retries included.
         created: UTC, ISO 8601.
@@ -50,7 +51,7 @@ class Judgment(BaseModel):
     model: str
     temperature: float | None = None
     reasoning_effort: str | None = None
-    outcome: Literal["reply", "declined", "too_long"]
+    outcome: Literal["reply", "declined", "too_long", "skipped", "asked"]
     text: str
     served_model: str | None = None
     system_fingerprint: str | None = None
@@ -102,6 +103,12 @@ def judgment_key(request: ChatRequest, trial: int) -> str:
     }
     canonical = json.dumps(asked, sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def gate_key(task_id: str, answer_name: str, node: str | None, claim: str | None, ordinal: int) -> str:
+    """Return the hash that tells one verification of an answer from all others."""
+    named = json.dumps(["gate", task_id, answer_name, node, claim, ordinal])
+    return hashlib.sha256(named.encode()).hexdigest()
 
 
 @lru_cache(maxsize=512)

@@ -23,7 +23,7 @@ from mind2web2.judge import (
     note_rejection,
     unexpected,
 )
-from mind2web2.judgments import Judgment, JudgmentStore, judgment_key
+from mind2web2.judgments import Judgment, JudgmentStore, gate_key, judgment_key
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.prices import price_usd
@@ -176,6 +176,34 @@ class RecordedJudge:
             trial=subject.trial,
         )
 
+    async def gate(
+        self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
+    ) -> str | None:
+        """Record whether a verification is skipped; in a replay, return what was recorded."""
+        key = gate_key(*source, subject.node, subject.claim, ordinal)
+        if self._provider is None:
+            recorded = await self._store.get(key, self.settings.replayed_endpoint)
+            return skip_reason if recorded is None else recorded.text or None
+        await self._store.put(
+            Judgment(
+                key=key,
+                endpoint=self.endpoint,
+                model=self.settings.model,
+                temperature=self.settings.temperature,
+                reasoning_effort=self.settings.reasoning_effort,
+                outcome="asked" if skip_reason is None else "skipped",
+                text=skip_reason or "",
+                attempts=0,
+                created=datetime.now(UTC).isoformat(timespec="milliseconds"),
+                task_id=source[0],
+                answer_name=source[1],
+                purpose="gate",
+                node=subject.node,
+                claim=subject.claim,
+            )
+        )
+        return skip_reason
+
     def _count(self, reply: ChatReply, model: str) -> None:
         self.totals.asked += 1
         self.totals.requests += reply.attempts
@@ -199,6 +227,7 @@ class AnswerJudge(AsyncCalls):
         self._source = (task_id, answer_name)
         self._limit = limit
         self._own_requests: dict[str, int] = {}
+        self._gates: dict[tuple[str | None, str | None], int] = {}
         self._latch = FailureLatch()
         self.ledger = JudgeLedger()
 
@@ -261,6 +290,15 @@ class AnswerJudge(AsyncCalls):
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
         return self._latch.fail(failure)
+
+    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
+        """Record or recall whether a verification is skipped, as ``Judge.gate`` promises."""
+        same = (subject.node, subject.claim)
+        self._gates[same] = self._gates.get(same, 0) + 1
+        try:
+            return await self._run.gate(subject, self._source, self._gates[same], skip_reason)
+        except JudgeError as error:
+            raise self.fail(error) from error.__cause__
 
     def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
         self.ledger.judgments += 1

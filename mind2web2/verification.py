@@ -58,6 +58,9 @@ class Verifier:
         self._asking = asking
         self.logger = asking.logger
         self._abandoned: list[VerificationNode] = []
+        # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
+        # for one of them.
+        self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
 
     @property
     def abandoned(self) -> list[VerificationNode]:
@@ -105,8 +108,9 @@ class Verifier:
         # was started together has looked, and may decide without a question, as a skip does.
         blocking = blocking_leaf(node, _nodes(extra_prerequisites))
         await asyncio.sleep(0)
-        if blocking is not None:
-            return self._skip(verification, node, blocking)
+        skip_reason = await self._gate(verification, blocking)
+        if skip_reason is not None:
+            return self._skip(verification, node, skip_reason)
         try:
             supported, evidence = await self._judge(verification, urls_of(sources), bool(sources))
         except Mind2Web2Error:
@@ -156,10 +160,16 @@ class Verifier:
             use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
         )
 
-    def _skip(
-        self, verification: _Verification, node: VerificationNode | None, blocking: VerificationNode
-    ) -> bool:
-        reason = f"prerequisite '{blocking.id}' is {blocking.verdict.status}"
+    async def _gate(self, verification: _Verification, blocking: VerificationNode | None) -> str | None:
+        reason = None if blocking is None else f"prerequisite '{blocking.id}' is {blocking.verdict.status}"
+        self._asking_tasks.add(_current_task())
+        if len(self._asking_tasks) == 1:
+            # One call after another: what is decided by now is the same in every run.
+            return reason
+        subject = Subject("verify", node=verification.node_id, claim=verification.claim)
+        return await self._asking.judge.gate(subject, reason)
+
+    def _skip(self, verification: _Verification, node: VerificationNode | None, reason: str) -> bool:
         if node is not None:
             node.decide(0.0, "skipped", _evidence(verification, "prerequisite", reason=reason))
         self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
@@ -259,6 +269,13 @@ def _nodes(prerequisites: Prerequisites) -> list[VerificationNode]:
     if isinstance(prerequisites, VerificationNode):
         return [prerequisites]
     return [node for node in prerequisites or () if node is not None]
+
+
+def _current_task() -> asyncio.Task[object] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # an evaluation may be set up outside of any loop
+        return None
 
 
 def _why(evidence: Evidence) -> str:

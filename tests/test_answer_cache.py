@@ -2,8 +2,9 @@
 
 import pytest
 from evaluations import OTHER, PAGE, image, stored
+from pydantic import HttpUrl
 
-from mind2web2.answer_cache import AnswerCache
+from mind2web2.answer_cache import AnswerCache, listing_sha256
 from mind2web2.page_library import PageLibrary
 
 GONE = "https://lake.example/gone"
@@ -53,6 +54,31 @@ def test_everything_else_is_passed_on(cache):
     cache.save()
     cache.clear()
     assert cache.get_all_urls() == []
+
+
+def test_what_was_shown_counts_rather_than_what_is_there_now(cache):
+    """A page may be written anew while an answer is judged."""
+    cache.has(PAGE)
+    cache.note_shown(PAGE, "first")
+    cache.note_shown(PAGE, "second")
+    assert cache.pages_used() == {PAGE: "first"}
+
+
+def test_asking_for_the_list_of_pages_is_noted(cache):
+    """A script that counts them depends on which there are, and a page more makes another list."""
+    assert cache.listing_used() is None
+    cache.get_all_urls()
+    before = cache.listing_used()
+    assert before == listing_sha256(cache.task_cache)
+    cache.put_web(GONE, "text", None)
+    assert cache.listing_used() != before
+
+
+def test_addresses_of_other_types_are_taken(cache):
+    """Templates hold URLs of pydantic's own type."""
+    assert cache.has(HttpUrl(PAGE)) == "web"
+    assert cache.get_web(HttpUrl(PAGE))[0] == "Depth: 80 m"
+    assert list(cache.pages_used()) == [PAGE]
 
 
 def test_notes_of_two_answers_are_apart(cache):

@@ -4,10 +4,12 @@ import asyncio
 import inspect
 import json
 import logging
+import math
+from datetime import date
 
 import pytest
 from evaluations import PAGE, started, stored, tree_nodes
-from pydantic import BaseModel
+from pydantic import BaseModel, HttpUrl
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, Evaluator, EvaluatorConfig, VerificationNode
@@ -264,6 +266,42 @@ def test_what_is_kept_beside_the_tree_has_the_published_shape():
         {"count": {"b": 2}},
         {"names": {"c": 3}},
     ]
+
+
+def test_what_scripts_keep_becomes_plain_data():
+    """Dates, addresses, templates and sets are written as JSON can hold them, as they were when given."""
+    evaluator, found = started(), {"towns": [Town(name="Aa")]}
+    evaluator.add_custom_info(found)
+    evaluator.add_ground_truth(
+        {"day": date(2025, 7, 14), "url": HttpUrl(PAGE), "names": {"a"}, "x": math.inf}
+    )
+    found["towns"].clear()
+    info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
+    assert info[0] == {"custom": {"towns": [{"name": "Aa", "people": None}]}}
+    expected = {"day": "2025-07-14", "url": PAGE, "names": ["a"], "x": "Infinity", "y": "_w=="}
+    assert info[1] == {"ground_truth": expected}
+
+
+async def test_an_extracted_infinity_can_be_written_down():
+    """A judge may reply with a number that JSON does not have."""
+
+    class Depth(BaseModel):
+        metres: float
+
+    evaluator = started(ScriptedJudge(Depth(metres=math.inf)))
+    assert (await evaluator.extract("how deep?", Depth)).metres == math.inf
+    (entry,) = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
+    assert entry == {"extraction": {"metres": "Infinity"}}
+
+
+async def test_undecided_leaves_are_named():
+    """A script that forgets to verify one is easily found out."""
+    evaluator = started()
+    group = evaluator.add_parallel("group", "")
+    leaves = [evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")]
+    evaluator.add_parallel("empty", "")
+    await evaluator.verify("claim", leaves[1])
+    assert evaluator.get_summary()["undecided_leaves"] == ["open", "late", "empty"]
 
 
 async def test_extractions_are_recorded_under_their_names():

@@ -316,14 +316,16 @@ def test_judgments_travel(again, tmp_path):
     results, _ = again
     exported, elsewhere = tmp_path / "example.jsonl", tmp_path / "elsewhere"
     run = call(main, "judgments", "export", "example", exported, "--eval_results_root", results)
-    assert (run.returncode, run.stdout) == (0, f"{JUDGMENT_COUNT} judgments written to {exported}\n")
+    judgments = list(read_judgments(exported))
+    assert (run.returncode, run.stdout) == (0, f"{len(judgments)} judgments written to {exported}\n")
+    assert sum(judgment.purpose != "gate" for judgment in judgments) == JUDGMENT_COUNT
     assert replay(elsewhere, judgments=exported).returncode == 0
     check_scores(elsewhere)
     assert not (elsewhere / "example" / FILE_NAME).exists()
     shutil.rmtree(elsewhere)
-    for new in (JUDGMENT_COUNT, 0):
+    for new in (len(judgments), 0):
         run = call(main, "judgments", "import", "example", exported, "--eval-results-root", elsewhere)
-        assert (run.returncode, run.stdout) == (0, f"{new} of {JUDGMENT_COUNT} judgments were new\n")
+        assert (run.returncode, run.stdout) == (0, f"{new} of {len(judgments)} judgments were new\n")
     assert replay(elsewhere, judgments=None).returncode == 0
     check_scores(elsewhere)
     run = call(

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, Literal
 
 import pytest
-from evaluations import PAGE, started, stored
+from evaluations import PAGE, TextCache, started, stored
 from pydantic import BaseModel, Field, HttpUrl
 from scripted_judge import ScriptedJudge
 
@@ -163,6 +163,21 @@ async def test_a_look_alike_reply_is_understood(reply):
     """Dicts, and objects of a client's own class, fill the template by field."""
     evaluator = started(ScriptedJudge(lambda _question: reply))
     assert await evaluator.extract("Which?", Town) == Town(name="Aa")
+
+
+async def test_an_extraction_that_raises_leaves_no_record():
+    """A script may swallow the error; the summary then holds nothing of it."""
+
+    class Broken(TextCache):
+        def has(self, _url):
+            raise RuntimeError("bug")
+
+    evaluator = started(cache=Broken("text"))
+    with pytest.raises(RuntimeError, match="bug"):
+        await evaluator.extract("Which?", Town, source=PAGE)
+    summary = evaluator.get_summary()
+    assert summary["eval_breakdown"][0]["info"] == [{"no_info": "No information recorded"}]
+    assert summary["extractions"] == []
 
 
 async def test_a_page_too_long_is_halved(tmp_path):

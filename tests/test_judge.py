@@ -178,6 +178,21 @@ async def test_the_first_failure_is_for_good():
     assert len(provider.limits) == 1
 
 
+async def test_a_provider_that_knows_no_limit_is_not_asked_either():
+    """The failure is looked at before the limit, too."""
+
+    class Unlimited(Provider):
+        async def chat(self, request, _limit=None):
+            return await super().chat(request, asyncio.Semaphore(1))
+
+    provider = Unlimited(JudgeError("outage"), reply())
+    judge = as_judge(provider)
+    for _ in range(2):
+        with pytest.raises(JudgeError, match="outage"):
+            await judge.ask(VERDICT, SUBJECT, None)
+    assert len(provider.outcomes) == 1
+
+
 async def test_failures_from_elsewhere_count_too():
     """A page that cannot be read from disk ends the asking like a judge's own failure."""
     judge, trouble = as_judge(Provider(reply())), Mind2Web2Error("disk error")

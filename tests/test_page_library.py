@@ -8,7 +8,7 @@ import logging
 from contextlib import nullcontext
 
 import pytest
-from evaluations import PAGE, image, started, stored
+from evaluations import PAGE, TextCache, image, started, stored
 from fixtures.pdf_files import encrypted_pdf, pdf
 from hypothesis import given
 from hypothesis import strategies as st
@@ -164,21 +164,6 @@ async def test_long_text_is_cut_with_a_visible_mark(limit):
     assert page.text[shown:] == (mark if limit < len(TEXT) else "")
     assert (page.text_chars, page.text_chars_stored) == (shown, len(TEXT))
     assert any("text cut" in note for note in page.notes) is (limit < len(TEXT))
-
-
-class TextCache:
-    """The least that a cache of somebody else's can be: one page of text."""
-
-    def __init__(self, text):
-        self.text = text
-
-    def has(self, _url):
-        """Say yes."""
-        return "web"
-
-    def get_web(self, _url, _get_screenshot=True):
-        """Return the text."""
-        return self.text, None
 
 
 async def test_text_that_no_provider_takes_is_cleaned():
@@ -382,6 +367,39 @@ async def test_a_page_that_is_stored_later_is_found(cache):
             await library.page(wish)
     cache.put_web(PAGE, "text", None)
     assert (await library.page(wish)).text == "text"
+
+
+async def test_pages_of_a_cache_can_be_forgotten(tmp_path):
+    """When one is written anew; those of other caches stay."""
+    caches = [CountingCache(stored(tmp_path / name, depth=name)) for name in "ab"]
+    library = PageLibrary()
+    for _ in range(2):
+        for cache in caches:
+            await library.page(request(cache))
+        library.forget(caches[0])
+    assert [len(cache.reads) for cache in caches] == [2, 1]
+
+
+async def test_a_page_that_a_script_writes_anew_is_shown_anew(tmp_path):
+    """By way of the cache that it was given."""
+    cache = AnswerCache(stored(tmp_path, depth="old"), PageLibrary())
+    judge = ScriptedJudge()
+    evaluator = started(judge, cache)
+    await evaluator.verify("claim", None, PAGE, num_trials=1)
+    cache.put_web(PAGE, "new", None)
+    await evaluator.verify("claim", None, PAGE, num_trials=1)
+    cache.put_pdf(PAGE, pdf(["newest"]))
+    await evaluator.verify("claim", None, PAGE, num_trials=1)
+    shown = [question.blocks["page"] for question in judge.questions]
+    assert shown == ["old", "new", "[page 1 of 1]\nnewest"]
+
+
+async def test_a_connection_that_breaks_is_a_page_that_cannot_be_had(cache):
+    """A capture's own trouble says why."""
+    camera = Camera(error=ConnectionResetError("reset by peer"))
+    assert await reason_for(request(cache, capture=camera)) == (
+        "cannot be captured: ConnectionResetError: reset by peer"
+    )
 
 
 # Shown less

@@ -45,25 +45,57 @@ async def test_vectors_decide_whom_the_judge_is_asked_about(vector):
         assert (supported, leaf.status, leaf.score, len(judge.questions)) == expected
 
 
-@given(EDITS, st.data())
-def test_blocking_agrees_with_the_letter_after_any_change(edits, data):
+def check_agreement(asked, extra=()):
+    """Compare both answers about a node with those of the rule's letter."""
+    named = [each.real for each in extra]
+    expected = asked.expected_prerequisites(extra)
+    assert set(map(id, prerequisite_leaves(asked.real, named))) == {id(leaf.real) for leaf in expected}
+    blocking = {id(leaf.real) for leaf in expected if leaf.status in BLOCKING}
+    found = blocking_leaf(asked.real, named)
+    assert (id(found) in blocking) if blocking else (found is None)
+
+
+@given(EDITS)
+def test_blocking_agrees_with_the_letter_after_any_change(edits):
     """Whatever was added, decided, decided again, marked critical or read early, the answer is the rule's."""
     root = Shadow(VerificationNode(id="root", desc="root"))
     for number, edit in enumerate(edits):
         apply_edit(root, number, edit)
-        nodes = root.everything()
-        asked = data.draw(st.sampled_from(nodes))
-        others = [each for each in nodes if each is not asked]
-        extra = data.draw(st.lists(st.sampled_from(others), max_size=2)) if others else []
-        expected = asked.expected_prerequisites(extra)
-        named = [each.real for each in extra]
-        assert {id(leaf) for leaf in prerequisite_leaves(asked.real, named)} == {
-            id(leaf.real) for leaf in expected
-        }
-        blocking = [leaf.real for leaf in expected if leaf.status in BLOCKING]
-        found = blocking_leaf(asked.real, named)
-        assert (found is not None) is bool(blocking)
-        assert found is None or any(found is leaf for leaf in blocking)
+        for asked in root.everything():
+            check_agreement(asked)
+
+
+@given(EDITS, st.data())
+def test_extra_prerequisites_agree_with_the_letter(edits, data):
+    """Any other nodes may be named: above, below or beside."""
+    root = Shadow(VerificationNode(id="root", desc="root"))
+    for number, edit in enumerate(edits):
+        apply_edit(root, number, edit)
+    asked = data.draw(st.sampled_from(root.everything()))
+    others = [each for each in root.everything() if each is not asked]
+    check_agreement(asked, data.draw(st.lists(st.sampled_from(others), max_size=3)) if others else ())
+
+
+def test_becoming_critical_begins_to_block():
+    """And ceasing to be, ends it; an undecided sibling blocks in neither case."""
+    failed, leaf = node("failed", status="failed"), node("leaf")
+    node("root", children=[node("open", critical=True), failed, leaf])
+    assert blocking_leaf(leaf) is None
+    failed.critical = True
+    assert blocking_leaf(leaf) is failed
+    failed.critical = False
+    assert blocking_leaf(leaf) is None
+
+
+def test_the_next_failure_blocks_when_the_first_is_taken_back():
+    """Decided again as passed, a leaf leaves the others as they are."""
+    leaves = [node(name, critical=True, status="failed") for name in "abc"]
+    leaf = node("leaf")
+    node("root", children=[*leaves, leaf])
+    for expected in leaves:
+        assert blocking_leaf(leaf) is expected
+        expected.decide(1.0, "passed")
+    assert blocking_leaf(leaf) is None
 
 
 @pytest.mark.parametrize("ask", [prerequisite_leaves, blocking_leaf])

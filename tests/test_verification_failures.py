@@ -17,6 +17,7 @@ from mind2web2.errors import (
     JudgeOutputError,
     JudgeRequestError,
     JudgeUnavailableError,
+    MachineError,
 )
 from mind2web2.judge import Rejection, as_judge
 
@@ -126,7 +127,7 @@ async def test_a_look_alike_reply_is_understood():
 
 
 async def test_cancelling_is_no_failure():
-    """A cancelled verification decides nothing and lets the next one through."""
+    """A cancelled verification decides nothing: there is no score before it has been made up for."""
     asked, limit = asyncio.Event(), asyncio.Semaphore(0)
     evaluator = started(ScriptedJudge(), global_semaphore=limit)
     leaf = evaluator.add_leaf("leaf", "")
@@ -137,8 +138,11 @@ async def test_cancelling_is_no_failure():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert leaf.status == "initialized"
+    with pytest.raises(JudgeError, match="'leaf'"):
+        evaluator.score()
     limit.release()
     assert await evaluator.verify("claim", leaf)
+    assert evaluator.score() == 1.0
 
 
 # Declined content
@@ -259,6 +263,26 @@ async def test_an_unexpected_error_fails_this_leaf_only():
     evidence = evidence_of(evaluator, "broken")
     assert (evidence["decided_by"], evidence["reason"]) == ("error", "RuntimeError: parser bug")
     assert (broken.status, evaluator.score()) == ("failed", 0.5)
+
+
+@pytest.mark.parametrize("error", [OSError("too many open files"), MemoryError("no memory")])
+async def test_a_machine_that_fails_is_no_verdict(error):
+    """It says nothing about the claim: there is no result, from a verification as from an extraction."""
+    evaluator = started(cache=BrokenCache(error))
+    leaf = evaluator.add_leaf("leaf", "")
+    with pytest.raises(MachineError, match=PAGE):
+        await evaluator.verify("claim", leaf, PAGE)
+    assert leaf.status == "initialized"
+    with pytest.raises(JudgeError, match=str(error)):
+        evaluator.get_summary()
+
+
+async def test_an_unexpected_error_puts_the_result_in_doubt():
+    """Such a result is not taken over by a later run."""
+    judge = as_judge(ScriptedJudge())
+    evaluator = started(judge, BrokenCache(RuntimeError("parser bug")))
+    await evaluator.verify("claim", evaluator.add_leaf("leaf", ""), PAGE)
+    assert judge.ledger.doubts == ["leaf: RuntimeError: parser bug"]
 
 
 async def test_a_page_that_vanishes_while_it_is_read_cannot_be_had():

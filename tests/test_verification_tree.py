@@ -131,9 +131,9 @@ def test_a_subtree_scored_before_it_was_added_is_scored_anew():
     leaf = node("leaf")
     branch = node("branch", children=[leaf])
     assert branch.aggregated_score == 0.0
+    leaf.decide(1.0, "passed")
     root = node("root")
     root.add_node(branch)
-    leaf.decide(1.0, "passed")
     assert (branch.aggregated_score, root.aggregated_score) == (1.0, 1.0)
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
 
 from mind2web2.llm_client.chat import TokenUsage
 
 # Below every model's surcharge for long prompts, so that totals of many requests are priced as such.
 _SAMPLE_TOKENS = 1000
+# Below this, every token of a kind costs the same; from here on some models charge more for all of them.
+_SHORT_PROMPT_TOKENS = 32_000
+# Some prices hang on the time of day.
+_RATES_HOLD_S = 60
 
 # Routers' prefixes of a model's name, and whose price list it is found in.
 _PREFIXES = {"openai/": "openai", "azure/": "azure", "anthropic/": "anthropic", "bedrock/": "aws"}
@@ -35,18 +42,64 @@ def price_usd(usage: TokenUsage, model_name: str) -> float | None:
     Some models charge more for all tokens of a very long prompt: for several requests add up dollars,
     not tokens.
     """
-    price = _price(usage, model_name)
-    return None if price is None else float(price)
+    if usage.input_tokens >= _SHORT_PROMPT_TOKENS:
+        price = _price(usage, model_name)
+        return None if price is None else float(price)
+    rates = _rates(model_name, int(time.time() // _RATES_HOLD_S))
+    return None if rates is None else float(rates.price(usage))
+
+
+class _Rates(NamedTuple):
+    """Dollars of a short request: for itself, and for each token by its kind."""
+
+    request: Decimal
+    fresh: Decimal
+    cached: Decimal
+    written: Decimal
+    output: Decimal
+
+    def price(self, usage: TokenUsage) -> Decimal:
+        """Return what the price list would calculate, in a hundredth of the time."""
+        cached, written = _cached_and_written(usage)
+        return (
+            self.request
+            + self.fresh * (usage.input_tokens - cached - written)
+            + self.cached * cached
+            + self.written * written
+            + self.output * usage.output_tokens
+        )
+
+
+@lru_cache(maxsize=64)
+def _rates(model_name: str, period: int) -> _Rates | None:  # noqa: ARG001 (rates hold for a period)
+    request = _price(TokenUsage(), model_name)
+    if request is None:
+        return None
+    count = _SAMPLE_TOKENS
+    samples = (
+        TokenUsage(count),
+        TokenUsage(count, cached_tokens=count),
+        TokenUsage(count, cache_write_tokens=count),
+        TokenUsage(output_tokens=count),
+    )
+    prices = [_price(sample, model_name) or request for sample in samples]
+    return _Rates(request, *((price - request) / count for price in prices))
+
+
+def _cached_and_written(usage: TokenUsage) -> tuple[int, int]:
+    # a server's numbers may contradict each other; a part is never more than the whole
+    cached = min(usage.cached_tokens, usage.input_tokens)
+    return cached, min(usage.cache_write_tokens, usage.input_tokens - cached)
 
 
 def _price(usage: TokenUsage, model_name: str) -> Decimal | None:
     from genai_prices import Usage, calc_price  # a third of a second
 
+    cached, written = _cached_and_written(usage)
     tokens = Usage(
         input_tokens=usage.input_tokens,
-        # a server's numbers may contradict each other; a part is never more than the whole
-        cache_read_tokens=min(usage.cached_tokens, usage.input_tokens),
-        cache_write_tokens=min(usage.cache_write_tokens, max(0, usage.input_tokens - usage.cached_tokens)),
+        cache_read_tokens=cached,
+        cache_write_tokens=written,
         output_tokens=usage.output_tokens,
     )
     for name, provider in _listed_as(model_name):

@@ -8,7 +8,7 @@ from mind2web2.eval_toolkit import BinaryEvalResult
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
 
 REASONING = "The page says so in its second paragraph, in the very words of the claim."
-# What a typical request is billed for; a reply of no tokens would be priced more quickly.
+# What a typical request is billed for, so that its price is worked out.
 USAGE = TokenUsage(input_tokens=9000, cached_tokens=6000, output_tokens=120)
 
 

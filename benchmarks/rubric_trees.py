@@ -9,27 +9,29 @@ import asyncio
 import logging
 import statistics
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from instant_judge import InstantClient, InstantProvider
-from measuring import show, title
+from measuring import median_s, seconds, show, title
 
 from mind2web2 import Evaluator, VerificationNode
-from mind2web2.judgments import JudgmentStore
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 LEAVES_PER_PARENT = 10
 SIZES = (2000, 8000)
-RUNS = 5
+RUNS = 3
 TARGET_S = 1.0
 ANSWER = "The town of Ottermoss has a lake, a ferry and a museum. " * 60
 
-Build = Callable[[Evaluator, int], list[VerificationNode]]
+ClientAndLogger = tuple[Any, logging.Logger | None]
+# Takes a folder, the same for all runs of a measurement.
+Judge = Callable[[Path], AbstractContextManager[ClientAndLogger]]
 
 
 def build(evaluator: Evaluator, leaf_count: int) -> list[VerificationNode]:
@@ -41,6 +43,14 @@ def build(evaluator: Evaluator, leaf_count: int) -> list[VerificationNode]:
             name = f"item_{number}_point_{position}"
             leaves.append(evaluator.add_leaf(name, f"point {position}", parent, critical=position == 0))
     return leaves
+
+
+def build_only(leaf_count: int) -> None:
+    """Build, score and summarise a tree that nobody verifies."""
+    evaluator = Evaluator()
+    evaluator.initialize("trees", client=InstantClient())
+    build(evaluator, leaf_count)
+    evaluator.get_summary()
 
 
 def claim(leaf: VerificationNode) -> str:
@@ -62,88 +72,76 @@ async def evaluate(client: Any, leaf_count: int, in_batch: bool, logger: logging
         raise SystemExit("an instant judge supports every claim, and yet the score is not 1")
 
 
-def build_only(leaf_count: int) -> None:
-    """Build and score a tree that nobody verifies."""
-    evaluator = Evaluator()
-    evaluator.initialize("trees", client=InstantClient())
-    build(evaluator, leaf_count)
-    evaluator.get_summary()
-
-
 @contextmanager
-def scripted() -> Iterator[tuple[Any, None]]:
+def scripted(_: Path) -> Iterator[ClientAndLogger]:
     """Give a client that has only ``async_response``."""
     yield InstantClient(), None
 
 
 @contextmanager
-def recorded(folder: Path | None) -> Iterator[tuple[Any, logging.Logger | None]]:
-    """Give a run's judge: its store in memory, or in a file, then with the answer's two log files."""
-    logger = None if folder is None else create_logger("answer_1", folder / "logs", False)[0]
-    with JudgmentStore(None if folder is None else folder / "judgments.sqlite3") as store:
+def judge_of_a_run(store_path: Path | None) -> Iterator[Any]:
+    """Give the client that a run hands to scripts."""
+    with JudgmentStore(store_path) as store:
         run = RecordedJudge(JudgeSettings("openai", "o4-mini"), InstantProvider(), store)
-        yield AnswerJudge(run, "trees", "answer_1.md"), logger
-    if logger is not None:
+        yield AnswerJudge(run, "trees", "answer_1.md")
+
+
+@contextmanager
+def in_memory(_: Path) -> Iterator[ClientAndLogger]:
+    """Give a run's judge that keeps judgments in memory."""
+    with judge_of_a_run(None) as client:
+        yield client, None
+
+
+@contextmanager
+def in_file(folder: Path) -> Iterator[ClientAndLogger]:
+    """Give all that a run has: judgments in a file, and the answer's two logs."""
+    logger, _ = create_logger("answer_1", folder / "logs", enable_console=False)
+    try:
+        with judge_of_a_run(folder / FILE_NAME) as client:
+            yield client, logger
+    finally:
         cleanup_logger(logger)
 
 
 @contextmanager
-def recorded_in_file() -> Iterator[tuple[Any, logging.Logger | None]]:
-    """Give a run's judge with a new store in a file."""
-    with tempfile.TemporaryDirectory() as folder, recorded(Path(folder)) as given:
+def in_new_file(folder: Path) -> Iterator[ClientAndLogger]:
+    """Give all that a run has when it begins."""
+    with in_file(Path(tempfile.mkdtemp(dir=folder))) as given:
         yield given
 
 
-@contextmanager
-def recorded_before(leaf_count: int) -> Iterator[tuple[Any, logging.Logger | None]]:
-    """Give a run's judge whose store has all judgments already."""
-    with tempfile.TemporaryDirectory() as folder:
-        for _ in range(1):
-            with recorded(Path(folder)) as (client, logger):
-                asyncio.run(evaluate(client, leaf_count, True, logger))
-        with recorded(Path(folder)) as given:
-            yield given
+def run_once(judge: Judge, folder: Path, leaf_count: int, in_batch: bool) -> float:
+    """Evaluate an answer and return the seconds, without those for opening and closing files."""
+    with judge(folder) as (client, logger):
+        return seconds(lambda: asyncio.run(evaluate(client, leaf_count, in_batch, logger)))
 
 
-def median_run_s(judge: Callable[[], Any], leaf_count: int, in_batch: bool) -> float:
-    """Return the median over several evaluations, each with a judge of its own."""
-    took_s = []
-    for _ in range(RUNS):
-        with judge() as (client, logger):
-            started = time.perf_counter()
-            asyncio.run(evaluate(client, leaf_count, in_batch, logger))
-            took_s.append(time.perf_counter() - started)
-    return statistics.median(took_s)
+def print_judge(name: str, judge: Judge) -> None:
+    """Measure and print what verifying takes with one judge, after a run that does not count."""
+    for in_batch in (False, True):
+        smaller_s = None
+        for leaf_count in SIZES:
+            with tempfile.TemporaryDirectory() as folder:
+                run = partial(run_once, judge, Path(folder), leaf_count, in_batch)
+                run()
+                took_s = statistics.median(run() for _ in range(RUNS))
+            how = "one batch" if in_batch else "one by one"
+            remark = f"{took_s / smaller_s:.2f} times the smaller tree" if smaller_s else ""
+            smaller_s = smaller_s or took_s
+            show(f"{leaf_count}, {how}, {name}", took_s, TARGET_S * leaf_count / SIZES[0], remark)
 
 
 def main() -> None:
     """Measure and print."""
-    judges: dict[str, Callable[[int], Callable[[], Any]]] = {
-        "scripted client": lambda _: scripted,
-        "run's judge, store in memory": lambda _: lambda: recorded(None),
-        "run's judge, store in a file, logs": lambda _: recorded_in_file,
-        "run's judge, all stored before, logs": lambda leaf_count: lambda: recorded_before(leaf_count),
-    }
-    title(f"Trees: {SIZES[0]} and {SIZES[1]} leaves, {LEAVES_PER_PARENT} a parent, median of {RUNS}")
-    smaller_s = 0.0
+    title(f"Trees of {SIZES[0]} and {SIZES[1]} leaves, {LEAVES_PER_PARENT} a parent, median of {RUNS}")
     for leaf_count in SIZES:
-        started = time.perf_counter()
-        build_only(leaf_count)
-        show(f"{leaf_count} leaves built and scored", time.perf_counter() - started)
-    for name, judge in judges.items():
-        for in_batch in (False, True):
-            for leaf_count in SIZES:
-                took_s = median_run_s(judge(leaf_count), leaf_count, in_batch)
-                how = "in one batch" if in_batch else "one by one"
-                ratio = took_s / smaller_s if leaf_count != SIZES[0] else None
-                smaller_s = took_s if ratio is None else smaller_s
-                remark = "" if ratio is None else f"{ratio:.2f} times the smaller tree's"
-                show(
-                    f"{leaf_count} leaves, {how}, {name}",
-                    took_s,
-                    TARGET_S * leaf_count / SIZES[0],
-                    remark,
-                )
+        show(f"{leaf_count}, built and scored only", median_s(partial(build_only, leaf_count), RUNS))
+    print_judge("scripted client", scripted)
+    print_judge("run's judge, in memory", in_memory)
+    print_judge("run's judge, file and logs", in_new_file)
+    # The run that does not count leaves its judgments in the file.
+    print_judge("run's judge, all stored before", in_file)
 
 
 if __name__ == "__main__":

@@ -225,7 +225,7 @@ class Evaluator:
             additional_instruction,
             use_screenshot,
         )
-        entry[extraction_name] = _plain(value.model_dump(warnings=False))
+        entry[extraction_name] = _plain(value.model_dump(mode="json", warnings=False))
         return value
 
     async def _extracted(

@@ -105,9 +105,20 @@ def judgment_key(request: ChatRequest, trial: int) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def gate_key(task_id: str, answer_name: str, node: str | None, claim: str | None, ordinal: int) -> str:
-    """Return the hash that tells one verification of an answer from all others."""
-    named = json.dumps(["gate", task_id, answer_name, node, claim, ordinal])
+def gate_key(
+    judge: tuple[str, float | None, str | None],
+    task_id: str,
+    answer_name: str,
+    node: str | None,
+    claim: str | None,
+    ordinal: int,
+) -> str:
+    """Return the hash that tells one verification of an answer from all others.
+
+    Args:
+        judge: model, temperature, reasoning effort; what one judge skips, another may be asked.
+    """
+    named = json.dumps(["gate", *judge, task_id, answer_name, node, claim, ordinal])
     return hashlib.sha256(named.encode()).hexdigest()
 
 

@@ -180,7 +180,8 @@ class RecordedJudge:
         self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
     ) -> str | None:
         """Record whether a verification is skipped; in a replay, return what was recorded."""
-        key = gate_key(*source, subject.node, subject.claim, ordinal)
+        judge = (self.settings.model, self.settings.temperature, self.settings.reasoning_effort)
+        key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
         if self._provider is None:
             recorded = await self._store.get(key, self.settings.replayed_endpoint)
             return skip_reason if recorded is None else recorded.text or None

@@ -120,7 +120,7 @@ class VerificationNode(BaseModel):
     _tree: _Tree = PrivateAttr(default_factory=_Tree)
     # What was decided, as opposed to what scoring wrote over it: a leaf behind the end of a sequence
     # shows "skipped", yet keeps its own verdict for the next time the tree is scored.
-    _verdict: Outcome = PrivateAttr()
+    _verdict: Outcome = PrivateAttr(default=Outcome(0.0, "initialized"))
     _blocks: bool = PrivateAttr(default=False)
     _blocking_children: Positions = PrivateAttr(default_factory=Positions)
     _blocking_critical_children: Positions = PrivateAttr(default_factory=Positions)

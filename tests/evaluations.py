@@ -1,12 +1,17 @@
-"""Evaluations of small answers with a scripted judge, and pages for them."""
+"""Evaluations of small answers with a scripted judge, and pages and wishes for pages."""
 
 import io
+import logging
 import random
+from contextlib import nullcontext
 
+import pytest
 from PIL import Image
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys, Evaluator
+from mind2web2.errors import CaptureError
+from mind2web2.page_library import PageLibrary, PageRequest, PageSettings
 
 PAGE = "https://lake.example/depth"
 OTHER = "https://lake.example/other"
@@ -67,3 +72,17 @@ def tree_nodes(summary):
 def evidence_of(evaluator, node_id):
     """Return a leaf's evidence as the result shows it."""
     return tree_nodes(evaluator.get_summary())[node_id]["evidence"]
+
+
+def page_request(cache, url=PAGE, *, with_images=True, capture=None, **settings):
+    """Return a wish for a page."""
+    return PageRequest(
+        cache, url, PageSettings(**settings), with_images, capture, nullcontext(), logging.getLogger("tests")
+    )
+
+
+async def reason_for(wish):
+    """Return why a page cannot be had."""
+    with pytest.raises(CaptureError) as caught:
+        await PageLibrary().page(wish)
+    return str(caught.value)

@@ -2,14 +2,11 @@
 
 import asyncio
 import inspect
-import json
 import logging
-import math
-from datetime import date
 
 import pytest
 from evaluations import PAGE, started, stored, tree_nodes
-from pydantic import BaseModel, HttpUrl
+from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, Evaluator, EvaluatorConfig, VerificationNode
@@ -251,59 +248,6 @@ def test_lookups_answer_for_the_whole_tree():
     assert (evaluator.check_id_available("a"), evaluator.check_id_available("c")) == (False, True)
 
 
-def test_what_is_kept_beside_the_tree_has_the_published_shape():
-    """Ground truth and other information stand in ``info`` under their names, in order."""
-    evaluator = started()
-    evaluator.add_ground_truth({"depth": 80})
-    evaluator.add_ground_truth({"depth": 81}, gt_type="second_source")
-    evaluator.add_custom_info({"a": 1})
-    evaluator.add_custom_info({"b": 2}, info_type="count")
-    evaluator.add_custom_info({"c": 3}, "count", "names")
-    assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [
-        {"ground_truth": {"depth": 80}},
-        {"second_source": {"depth": 81}},
-        {"custom": {"a": 1}},
-        {"count": {"b": 2}},
-        {"names": {"c": 3}},
-    ]
-
-
-def test_what_scripts_keep_becomes_plain_data():
-    """Dates, addresses, templates and sets are written as JSON can hold them, as they were when given."""
-    evaluator, found = started(), {"towns": [Town(name="Aa")]}
-    evaluator.add_custom_info(found)
-    evaluator.add_ground_truth(
-        {"day": date(2025, 7, 14), "url": HttpUrl(PAGE), "names": {"a"}, "x": math.inf}
-    )
-    found["towns"].clear()
-    info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
-    assert info[0] == {"custom": {"towns": [{"name": "Aa", "people": None}]}}
-    expected = {"day": "2025-07-14", "url": PAGE, "names": ["a"], "x": "Infinity", "y": "_w=="}
-    assert info[1] == {"ground_truth": expected}
-
-
-async def test_an_extracted_infinity_can_be_written_down():
-    """A judge may reply with a number that JSON does not have."""
-
-    class Depth(BaseModel):
-        metres: float
-
-    evaluator = started(ScriptedJudge(Depth(metres=math.inf)))
-    assert (await evaluator.extract("how deep?", Depth)).metres == math.inf
-    (entry,) = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
-    assert entry == {"extraction": {"metres": "Infinity"}}
-
-
-async def test_undecided_leaves_are_named():
-    """A script that forgets to verify one is easily found out."""
-    evaluator = started()
-    group = evaluator.add_parallel("group", "")
-    leaves = [evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")]
-    evaluator.add_parallel("empty", "")
-    await evaluator.verify("claim", leaves[1])
-    assert evaluator.get_summary()["undecided_leaves"] == ["open", "late", "empty"]
-
-
 async def test_extractions_are_recorded_under_their_names():
     """Equal names are no trouble: each stands on its own."""
     evaluator = started(ScriptedJudge([Town(name="Aa"), Town(people=3)]))
@@ -313,25 +257,6 @@ async def test_extractions_are_recorded_under_their_names():
         {"extraction": {"name": "Aa", "people": None}},
         {"people": {"name": None, "people": 3}},
     ]
-
-
-def test_the_summary_has_the_published_shape():
-    """Every key of contract.md is there, and the whole is JSON."""
-    evaluator = Evaluator()
-    evaluator.initialize("lake", agent_name="bot", answer_name="answer_1.md", task_description="Find it")
-    group = evaluator.add_sequential("group", "in order")
-    evaluator.add_leaf("a", "first", group, score=1.0, status="passed")
-    evaluator.add_leaf("b", "second", critical=True, score=1.0, status="passed")
-    summary = json.loads(json.dumps(evaluator.get_summary()))
-    assert {"agent_name": "bot", "answer_name": "answer_1.md", "final_score": 1.0}.items() <= summary.items()
-    assert summary["tree_statistics"] == {"depth": 3, "total_nodes": 4, "leaf_nodes": 2}
-    (breakdown,) = summary["eval_breakdown"]
-    root = breakdown["verification_tree"]
-    fields = {"id": "root", "desc": "Find it", "critical": False, "score": 1.0, "status": "passed"}
-    assert {**fields, "strategy": "parallel"}.items() <= root.items()
-    assert [child["id"] for child in root["children"]] == ["group", "b"]
-    assert root["children"][0]["strategy"] == "sequential"
-    assert root["children"][0]["children"][0]["children"] == []
 
 
 async def test_the_summary_shows_what_changed_since_the_last_one():
@@ -359,27 +284,6 @@ async def test_reading_the_score_between_verifications_skips_nobody():
         evaluator.get_summary()
         assert await evaluator.verify(f"claim {leaf.id}", leaf)
     assert (evaluator.score(), len(judge.questions)) == (1.0, 6)
-
-
-def test_a_tree_of_ten_thousand_leaves_is_summarised():
-    """Building, numbering, scoring and writing down follow the rubric's size."""
-    evaluator = started()
-    for _ in range(10_000):
-        evaluator.add_leaf("leaf", "", score=1.0, status="passed")
-    summary = evaluator.get_summary()
-    assert summary["tree_statistics"] == {"depth": 2, "total_nodes": 10_001, "leaf_nodes": 10_000}
-    assert evaluator.find_node("leaf_9999") is evaluator.root.children[-1]
-
-
-def test_a_very_deep_tree_is_summarised():
-    """Statistics and the tree's plain form do not recurse."""
-    evaluator = started()
-    parent = None
-    for number in range(3000):
-        parent = evaluator.add_parallel(f"n{number}", "", parent)
-    summary = evaluator.get_summary()
-    assert summary["tree_statistics"] == {"depth": 3001, "total_nodes": 3001, "leaf_nodes": 1}
-    assert tree_nodes(summary)["n2999"]["children"] == []
 
 
 async def test_closing_keeps_the_result():

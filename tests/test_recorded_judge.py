@@ -222,6 +222,26 @@ async def test_another_server_is_asked_anew(store):
         assert (replay.totals.asked, replay.totals.reused) == (0, 1)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(SETTINGS, model="gpt-4o-mini"),
+        replace(SETTINGS, temperature=0.6),
+        replace(SETTINGS, reasoning_effort="high"),
+    ],
+)
+async def test_what_one_judge_skipped_another_may_have_been_asked(store, other):
+    """Both are recorded, at one server, and each is replayed as it was."""
+    reasons = {SETTINGS: None, other: "prerequisite 'gate' is failed"}
+    place = (subject(), ("task", "answer_1.md"), 1)
+    for settings, reason in reasons.items():
+        assert await RecordedJudge(settings, Provider(), store).gate(*place, reason) == reason
+    for settings, reason in reasons.items():
+        replay = RecordedJudge(replace(settings, replayed_endpoint=Provider().endpoint), None, store)
+        for seen_now in reasons.values():
+            assert await replay.gate(*place, seen_now) == reason
+
+
 async def test_a_replay_fails_clearly_on_what_is_not_stored(store):
     """One line with claim, page, node, trial and answer; the answer's judge has failed."""
     judge = answer_judge(RecordedJudge(SETTINGS, None, store))

@@ -1,13 +1,26 @@
-"""A rubric tree as plain data, and its statistics."""
+"""The summary: a rubric tree as plain data, its statistics, and what is kept beside it."""
 
 import json
+import math
+from datetime import date
 
+from evaluations import PAGE, started, tree_nodes
 from hypothesis import given
+from pydantic import BaseModel, HttpUrl
 from rubrics import EDITS, Shadow, apply_edit
+from scripted_judge import ScriptedJudge
 
+from mind2web2 import Evaluator
 from mind2web2.evidence import Evidence, PageCheck, Vote
 from mind2web2.summary import tree_as_dict, tree_statistics
 from mind2web2.verification_tree import VerificationNode
+
+
+class Town(BaseModel):
+    """What a script extracts."""
+
+    name: str | None = None
+    people: int | None = None
 
 
 def node(node_id, **fields):
@@ -82,3 +95,95 @@ def test_any_tree_is_written_whole(edits):
         pairs += zip(shadow.children, plain["children"], strict=True)
     statistics = tree_statistics(root.real)
     assert (statistics["total_nodes"], statistics["leaf_nodes"]) == (len(pairs), len(root.leaves()))
+
+
+def test_what_is_kept_beside_the_tree_has_the_published_shape():
+    """Ground truth and other information stand in ``info`` under their names, in order."""
+    evaluator = started()
+    evaluator.add_ground_truth({"depth": 80})
+    evaluator.add_ground_truth({"depth": 81}, gt_type="second_source")
+    evaluator.add_custom_info({"a": 1})
+    evaluator.add_custom_info({"b": 2}, info_type="count")
+    evaluator.add_custom_info({"c": 3}, "count", "names")
+    assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [
+        {"ground_truth": {"depth": 80}},
+        {"second_source": {"depth": 81}},
+        {"custom": {"a": 1}},
+        {"count": {"b": 2}},
+        {"names": {"c": 3}},
+    ]
+
+
+def test_what_scripts_keep_becomes_plain_data():
+    """Dates, addresses, templates and sets are written as JSON can hold them, as they were when given."""
+    evaluator, found = started(), {"towns": [Town(name="Aa")]}
+    evaluator.add_custom_info(found)
+    given = {"day": date(2025, 7, 14), "url": HttpUrl(PAGE), "names": {"a"}, "x": math.inf, "y": b"\xff"}
+    evaluator.add_ground_truth(given)
+    found["towns"].clear()
+    info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
+    assert info[0] == {"custom": {"towns": [{"name": "Aa", "people": None}]}}
+    expected = {"day": "2025-07-14", "url": PAGE, "names": ["a"], "x": "Infinity", "y": "_w=="}
+    assert info[1] == {"ground_truth": expected}
+
+
+async def test_an_extracted_infinity_can_be_written_down():
+    """A judge may reply with a number that JSON does not have."""
+
+    class Depth(BaseModel):
+        metres: float
+
+    evaluator = started(ScriptedJudge(Depth(metres=math.inf)))
+    assert (await evaluator.extract("how deep?", Depth)).metres == math.inf
+    (entry,) = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
+    assert entry == {"extraction": {"metres": "Infinity"}}
+
+
+async def test_undecided_leaves_are_named():
+    """A script that forgets to verify one is easily found out."""
+    evaluator = started()
+    group = evaluator.add_parallel("group", "")
+    leaves = [evaluator.add_leaf(name, "", group) for name in ("open", "judged", "late")]
+    evaluator.add_parallel("empty", "")
+    await evaluator.verify("claim", leaves[1])
+    assert evaluator.get_summary()["undecided_leaves"] == ["open", "late", "empty"]
+
+
+def test_the_summary_has_the_published_shape():
+    """Every key of contract.md is there, and the whole is JSON."""
+    evaluator = Evaluator()
+    evaluator.initialize("lake", agent_name="bot", answer_name="answer_1.md", task_description="Find it")
+    group = evaluator.add_sequential("group", "in order")
+    evaluator.add_leaf("a", "first", group, score=1.0, status="passed")
+    evaluator.add_leaf("b", "second", critical=True, score=1.0, status="passed")
+    summary = json.loads(json.dumps(evaluator.get_summary()))
+    assert {"agent_name": "bot", "answer_name": "answer_1.md", "final_score": 1.0}.items() <= summary.items()
+    assert summary["tree_statistics"] == {"depth": 3, "total_nodes": 4, "leaf_nodes": 2}
+    (breakdown,) = summary["eval_breakdown"]
+    root = breakdown["verification_tree"]
+    fields = {"id": "root", "desc": "Find it", "critical": False, "score": 1.0, "status": "passed"}
+    assert {**fields, "strategy": "parallel"}.items() <= root.items()
+    assert [child["id"] for child in root["children"]] == ["group", "b"]
+    assert root["children"][0]["strategy"] == "sequential"
+    assert root["children"][0]["children"][0]["children"] == []
+
+
+def test_a_tree_of_ten_thousand_leaves_is_summarised():
+    """Building, numbering, scoring and writing down follow the rubric's size."""
+    evaluator = started()
+    for _ in range(10_000):
+        evaluator.add_leaf("leaf", "", score=1.0, status="passed")
+    summary = evaluator.get_summary()
+    assert summary["tree_statistics"] == {"depth": 2, "total_nodes": 10_001, "leaf_nodes": 10_000}
+    assert evaluator.find_node("leaf_9999") is evaluator.root.children[-1]
+
+
+def test_a_very_deep_tree_is_summarised():
+    """Statistics and the tree's plain form do not recurse."""
+    evaluator = started()
+    parent = None
+    for number in range(3000):
+        parent = evaluator.add_parallel(f"n{number}", "", parent)
+    summary = evaluator.get_summary()
+    assert summary["tree_statistics"] == {"depth": 3001, "total_nodes": 3001, "leaf_nodes": 1}
+    assert tree_nodes(summary)["n2999"]["children"] == []

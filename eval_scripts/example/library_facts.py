@@ -7,10 +7,10 @@ answer alone, and a number compared with one read from a page.
 import asyncio
 import logging
 
-from mind2web2.eval_runner import DualSemaphore
 from pydantic import BaseModel, Field
 
 from mind2web2 import CacheFileSys, Evaluator, LLMClient
+from mind2web2.eval_runner import DualSemaphore
 from mind2web2.verification_tree import AggregationStrategy
 
 TASK_ID = "library_facts"

@@ -6,10 +6,10 @@ from another part of the tree, a sum checked without a judge, and information ke
 
 import logging
 
-from mind2web2.eval_runner import DualSemaphore
 from pydantic import BaseModel, Field
 
 from mind2web2 import CacheFileSys, Evaluator, LLMClient
+from mind2web2.eval_runner import DualSemaphore
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
 
 TASK_ID = "museum_saturday"

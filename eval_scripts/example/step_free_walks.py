@@ -7,10 +7,10 @@ judged in a batch, and links in whatever spelling the answer uses.
 import asyncio
 import logging
 
-from mind2web2.eval_runner import DualSemaphore
 from pydantic import BaseModel, Field
 
 from mind2web2 import CacheFileSys, Evaluator, LLMClient
+from mind2web2.eval_runner import DualSemaphore
 from mind2web2.verification_tree import AggregationStrategy
 
 TASK_ID = "step_free_walks"

@@ -59,6 +59,8 @@ def _shared_parts(
     address = chain.block("page address", page.url)
     text = chain.block("page", page.text)
     images = f"Images of the page: {len(page.images)}." if page.images else "There are no images of the page."
+    # Square brackets, as the instructions announce; such a note is ours and stands outside the page's block.
+    images += "".join(f" [{note}]" for note in page.notes)
     return [
         *parts,
         _text([str(address), text.opening]),

@@ -15,7 +15,6 @@ from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.page_library import PageLibrary, PageRequest, PageSettings
 
 log = logging.getLogger("tests")
-TEXT = "".join(f"line {number}\n" for number in range(1000))
 
 
 @pytest.fixture

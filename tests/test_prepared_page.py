@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import io
-import logging
 
 import pytest
 from evaluations import PAGE, TextCache, image, page_request, reason_for, started
@@ -17,7 +16,6 @@ from mind2web2 import CacheFileSys, EvaluatorConfig
 from mind2web2.page_library import PageLibrary, PreparedPage
 from mind2web2.prompts import HashedText
 
-log = logging.getLogger("tests")
 TEXT = "".join(f"line {number}\n" for number in range(1000))
 
 

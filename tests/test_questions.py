@@ -135,3 +135,19 @@ def test_the_page_is_one_object_in_all_questions():
         parts = verification_messages("t", "a", shown, claim, None)[1]["content"]
         assert parts[2]["text"] is shown.text
         assert parts[4]["image_url"]["url"] is shown.images[0]
+
+
+def test_the_judge_is_told_what_was_left_out():
+    """Outside the page's block, where no page can write."""
+    page = PreparedPage(
+        url="https://a.example",
+        kind="web",
+        sha256=None,
+        text=HashedText("text"),
+        text_chars=4,
+        text_chars_stored=4,
+        notes=("screenshot cut: 10 of 20 pixels from the top are shown",),
+    )
+    parts = verification_messages("task", "answer", page, "claim", None)[1]["content"]
+    assert parts[3]["text"].startswith("\n<<end of page ")
+    assert "[screenshot cut: 10 of 20 pixels from the top are shown]" in parts[3]["text"]

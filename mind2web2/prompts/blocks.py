@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 from typing import NamedTuple
 
 _CODE_LENGTH = 20
@@ -13,10 +12,16 @@ _REMOVED = "[delimiter removed]"
 class HashedText(str):
     """A long text that many requests share, with its SHA-256 computed once."""
 
-    @cached_property
+    _sha256: str | None = None
+
+    # Not a cached_property: until Python 3.12 all texts share its lock, so that the event loop would wait
+    # for the thread that hashes a page.
+    @property
     def sha256(self) -> str:
         """Return the hex digest over UTF-8."""
-        return hashlib.sha256(self.encode()).hexdigest()
+        if self._sha256 is None:
+            self._sha256 = hashlib.sha256(self.encode()).hexdigest()
+        return self._sha256
 
 
 class Block(NamedTuple):

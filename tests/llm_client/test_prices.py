@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from genai_prices import Usage, calc_price
 
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.prices import calculate_api_cost, price_usd
@@ -44,6 +45,20 @@ def test_cached_tokens_cost_less():
     """Cached tokens are part of the input and have their own price."""
     assert price_usd(TokenUsage(1_000_000, 1_000_000, 0), "gpt-4o") == pytest.approx(1.25)
     assert price_usd(TokenUsage(1_000_000, 0, 0), "gpt-4o") == pytest.approx(2.5)
+
+
+@pytest.mark.parametrize("input_tokens", [0, 9000, 31_999, 32_000, 100_001, 300_000])
+@pytest.mark.parametrize("name", ["o4-mini", "gpt-5.4", "claude-haiku-5-5", "gemini-1.5-flash"])
+def test_each_request_costs_what_the_list_calculates(name, input_tokens):
+    """Rates remembered for short prompts make no difference, nor do surcharges for long ones get lost."""
+    usage = TokenUsage(input_tokens, input_tokens // 3, 700, cache_write_tokens=input_tokens // 5)
+    listed = Usage(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cached_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+    )
+    assert price_usd(usage, name) == float(calc_price(listed, name).total_price)
 
 
 def test_contradicting_counts_still_have_a_price():

@@ -187,7 +187,7 @@ async def test_texts_and_images_know_their_hashes(cache):
     cache.put_web(PAGE, "text", image())
     page = await PageLibrary().page(page_request(cache))
     for shared in (page.text, *page.images):
-        assert vars(shared)["sha256"] == hashlib.sha256(shared.encode()).hexdigest()
+        assert vars(shared)["_sha256"] == hashlib.sha256(shared.encode()).hexdigest()
 
 
 async def test_settings_of_the_evaluation_reach_the_page(cache):

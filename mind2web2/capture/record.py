@@ -1,0 +1,98 @@
+"""What a capture yielded, and the record of how it came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PageKind = Literal["web", "pdf"]
+
+TroubleKind = Literal[
+    "http_error",
+    "empty_page",
+    "challenge",
+    "consent_wall",
+    "login_wall",
+    "soft_404",
+    "navigation_error",
+    "certificate_error",
+    "timeout",
+    "crash",
+    "incomplete",
+    "refused_address",
+    "unsupported_type",
+]
+
+
+class Trouble(BaseModel):
+    """One sign that a capture may not show what the answer's author saw."""
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: TroubleKind
+    detail: str
+
+
+class RefusedConnection(BaseModel):
+    """A connection that a page tried to open and the filtering proxy did not let it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    host: str
+    port: int
+    reason: str
+
+
+class CaptureRecord(BaseModel):
+    """The sidecar beside a page's files: where the page came from and what looks wrong about it.
+
+    Args:
+        kind: ``None`` where the page yielded nothing; then ``failure`` says why.
+        status: of the last HTTP response to the page's own address; ``None`` where none came.
+        captured_at: UTC, ISO 8601.
+        text_chars: of the stored text; 0 for a PDF.
+        sha256: of the stored content, as ``CacheFileSys.digest`` gives it; ``None`` where nothing is stored.
+        troubles: what looks wrong; the content is kept and shown all the same.
+        unfolded: what was opened before reading, such as ``"details: 3"``.
+        refused: connections that the page tried and was refused; never the reason to distrust its text.
+        timings_s: seconds by stage.
+        is_transient: the failure may pass, or lie with this machine or its network.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    requested_url: str
+    final_url: str
+    kind: PageKind | None
+    status: int | None = None
+    content_type: str | None = None
+    title: str = ""
+    captured_at: str
+    text_chars: int = 0
+    sha256: str | None = None
+    troubles: tuple[Trouble, ...] = ()
+    failure: str | None = None
+    is_transient: bool = False
+    unfolded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: tuple[RefusedConnection, ...] = ()
+    timings_s: dict[str, float] = Field(default_factory=dict)
+    tries: int = 1
+    browser: str = ""
+
+    @property
+    def is_suspect(self) -> bool:
+        """Tell whether something was stored that looks wrong."""
+        return self.kind is not None and bool(self.troubles)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedPage:
+    """What one capture yielded: text and screenshot (JPEG), or a PDF, or nothing but the record."""
+
+    record: CaptureRecord
+    text: str | None = None
+    screenshot: bytes | None = None
+    pdf: bytes | None = None

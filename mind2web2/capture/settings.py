@@ -1,0 +1,53 @@
+"""How pages are captured, with the defaults in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """What may be connected to.
+
+    Args:
+        allow_private_network: also addresses that are private, loopback or link-local.
+        host_map: addresses of hosts that are served somewhere else, such as a local replica of a site:
+            host name to (address, port); taken as given, for every port asked for, without a further check.
+        trusted_keys: public keys (base64 SHA-256 of the SPKI) whose certificates count as valid.
+    """
+
+    allow_private_network: bool = False
+    host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    trusted_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    """Bounds and looks of a capture.
+
+    Args:
+        headless: without a window.
+        cdp_url: DevTools address of the user's own running browser, used instead of starting one.
+        page_timeout_s: for everything about one page, its retries included.
+        load_timeout_s: until the page's HTML has arrived.
+        settle_timeout_s: until network and DOM are quiet; past it, the page is read as it is.
+        viewport_width_px: the screenshot's width; a judge is shown images of this width unscaled.
+        max_pages_per_host: captured at once from one host.
+        max_page_bytes: that a page may fetch in all, as they come over the wire.
+    """
+
+    headless: bool = True
+    cdp_url: str | None = None
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    page_timeout_s: float = 120.0
+    load_timeout_s: float = 30.0
+    settle_timeout_s: float = 10.0
+    viewport_width_px: int = 1100
+    viewport_height_px: int = 1400
+    max_screenshot_height_px: int = 10_000
+    jpeg_quality: int = 80
+    max_pages_per_host: int = 3
+    max_page_bytes: int = 300 * 1024**2
+    max_document_bytes: int = 100 * 1024**2
+    max_text_chars: int = 4_000_000

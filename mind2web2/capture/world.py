@@ -1,0 +1,206 @@
+"""Our own JavaScript in a page: in worlds that the page's scripts can neither see nor change."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession, Frame, Page
+
+log = logging.getLogger(__name__)
+
+WORLD_NAME = "mind2web2"
+
+# Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
+_MARK_FRAME = "function (id) { (globalThis.frameIds ??= new Map()).set(this, id); }"
+_MARK_ROOT = "function (root) { (globalThis.closedRoots ??= new Map()).set(this, root); }"
+
+
+class ScriptError(Exception):
+    """A script of ours failed in a frame: most often because the frame is gone."""
+
+
+@cache
+def script(name: str) -> str:
+    """Return the function expression in ``scripts/<name>.js``."""
+    return files("mind2web2.capture").joinpath("scripts", f"{name}.js").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameWorld:
+    """The isolated world of one document.
+
+    Args:
+        frame_id: of the frame; its place in the parent's document is marked with it, see ``open_worlds``.
+        parent_id: ``None`` for the page's main frame.
+    """
+
+    session: CDPSession
+    frame_id: str
+    parent_id: str | None
+    url: str
+    context_id: int
+
+    async def call(self, name: str, *arguments: Any) -> Any:
+        """Call the function in ``scripts/<name>.js``, wait for its promise, return its value as JSON gives it.
+
+        Raises:
+            ScriptError: it threw, or the frame is gone.
+        """
+        return await self.evaluate(script(name), *arguments)
+
+    async def evaluate(self, function: str, *arguments: Any) -> Any:
+        """Call a function given as source text; see ``call``."""
+        reply = await _send(
+            self.session,
+            "Runtime.callFunctionOn",
+            functionDeclaration=function,
+            executionContextId=self.context_id,
+            arguments=[{"value": argument} for argument in arguments],
+            returnByValue=True,
+            awaitPromise=True,
+        )
+        if "exceptionDetails" in reply:
+            details = reply["exceptionDetails"]
+            raise ScriptError(details.get("exception", {}).get("description") or details.get("text"))
+        return reply["result"].get("value")
+
+
+async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
+    """Open a world in every frame of a page, the main frame first and parents before their children.
+
+    In the parent's world ``globalThis.frameIds`` maps each frame's element to the frame's id, and
+    ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open. The worlds
+    are good until their documents are replaced.
+
+    Raises:
+        ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
+    """
+    tree = (await _send(session, "Page.getFrameTree"))["frameTree"]
+    worlds = await _worlds_of_tree(session, tree, None)
+    for frame in page.frames:
+        # A frame of another site runs in a process of its own, with a session of its own.
+        if frame.parent_frame is not None and (own := await _own_session(page, frame)) is not None:
+            own_tree = (await _send(own, "Page.getFrameTree"))["frameTree"]
+            parent_id = own_tree["frame"].get("parentId")
+            worlds += await _worlds_of_tree(own, own_tree, parent_id)
+    by_id = {world.frame_id: world for world in worlds}
+    for world in worlds:
+        await _mark_closed_roots(world)
+        parent = by_id.get(world.parent_id or "")
+        if parent is not None:
+            await _mark_frame(parent, world.frame_id)
+    return worlds
+
+
+async def _worlds_of_tree(
+    session: CDPSession, tree: dict[str, Any], parent_id: str | None
+) -> list[FrameWorld]:
+    frame = tree["frame"]
+    try:
+        reply = await _send(
+            session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME
+        )
+    except ScriptError:
+        if parent_id is None:
+            raise
+        return []
+    worlds = [
+        FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])
+    ]
+    for child in tree.get("childFrames", []):
+        worlds += await _worlds_of_tree(session, child, frame["id"])
+    return worlds
+
+
+async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
+    from patchright.async_api import Error
+
+    try:
+        return await page.context.new_cdp_session(frame)
+    except Error:  # it shares its parent's process, or is gone
+        return None
+
+
+async def _mark_frame(parent: FrameWorld, frame_id: str) -> None:
+    try:
+        owner = await _send(parent.session, "DOM.getFrameOwner", frameId=frame_id)
+        element = await _resolve(parent, owner["backendNodeId"])
+        await _call_on(parent, element, _MARK_FRAME, {"value": frame_id})
+    except ScriptError as error:
+        log.debug("frame not marked frame=%s reason=%s", frame_id, error)
+
+
+async def _mark_closed_roots(world: FrameWorld) -> None:
+    if not await _may_have_closed_roots(world):
+        return
+    root = (await _send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
+    for host_id, root_id in _closed_roots(root):
+        try:
+            host = await _resolve(world, host_id)
+            shadow = await _resolve(world, root_id)
+            await _call_on(world, host, _MARK_ROOT, {"objectId": shadow})
+        except ScriptError as error:  # of another frame's document, which has a world of its own
+            log.debug("closed shadow root not marked reason=%s", error)
+
+
+async def _may_have_closed_roots(world: FrameWorld) -> bool:
+    # The whole document is sent only where there is something to be found: an element that shows more
+    # than its children do. Custom elements are what makes such roots.
+    return bool(
+        await world.evaluate(
+            "() => { const all = document.getElementsByTagName('*');"
+            " for (let i = 0; i < all.length; i++) { const e = all[i];"
+            " if (!Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get.call(e) &&"
+            " (e.localName.includes('-') || /^(article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|"
+            "section|span)$/.test(e.localName) && !e.firstElementChild && !e.textContent.trim()"
+            " && e.offsetHeight > 0)) return true; } return false; }"
+        )
+    )
+
+
+def _closed_roots(node: dict[str, Any]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        for root in node.get("shadowRoots", []):
+            if root.get("shadowRootType") == "closed":
+                found.append((node["backendNodeId"], root["backendNodeId"]))
+            waiting.append(root)
+        waiting += node.get("children", [])
+    return found
+
+
+async def _resolve(world: FrameWorld, backend_node_id: int) -> str:
+    reply = await _send(
+        world.session,
+        "DOM.resolveNode",
+        backendNodeId=backend_node_id,
+        executionContextId=world.context_id,
+    )
+    return str(reply["object"]["objectId"])
+
+
+async def _call_on(world: FrameWorld, object_id: str, function: str, argument: dict[str, Any]) -> None:
+    await _send(
+        world.session,
+        "Runtime.callFunctionOn",
+        functionDeclaration=function,
+        objectId=object_id,
+        arguments=[argument],
+    )
+
+
+async def _send(session: CDPSession, method: str, **parameters: Any) -> dict[str, Any]:
+    from patchright.async_api import Error
+
+    try:
+        reply: dict[str, Any] = await session.send(method, parameters)
+    except Error as error:
+        raise ScriptError(f"{method}: {error.message.splitlines()[0]}") from error
+    return reply

@@ -1,0 +1,29 @@
+"""The real Chromium for tests of our scripts, one for all of them."""
+
+import pytest
+import pytest_asyncio
+from patchright.async_api import async_playwright
+
+
+def pytest_collection_modifyitems(items):
+    """Run the tests of this folder in the event loop that the browser lives in."""
+    for item in items:
+        if item.path.is_relative_to(item.config.rootpath / "tests" / "capture"):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium():
+    """The system's headless Chromium, without our proxy or settings."""
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium-headless-shell")
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(chromium):
+    """A page in a context of its own, as wide as captures are."""
+    context = await chromium.new_context(viewport={"width": 1100, "height": 1400})
+    yield await context.new_page()
+    await context.close()

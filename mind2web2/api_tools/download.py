@@ -1,12 +1,17 @@
-"""Fetch a file over HTTP within bounds of size and time, trying again what can pass."""
+"""Fetch a file over HTTP from public addresses, within bounds of size and time; try again what can pass."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from mind2web2.capture.proxy import FilteringProxy, ProxySession
+from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import CaptureError
 
 if TYPE_CHECKING:
@@ -30,12 +35,26 @@ _HEADERS = {
 }
 
 
+# Whoever does not know of it gets the public internet only: a thread, a script, a forgotten caller.
+_network: ContextVar[NetworkSettings] = ContextVar("network of downloads", default=NetworkSettings())  # noqa: B039
+
+
 class _PassingError(Exception):
     """A failure that may be gone on the next try; never leaves this module."""
 
     def __init__(self, reason: str, retry_after_s: float = 0.0) -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
+
+
+@contextmanager
+def downloads_from(network: NetworkSettings) -> Iterator[None]:
+    """Let downloads in this block, and in tasks started in it, connect to what ``network`` allows."""
+    token = _network.set(network)
+    try:
+        yield
+    finally:
+        _network.reset(token)
 
 
 async def download(
@@ -47,6 +66,8 @@ async def download(
     first_delay_s: float = 0.5,
 ) -> bytes:
     """Return what an http or https URL serves, or only about its ``first_bytes``.
+
+    Connects to public addresses only, redirects included, unless ``downloads_from`` says otherwise.
 
     Raises:
         CaptureError: no whole answer within the bounds; the text names the URL and the reason.
@@ -73,11 +94,32 @@ async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: i
 
 
 async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> bytes:
-    """Make one request. The one place to replace by a fetcher that guards internal addresses."""
+    # Headers, redirects and TLS come on top of the content, which is measured for itself.
+    max_wire_bytes = max_bytes + max_bytes // 4 + 2 * 1024**2
+    async with (
+        FilteringProxy(_network.get()) as proxy,
+        proxy.session(max_wire_bytes, is_optimistic=True) as session,
+    ):
+        try:
+            return await _get(url, first_bytes, max_bytes, session)
+        except _PassingError as failure:
+            if reason := _lasting_reason(session):
+                raise CaptureError(f"cannot download {url}: {reason}") from failure
+            if reason := _passing_reason(session):
+                raise _PassingError(reason) from failure
+            raise
+
+
+async def _get(url: str, first_bytes: int | None, max_bytes: int, session: ProxySession) -> bytes:
     import httpx2
 
     client = httpx2.AsyncClient(
-        follow_redirects=True, max_redirects=MAX_REDIRECTS, headers=_HEADERS, timeout=20.0
+        proxy=session.server_url,
+        trust_env=False,  # a proxy that the environment names would lead around ours
+        follow_redirects=True,
+        max_redirects=MAX_REDIRECTS,
+        headers=_HEADERS,
+        timeout=20.0,
     )
     try:
         async with client, client.stream("GET", url) as response:
@@ -92,6 +134,19 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
         raise CaptureError(f"cannot download {url}: {_reason(error)}") from error
     except httpx2.TransportError as error:
         raise _PassingError(_reason(error)) from error
+
+
+def _lasting_reason(session: ProxySession) -> str | None:
+    """Say why another try would be let through no more than this one."""
+    if session.refused:
+        return f"connection refused by our rules: {session.refused[0].reason}"
+    if session.is_exhausted:
+        return "larger than is allowed"
+    return next((failure.reason for failure in session.failures.values() if not failure.is_transient), None)
+
+
+def _passing_reason(session: ProxySession) -> str | None:
+    return next((failure.reason for failure in session.failures.values()), None)
 
 
 def _check_address(url: str) -> None:

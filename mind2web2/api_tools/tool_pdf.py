@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from mind2web2.api_tools.arxiv_links import id_from_pdf_link
 from mind2web2.api_tools.download import MAX_DOWNLOAD_BYTES, download
-from mind2web2.api_tools.pdf_pages import (
+from mind2web2.utils.pdf_pages import (
     HEADER_BYTES,
     RenderedPdf,
     RenderSettings,

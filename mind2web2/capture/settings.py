@@ -42,7 +42,7 @@ class CaptureSettings:
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0
     load_timeout_s: float = 30.0
-    settle_timeout_s: float = 10.0
+    settle_timeout_s: float = 6.0
     viewport_width_px: int = 1100
     viewport_height_px: int = 1400
     max_screenshot_height_px: int = 10_000

@@ -55,7 +55,7 @@ class FrameWorld:
 
     async def evaluate(self, function: str, *arguments: Any) -> Any:
         """Call a function given as source text; see ``call``."""
-        reply = await _send(
+        reply = await send(
             self.session,
             "Runtime.callFunctionOn",
             functionDeclaration=function,
@@ -80,12 +80,12 @@ async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
     Raises:
         ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
     """
-    tree = (await _send(session, "Page.getFrameTree"))["frameTree"]
+    tree = (await send(session, "Page.getFrameTree"))["frameTree"]
     worlds = await _worlds_of_tree(session, tree, None)
     for frame in page.frames:
         # A frame of another site runs in a process of its own, with a session of its own.
         if frame.parent_frame is not None and (own := await _own_session(page, frame)) is not None:
-            own_tree = (await _send(own, "Page.getFrameTree"))["frameTree"]
+            own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
             parent_id = own_tree["frame"].get("parentId")
             worlds += await _worlds_of_tree(own, own_tree, parent_id)
     by_id = {world.frame_id: world for world in worlds}
@@ -102,7 +102,7 @@ async def _worlds_of_tree(
 ) -> list[FrameWorld]:
     frame = tree["frame"]
     try:
-        reply = await _send(
+        reply = await send(
             session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME
         )
     except ScriptError:
@@ -128,7 +128,7 @@ async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
 
 async def _mark_frame(parent: FrameWorld, frame_id: str) -> None:
     try:
-        owner = await _send(parent.session, "DOM.getFrameOwner", frameId=frame_id)
+        owner = await send(parent.session, "DOM.getFrameOwner", frameId=frame_id)
         element = await _resolve(parent, owner["backendNodeId"])
         await _call_on(parent, element, _MARK_FRAME, {"value": frame_id})
     except ScriptError as error:
@@ -138,7 +138,7 @@ async def _mark_frame(parent: FrameWorld, frame_id: str) -> None:
 async def _mark_closed_roots(world: FrameWorld) -> None:
     if not await _may_have_closed_roots(world):
         return
-    root = (await _send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
+    root = (await send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
     for host_id, root_id in _closed_roots(root):
         try:
             host = await _resolve(world, host_id)
@@ -177,7 +177,7 @@ def _closed_roots(node: dict[str, Any]) -> list[tuple[int, int]]:
 
 
 async def _resolve(world: FrameWorld, backend_node_id: int) -> str:
-    reply = await _send(
+    reply = await send(
         world.session,
         "DOM.resolveNode",
         backendNodeId=backend_node_id,
@@ -187,7 +187,7 @@ async def _resolve(world: FrameWorld, backend_node_id: int) -> str:
 
 
 async def _call_on(world: FrameWorld, object_id: str, function: str, argument: dict[str, Any]) -> None:
-    await _send(
+    await send(
         world.session,
         "Runtime.callFunctionOn",
         functionDeclaration=function,
@@ -196,7 +196,12 @@ async def _call_on(world: FrameWorld, object_id: str, function: str, argument: d
     )
 
 
-async def _send(session: CDPSession, method: str, **parameters: Any) -> dict[str, Any]:
+async def send(session: CDPSession, method: str, **parameters: Any) -> dict[str, Any]:
+    """Send a DevTools command and return its reply.
+
+    Raises:
+        ScriptError: it failed, or the page is gone.
+    """
     from patchright.async_api import Error
 
     try:

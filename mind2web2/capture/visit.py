@@ -1,0 +1,358 @@
+"""One page in its tab: opened, settled, and held in place until it has been read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from mind2web2.capture.failures import PageFailure, failure_of_navigation
+from mind2web2.capture.navigation import Guard, Navigation
+from mind2web2.capture.page_clock import PageClock
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.world import FrameWorld, ScriptError, open_worlds, send
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession, Dialog, Page, Request
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# What a page's timers do later than this after its last response is not waited for.
+SETTLE_PAGE_TIME_S = 6.0
+# A page with so much to read is what was asked for; with less, a step on the way to another may be.
+_CONTENT_CHARS = 60
+_ON_THE_WAY = re.compile(
+    r"redirect|just a moment|please wait|one moment|loading|checking|verif|weiterleit|umgeleitet|laden|chargement"
+    r"|redirig|cargando|carregando|caricamento|加载|跳转|リダイレクト|読み込み",
+    re.IGNORECASE,
+)
+_ON_THE_WAY_CHARS = 600
+_MAX_HOPS = 6
+_MAX_DIALOGS = 20
+_WATCH_AFTER_S = 2.0
+_BLOCKED_AFTER_S = 4.0
+_STOP_TRIES = 4
+_STOP_LIMIT_S = 1.0
+# Decoded; more is no document that anybody reads, but an attempt to fill the memory.
+_MAX_DECODED_BYTES = 150 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class PageState:
+    """What a page shows so far; see ``scripts/page_state.js``."""
+
+    text: str
+    title: str
+    refresh_after_s: float | None
+    marks: tuple[str, ...]
+    password_fields: int
+    images: int
+    url: str
+
+    @property
+    def has_content(self) -> bool:
+        """Tell whether this is a page to stay on, rather than one that is about to make way."""
+        if self.refresh_after_s is not None and self.refresh_after_s <= 1:
+            return False
+        if len(self.text) < _ON_THE_WAY_CHARS and _ON_THE_WAY.search(f"{self.title} {self.text}"):
+            return False
+        return len(self.text) >= _CONTENT_CHARS
+
+
+class Visit:
+    """A visit to one page, within the bounds of the settings; use as an async context manager.
+
+    Attributes:
+        notes: what kept the page from being read as it was meant.
+        is_complete: the document arrived whole, and its scripts were left to do what they do.
+        is_broken: the connection was lost while the document was arriving; another try may bring all of it.
+    """
+
+    def __init__(
+        self, page: Page, session: CDPSession, settings: CaptureSettings, guard: Guard | None = None
+    ) -> None:
+        self.page = page
+        self.session = session
+        self.settings = settings
+        self._guard = guard
+        self.notes: list[str] = []
+        self.clock = PageClock(session)
+        self.is_complete = True
+        self.is_broken = False
+        self._dialogs = 0
+        self._background: set[asyncio.Task[Any]] = set()
+        self._crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._torn = asyncio.Event()
+        self._scripts_stopped = False
+
+    async def __aenter__(self) -> Self:
+        tree = await send(self.session, "Page.getFrameTree")
+        self.navigation = Navigation(
+            self.session, tree["frameTree"]["frame"]["id"], self.settings.max_document_bytes, self._guard
+        )
+        self.page.on("dialog", self._on_dialog)
+        self.page.on("crash", self._on_crash)
+        self.page.on("requestfailed", self._on_request_failed)
+        self.page.context.on("page", self._on_other_page)
+        await self.navigation.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.page.context.remove_listener("page", self._on_other_page)
+        self._crashed.cancel()
+        await self.navigation.close()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def open(self, url: str) -> None:
+        """Go to the URL and wait until the page is there and has come to rest.
+
+        Raises:
+            PageFailure: there is nothing to read.
+        """
+        from patchright.async_api import Error
+
+        limit_s = self.settings.load_timeout_s
+        try:
+            await self.within(
+                limit_s + 1, self.page.goto(url, wait_until="commit", timeout=limit_s * 1000)
+            )
+        except Error as error:
+            if self.navigation.document.file is not None:
+                return
+            if self.navigation.refusal is not None:
+                raise PageFailure(self.navigation.refusal, "refused_address") from error
+            raise failure_of_navigation(error.message) from error
+        except TimeoutError as error:
+            raise PageFailure("the page did not answer in time", "timeout", is_transient=True) from error
+        if self.navigation.document.file is None:
+            await self._settle()
+
+    async def within(self, limit_s: float, work: Coroutine[Any, Any, T]) -> T:
+        """Return what the work returns, unless the page crashes or the time runs out.
+
+        Raises:
+            PageFailure: the page crashed.
+            TimeoutError: after ``limit_s``.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({task, self._crashed}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if self._crashed.done():
+                raise PageFailure("the page crashed its process", "crash", is_transient=True)
+            raise TimeoutError
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def stop_scripts(self) -> None:
+        """End the scripts of a page that does not let us in, for good."""
+        if self._scripts_stopped:
+            return
+        self._scripts_stopped = True
+        self.is_complete = False
+        self.notes.append("the page's scripts were stopped, since they did not rest")
+        await self._try_to_send("Emulation.setScriptExecutionDisabled", value=True)
+        for _ in range(_STOP_TRIES):
+            # It ends what runs at that moment, which may be something short in front of what blocks.
+            await self._try_to_send("Runtime.terminateExecution")
+            if await self._try_to_send("DOM.getDocument", depth=0):
+                return
+
+    async def _try_to_send(self, method: str, **parameters: Any) -> bool:
+        try:
+            async with asyncio.timeout(_STOP_LIMIT_S):
+                await send(self.session, method, **parameters)
+        except (ScriptError, TimeoutError) as error:
+            log.debug("page does not obey method=%s reason=%s", method, error)
+            return False
+        return True
+
+    async def worlds(self) -> list[FrameWorld]:
+        """Return our worlds in all frames as they are now."""
+        return await open_worlds(self.page, self.session)
+
+    async def state(self) -> PageState:
+        """Return what the page shows now.
+
+        Raises:
+            ScriptError: the document was replaced meanwhile.
+        """
+        tree = await send(self.session, "Page.getFrameTree")
+        frame_id = tree["frameTree"]["frame"]["id"]
+        world = await send(
+            self.session, "Page.createIsolatedWorld", frameId=frame_id, worldName="mind2web2"
+        )
+        main = FrameWorld(self.session, frame_id, None, "", world["executionContextId"])
+        seen = await main.call("page_state")
+        return PageState(
+            text=seen["text"],
+            title=seen["title"],
+            refresh_after_s=seen["refreshAfter"],
+            marks=tuple(seen["marks"]),
+            password_fields=seen["passwordFields"],
+            images=seen["images"],
+            url=seen["url"],
+        )
+
+    async def rest(self, page_time_s: float, limit_s: float) -> bool:
+        """Let the page's timers and requests do what they are about to; see ``PageClock.advance``."""
+        try:
+            return await self.within(limit_s + 2, self.clock.advance(page_time_s, limit_s))
+        except TimeoutError:
+            await self.stop_scripts()
+            return False
+
+    async def _settle(self) -> None:
+        for _ in range(_MAX_HOPS):
+            await self._parsed()
+            await self._stay_if_this_is_it()
+            hops = self.navigation.started
+            rested = await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
+            await self._stay_if_this_is_it()
+            if self.navigation.started == hops and not self.navigation.is_under_way:
+                break
+        self.navigation.lock()
+        if not rested:
+            self.notes.append("requests of the page were still under way when it was read")
+
+    async def _parsed(self) -> None:
+        """Wait until the document has arrived whole, or stop it where it goes on for too long."""
+        limit_s = self.settings.load_timeout_s
+        watches = [asyncio.create_task(watch) for watch in (self._stop_floods(), self._stop_blockade())]
+        try:
+            await self.within(limit_s, self._parsed_or_torn())
+        except TimeoutError:
+            await self._stop_incomplete(
+                f"the page was still loading after {limit_s:g} s and is read as far as it came"
+            )
+        finally:
+            for watch in watches:
+                watch.cancel()
+            await asyncio.gather(*watches, return_exceptions=True)
+
+    async def _parsed_or_torn(self) -> None:
+        from patchright.async_api import Error
+
+        torn = asyncio.create_task(self._torn.wait())
+        parsed = asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0))
+        try:
+            await asyncio.wait({torn, parsed}, return_when=asyncio.FIRST_COMPLETED)
+            if self._torn.is_set():
+                self.is_broken = True
+                await self._stop_incomplete("the server dropped the connection within the page")
+        finally:
+            torn.cancel()
+            parsed.cancel()
+            outcomes = await asyncio.gather(torn, parsed, return_exceptions=True)
+            log.debug("waited for document outcome=%s", [type(o).__name__ for o in outcomes if isinstance(o, Error)])
+
+    async def _stop_incomplete(self, note: str) -> None:
+        self.is_complete = False
+        self.notes.append(note)
+        await self._try_to_send("Page.stopLoading")
+        if not await self._try_to_send("DOM.getDocument", depth=0):
+            await self.stop_scripts()
+
+    async def _stop_blockade(self) -> None:
+        """Stop a script that lets nothing else happen while the document is still arriving."""
+        while True:
+            await asyncio.sleep(_WATCH_AFTER_S)
+            try:
+                async with asyncio.timeout(_BLOCKED_AFTER_S):
+                    await self.state()
+            except ScriptError:  # between two documents
+                continue
+            except TimeoutError:
+                await self.stop_scripts()
+                return
+
+    async def _stop_floods(self) -> None:
+        """Stop a document that is still loading after a while and grows beyond all measure."""
+        await asyncio.sleep(_WATCH_AFTER_S)
+        received = 0
+        flooded = asyncio.Event()
+
+        def count(event: dict[str, Any]) -> None:
+            nonlocal received
+            received += event.get("dataLength", 0)
+            if received > _MAX_DECODED_BYTES:
+                flooded.set()
+
+        self.session.on("Network.dataReceived", count)
+        try:
+            await send(self.session, "Network.enable", maxTotalBufferSize=0, maxResourceBufferSize=0)
+            await flooded.wait()
+            await self._stop_incomplete(f"the page sent over {_MAX_DECODED_BYTES // 1024**2} MB and was cut off")
+        except ScriptError as error:
+            log.debug("page not watched reason=%s", error)
+        finally:
+            self.session.remove_listener("Network.dataReceived", count)
+
+    async def _stay_if_this_is_it(self) -> None:
+        if self.navigation.is_under_way:
+            return
+        try:
+            if (await self.within(5.0, self.state())).has_content:
+                self.navigation.lock()
+        except ScriptError:  # another document is taking its place
+            return
+        except TimeoutError:
+            await self.stop_scripts()
+
+    def _on_dialog(self, dialog: Dialog) -> None:
+        self._dialogs += 1
+        self._in_background(self._dismiss(dialog))
+        if self._dialogs == _MAX_DIALOGS:
+            self._in_background(self.stop_scripts())
+
+    async def _dismiss(self, dialog: Dialog) -> None:
+        from patchright.async_api import Error
+
+        try:
+            await dialog.dismiss()
+        except Error as error:
+            log.debug("dialog is gone reason=%s", error.message)
+
+    def _on_crash(self, _page: Page) -> None:
+        if not self._crashed.done():
+            self._crashed.set_result(None)
+
+    def _on_request_failed(self, request: Request) -> None:
+        # Also told of a document that our own lock aborted, which has not been answered.
+        if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
+            is_the_document = request.url == self.navigation.document.url
+            if is_the_document and "ABORTED" not in (request.failure or ""):
+                self._torn.set()
+
+    def _has_file(self) -> bool:
+        return self.navigation.document.file is not None
+
+    def _on_other_page(self, page: Page) -> None:
+        if page is not self.page:
+            self._in_background(self._close_other(page))
+
+    async def _close_other(self, page: Page) -> None:
+        from patchright.async_api import Error
+
+        try:
+            await page.close()
+        except Error as error:
+            log.debug("pop-up is gone reason=%s", error.message)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

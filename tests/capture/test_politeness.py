@@ -1,0 +1,78 @@
+"""Hosts are asked few at a time and left alone when they say so."""
+
+import asyncio
+
+import pytest
+
+from mind2web2.capture.politeness import HostTurns, retry_after_seconds
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("120", 120.0),
+        (" 3 ", 3.0),
+        ("Thu, 01 Jan 1970 00:01:40 GMT", 40.0),
+        ("Thu, 01 Jan 1970 00:00:10 GMT", 0.0),
+        ("soon", None),
+        ("-5", None),
+        ("", None),
+        (None, None),
+    ],
+)
+def test_how_long_a_server_asks_to_wait(header, seconds):
+    """Seconds or a date; anything else says nothing."""
+    assert retry_after_seconds(header, now_s=60.0) == seconds
+
+
+async def test_few_pages_of_one_host_at_once():
+    """Other hosts are not held up by a busy one."""
+    turns = HostTurns(max_pages_per_host=2)
+    now, most = 0, 0
+    full, others = asyncio.Event(), asyncio.Event()
+
+    async def visit():
+        nonlocal now, most
+        async with turns.turn("a.example"):
+            now += 1
+            most = max(most, now)
+            if now == 2:
+                full.set()
+            await others.wait()
+            now -= 1
+
+    visits = [asyncio.create_task(visit()) for _ in range(6)]
+    await full.wait()
+    async with turns.turn("b.example"):
+        others.set()
+    await asyncio.gather(*visits)
+    assert most == 2
+
+
+async def test_a_host_that_wants_rest_gets_it():
+    """Whoever comes next waits until the rest is over."""
+    turns = HostTurns(max_pages_per_host=1)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    turns.rest("a.example", 0.05)
+    async with turns.turn("b.example"):
+        assert loop.time() - started < 0.05
+    async with turns.turn("a.example"):
+        assert loop.time() - started >= 0.05
+
+
+async def test_a_cancelled_visit_gives_its_turn_back():
+    """Otherwise nobody would ever be let in again."""
+    turns = HostTurns(max_pages_per_host=1)
+    async with turns.turn("a.example"):
+        waiting = asyncio.create_task(anext(_visits(turns)))
+        await asyncio.sleep(0)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(5), turns.turn("a.example"):
+        pass
+
+
+async def _visits(turns):
+    async with turns.turn("a.example"):
+        yield

@@ -6,7 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("start_times", "cache_lookups", "rubric_trees", "shared_pages", "example_replay")
+NAMES = (
+    "start_times",
+    "cache_lookups",
+    "rubric_trees",
+    "shared_pages",
+    "example_replay",
+    "capture_speed",
+    "capture_memory",
+    "faithfulness",
+)
 
 
 def main() -> None:

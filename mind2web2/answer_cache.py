@@ -7,6 +7,7 @@ from typing import Any
 
 from mind2web2.llm_client.chat import Limit
 from mind2web2.page_library import PageLibrary
+from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 
@@ -17,12 +18,18 @@ class AnswerCache:
         task_cache: shared by the answers of a task.
         page_library: the run's prepared pages; evaluators find it here.
         page_limit: the run's limit on captures; likewise.
+        captures: the run's; ``None`` where it captures nothing, not even with a script's own browser.
     """
 
     def __init__(
-        self, task_cache: CacheFileSys, page_library: PageLibrary, page_limit: Limit | None = None
+        self,
+        task_cache: CacheFileSys,
+        page_library: PageLibrary,
+        page_limit: Limit | None = None,
+        captures: SharedCaptures | None = None,
     ) -> None:
         self.page_limit = page_limit
+        self.captures = captures
         self.task_cache = task_cache
         self.page_library = page_library
         self._looked_up: set[str] = set()

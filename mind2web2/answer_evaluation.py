@@ -25,6 +25,7 @@ from mind2web2.recorded_judge import AnswerJudge, RecordedJudge
 from mind2web2.results import LoadedResult, latest_result, write_file, write_result
 from mind2web2.script_run import checked_result, load_script, run_script
 from mind2web2.selection import AnswerFile, read_answer
+from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import unload_eval_script
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -61,6 +62,7 @@ class RunParts:
     Args:
         library: prepared pages.
         limits: how much is done at once.
+        captures: for pages that are not cached; ``None`` captures nothing.
         reuse: take earlier results that still hold.
         answer_timeout_s: for one script on one answer; ``None`` for no limit.
         log_to_console: show everything that is logged, with tracebacks.
@@ -72,6 +74,7 @@ class RunParts:
     reuse: bool
     answer_timeout_s: float | None
     log_to_console: bool = False
+    captures: SharedCaptures | None = None
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ def _provenance(job: AnswerJob, run: RunParts, text: str) -> Provenance:
         settings_sha256=settings_sha256(),
         judge=JudgeRecord.of(run.judge.settings, run.judge.endpoint),
         pages={},
+        with_captures=run.captures is not None,
     )
 
 
@@ -151,6 +155,8 @@ def _earlier_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | No
     changed = made_from.differs_from(provenance)
     if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
         changed = "pages"
+    if changed is None and not made_from.with_captures and provenance.with_captures:
+        changed = "missing pages can be captured now" if None in made_from.pages.values() else None
     if made_from.listing_sha256 not in (None, listing_sha256(job.task_cache)):
         changed = "list of pages"
     if found.content.get("time_seconds") != job.answer.time_s:
@@ -192,7 +198,7 @@ async def _evaluate_logged(
     started = time.monotonic()
     evaluate_answer = load_script(job.script_path)
     judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
-    cache = AnswerCache(job.task_cache, run.library, run.limits.webpage)
+    cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
     arguments = {
         "client": judge,
         "answer": text,

@@ -13,16 +13,10 @@ from pydantic import BaseModel
 from mind2web2.errors import CaptureError, ContextTooLongError, MachineError, Mind2Web2Error
 from mind2web2.judge import Judge, Subject
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
-from mind2web2.page_library import (
-    DoubtfulPageError,
-    PageCache,
-    PageCapture,
-    PageLibrary,
-    PageRequest,
-    PageSettings,
-    PreparedPage,
-)
+from mind2web2.page_library import PageCache, PageLibrary, PageRequest
+from mind2web2.prepared_page import PageSettings, PreparedPage
 from mind2web2.questions import NO_INSTRUCTION
+from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
 
 # A page too long for the judge's context is cut further, this often at most (contract.md).
 _FURTHER_CUTS = 2
@@ -78,7 +72,7 @@ class Asking:
         answer: the answer's markdown.
         cache: the task's stored pages; ``None`` where there are none.
         library: prepares pages.
-        capture: a browser for pages that are not stored.
+        capture: for pages that are not stored; ``None`` where none are captured.
         llm_limit: entered around each judge request.
         page_limit: entered around each capture.
     """
@@ -89,7 +83,7 @@ class Asking:
     answer: str
     cache: PageCache | None
     library: PageLibrary
-    capture: PageCapture | None
+    capture: SharedCaptures | None
     llm_limit: Limit
     page_limit: Limit
     config: EvaluatorConfig

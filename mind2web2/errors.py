@@ -37,6 +37,10 @@ class CaptureError(Mind2Web2Error):
     """A page could not be fetched; the text says why."""
 
 
+class BrowserGoneError(CaptureError):
+    """The browser ended under a page that was open in it; the page may be fine and is worth another try."""
+
+
 class DocumentError(Mind2Web2Error):
     """A PDF or an image cannot be read: damaged, encrypted, too large, not what it claims to be."""
 

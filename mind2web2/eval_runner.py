@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.answer_evaluation import AnswerJob, AnswerOutcome, RunParts, evaluate_job
-from mind2web2.errors import Mind2Web2Error, ResultWriteError, UsageError
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, UsageError
 from mind2web2.judge import as_provider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore
@@ -18,6 +20,7 @@ from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.results import answer_dir
 from mind2web2.selection import TaskWork, answer_files
+from mind2web2.shared_captures import SharedCaptures
 from mind2web2.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.names import check_name
@@ -187,15 +190,31 @@ def _tidy_cache(jobs: Sequence[AnswerJob]) -> None:
         log.warning("cache index not rewritten: %s", error)
 
 
+def uncached_pages(folders: RunFolders, task_id: str) -> int:
+    """Return how many pages that a task's answers cite are not stored, as far as the citations are known."""
+    folder = folders.task_cache(task_id)
+    try:
+        cited = json.loads(folder.with_name(f"{task_id}.json").read_bytes())["all_unique_urls"]
+        cache = CacheFileSys(folder)
+        return sum(cache.has(str(url)) is None for url in cited)
+    except (OSError, ValueError, TypeError, LookupError, CacheReadError) as error:
+        log.debug("citations not known task=%s reason=%s", task_id, error)
+        return 0
+
+
 class _TaskFolders(RunFolders):
     """Finds a task's pages below whichever folder a caller of ``evaluate_task`` names."""
 
     def task_cache(self, task_id: str) -> Path:
         """Return the folder of a task's pages."""
-        found = _innermost(self.cache_root, self.agent_name, task_id)
-        if found is None and CacheFileSys(self.cache_root).get_all_urls():
-            return self.cache_root
-        return found or super().task_cache(task_id)
+        root = self.cache_root
+        found = _innermost(root, self.agent_name, task_id)
+        if found is not None:
+            return found
+        # Nothing is there yet: by its name it is known which folder is meant.
+        if root.name == task_id or CacheFileSys(root).get_all_urls():
+            return root
+        return root / task_id if root.name == self.agent_name else super().task_cache(task_id)
 
 
 def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
@@ -229,6 +248,8 @@ async def evaluate_task(
 ) -> list[dict[str, Any]]:
     """Evaluate one task's answers and return the results of those that have one.
 
+    Pages that are not cached are captured, and are in the cache next time.
+
     Args:
         client: an ``LLMClient`` with ``is_async=True``, or any object with ``async_response``; it judges as
             ``o4-mini``.
@@ -248,6 +269,7 @@ async def evaluate_task(
     script = Path(script_path)
     folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))
     work = _task_work(Path(answer_dir), check_name("agent", agent_name), check_name("task", task_id), script)
+    captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT)
     with JudgmentStore(folders.agent_results / FILE_NAME) as store:
         judge = RecordedJudge(
             JudgeSettings("client", DEFAULT_JUDGE_MODEL), as_provider(client), store, overwrite=overwrite
@@ -255,6 +277,7 @@ async def evaluate_task(
         run = RunParts(
             judge=judge,
             library=PageLibrary(),
+            captures=captures,
             limits=DualSemaphore(
                 webpage_semaphore or asyncio.Semaphore(DEFAULT_PAGE_LIMIT),
                 llm_semaphore or asyncio.Semaphore(DEFAULT_JUDGE_LIMIT),
@@ -263,14 +286,15 @@ async def evaluate_task(
             answer_timeout_s=None,
             log_to_console=is_self_debug,
         )
-        outcomes = await evaluate_work(
-            [work],
-            folders,
-            run,
-            Pace(max_answers=max_concurrent_answers),
-            RunProgress(),
-            dump_cache=dump_cache,
-        )
+        async with captures:
+            outcomes = await evaluate_work(
+                [work],
+                folders,
+                run,
+                Pace(max_answers=max_concurrent_answers),
+                RunProgress(),
+                dump_cache=dump_cache,
+            )
     for outcome in outcomes:
         if outcome.result is None:
             log.warning("no result task=%s answer=%s reason=%s", task_id, outcome.answer_name, outcome.reason)

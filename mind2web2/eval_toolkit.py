@@ -13,8 +13,10 @@ from mind2web2.asking import Asking, EvaluatorConfig, limits_of
 from mind2web2.errors import CaptureError
 from mind2web2.extraction import ExtractionRecord, empty_instance
 from mind2web2.judge import Judge, Subject, as_judge
-from mind2web2.page_library import PageCache, PageCapture, PageLibrary, PreparedPage
+from mind2web2.page_library import PageCache, PageLibrary
+from mind2web2.prepared_page import PreparedPage
 from mind2web2.questions import NO_INSTRUCTION, extraction_messages
+from mind2web2.shared_captures import PageCapture, SharedCaptures
 from mind2web2.verification import BinaryEvalResult, Verifier
 
 __all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "Verifier", "create_evaluator"]
@@ -142,7 +144,7 @@ def create_evaluator(
         client: an ``LLMClient`` or any object with ``async_response``.
         global_semaphore: a ``DualSemaphore``; any one semaphore, or ``None``, will do.
         default_model: for extraction and verification unless they are named apart.
-        browser_manager: captures pages that are not stored.
+        browser_manager: captures pages that are not stored; a run's own browser comes before ours.
     """
     judge: Judge = as_judge(client)
     llm_limit, page_limit = limits_of(global_semaphore)
@@ -157,13 +159,29 @@ def create_evaluator(
             answer=answer,
             cache=global_cache,
             library=library,
-            capture=browser_manager,
+            capture=captures,
             llm_limit=llm_limit,
             page_limit=page_limit,
             config=config or EvaluatorConfig(),
             logger=logger or log,
         )
 
+    captures = _captures(global_cache, browser_manager)
     # A run's cache brings the run's pages, so that each is prepared once for all its answers.
     library: PageLibrary = getattr(global_cache, "page_library", None) or PageLibrary()
     return Extractor(asking(extract_model)), Verifier(asking(verify_model))
+
+
+def _captures(cache: PageCache | None, browser_manager: PageCapture | None) -> SharedCaptures | None:
+    """Return who captures: within a run what its user chose, or a script's browser that is none of ours."""
+    is_in_run = hasattr(cache, "captures")
+    of_run: SharedCaptures | None = getattr(cache, "captures", None)
+    if browser_manager is None or (is_in_run and (of_run is None or _is_ours(browser_manager))):
+        return of_run
+    return SharedCaptures.by(browser_manager)
+
+
+def _is_ours(browser_manager: PageCapture) -> bool:
+    from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+
+    return isinstance(browser_manager, BatchBrowserManager)

@@ -15,8 +15,8 @@ from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
 from mind2web2.evidence import Evidence
 from mind2web2.judge import Judge, as_judge
-from mind2web2.page_library import PageCapture
 from mind2web2.questions import NO_INSTRUCTION
+from mind2web2.shared_captures import PageCapture
 from mind2web2.summary import tree_as_dict, tree_statistics
 from mind2web2.verification import Prerequisites, Sources
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode

@@ -30,6 +30,7 @@ class PageShown(BaseModel):
         text_chars: characters of text shown, out of ``text_chars_stored``.
         images: screenshot parts or rendered PDF pages shown.
         notes: what was left out or looked wrong, one line each.
+        troubles: the kinds of trouble that the page's capture met (``CaptureRecord``).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -40,6 +41,7 @@ class PageShown(BaseModel):
     text_chars_stored: int
     images: int
     notes: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
 
 
 class PageCheck(BaseModel):

@@ -9,29 +9,27 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-from mind2web2.api_tools.pdf_pages import RenderedPdf
 from mind2web2.api_tools.tool_pdf import render_pdf
-from mind2web2.errors import CaptureError, DocumentError, WorkerError
-from mind2web2.evidence import PageShown
+from mind2web2.capture.record import CaptureRecord
+from mind2web2.capture.trouble_notes import trouble_notes
+from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.llm_client.chat import Limit
+from mind2web2.prepared_page import PageKind, PageSettings, PreparedPage, cut_text
 from mind2web2.prompts import HashedText, encodable
+from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
 from mind2web2.utils.images import cut_screenshot
+from mind2web2.utils.pdf_pages import RenderedPdf
 from mind2web2.utils.workers import run_in_worker
 
 log = logging.getLogger(__name__)
 
-PageKind = Literal["web", "pdf"]
 Stored = TypeVar("Stored")
 
 _SCREENSHOT_TIMEOUT_S = 60.0
 _PDF_TIMEOUT_S = 120.0
-
-
-class DoubtfulPageError(CaptureError):
-    """A page cannot be had for a reason that may lie with this machine rather than with the page."""
 
 
 class PageCache(Protocol):
@@ -49,83 +47,8 @@ class PageCache(Protocol):
     def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> Any:
         """Store a page."""
 
-
-class PageCapture(Protocol):
-    """What is asked of a browser for a page that is not cached."""
-
-    async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
-        """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageSettings:
-    """How much of a page the judge is shown.
-
-    Args:
-        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
-        part_height: a screenshot is shown in parts of this height, since models shrink taller images
-            until nothing can be read; neighbours share ``part_overlap`` pixels.
-    """
-
-    max_text_chars: int = 400_000
-    image_max_width: int = 1100
-    image_max_height: int = 10_000
-    part_height: int = 2000
-    part_overlap: int = 200
-    jpeg_quality: int = 85
-    max_pdf_images: int = 50
-    max_pdf_text_pages: int = 100
-
-
-@dataclass(frozen=True, slots=True)
-class PreparedPage:
-    """A page as the judge is shown it.
-
-    Args:
-        text: cut to the limit, with a mark where it was.
-        text_chars: characters of the page's own text in ``text``.
-        text_chars_stored: characters before the cut.
-        images: ``data:`` URLs, from top to bottom or page by page.
-        notes: what was left out or looks wrong.
-        times_halved: how often it was cut for the judge's context.
-        doubt: what might have come out otherwise on another machine or day.
-    """
-
-    url: str
-    kind: PageKind
-    sha256: str | None
-    text: HashedText
-    text_chars: int
-    text_chars_stored: int
-    images: tuple[HashedText, ...] = ()
-    notes: tuple[str, ...] = ()
-    times_halved: int = 0
-    doubt: str | None = None
-
-    def shown(self) -> PageShown:
-        """Return the record of what is shown."""
-        return PageShown(
-            kind=self.kind,
-            sha256=self.sha256,
-            text_chars=self.text_chars,
-            text_chars_stored=self.text_chars_stored,
-            images=len(self.images),
-            notes=self.notes,
-        )
-
-    def halved(self) -> PreparedPage:
-        """Return the page with half its text and half its images, for a judge with a short context."""
-        chars = self.text_chars // 2
-        images = self.images[: len(self.images) // 2]
-        note = f"cut for the judge's context: {chars} characters and {len(images)} images are shown"
-        return replace(
-            self,
-            text=_cut_text(self.text[: self.text_chars], chars, self.text_chars_stored),
-            text_chars=chars,
-            images=images,
-            notes=(*self.notes, note),
-            times_halved=self.times_halved + 1,
-        )
+    def put_pdf(self, url: str, pdf_bytes: bytes) -> Any:
+        """Store a PDF."""
 
 
 class PageLibrary:
@@ -152,7 +75,7 @@ class PageLibrary:
         """
         # Asked each time, so that every answer's cache knows what the answer rests on.
         kind = await asyncio.to_thread(request.cache.has, request.url)
-        shared = getattr(request.cache, "task_cache", request.cache)
+        shared = _shared_cache(request.cache)
         key = _PageKey(id(shared), request.url, request.settings, request.with_images)
         # Claims on one page arrive together; the first prepares it, or captures it, for all.
         async with self._turns.setdefault(key, asyncio.Lock()):
@@ -202,7 +125,7 @@ class PageRequest:
     url: str
     settings: PageSettings
     with_images: bool
-    capture: PageCapture | None
+    capture: SharedCaptures | None
     limit: Limit
     logger: logging.Logger
 
@@ -220,30 +143,64 @@ async def _prepared_or_why_not(request: PageRequest, kind: PageKind | None) -> P
         return await _prepared(request, kind)
     except (CaptureError, DocumentError) as error:
         log.info("page cannot be had url=%s reason=%s", request.url, error)
-        return DoubtfulPageError(str(error)) if isinstance(error, WorkerError) else CaptureError(str(error))
+        is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
+        return DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
 
 
 async def _prepared(request: PageRequest, kind: PageKind | None) -> PreparedPage:
     if kind is None:
-        await _capture(request)
-        kind = "web"
+        kind = await _captured_kind(request)
+    elif request.capture is not None:
+        kind = await _kind_after_another_try(request, request.capture) or kind
     page = await (_web_page(request) if kind == "web" else _pdf_page(request))
     if not page.images and not page.text.strip():
         raise CaptureError("; ".join(("the stored page is empty", *page.notes)))
     return page
 
 
-async def _capture(request: PageRequest) -> None:
+async def _captured_kind(request: PageRequest) -> PageKind:
+    shared = _shared_cache(request.cache)
     if request.capture is None:
-        raise CaptureError("not in the cache, and this run captures no pages")
-    async with request.limit:
-        try:
-            screenshot, text = await request.capture.capture_page(request.url, request.logger)
-        except OSError as error:
-            raise CaptureError(f"cannot be captured: {type(error).__name__}: {error}") from error
-    if not screenshot and not (text or "").strip():
-        raise CaptureError("the page yielded neither text nor a screenshot")
-    await asyncio.to_thread(request.cache.put_web, request.url, text or "", screenshot)
+        raise CaptureError(await asyncio.to_thread(_why_not_there, request.url, shared))
+    await request.capture.bring(request.url, shared, request.limit, request.logger)
+    kind = await asyncio.to_thread(shared.has, request.url)
+    if kind is None:
+        raise CaptureError("no longer in the cache, though it was captured just now")
+    return kind
+
+
+async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures) -> PageKind | None:
+    """Return how a page is stored after another capture, for an error that may have passed; else ``None``."""
+    shared = _shared_cache(request.cache)
+    record = await asyncio.to_thread(_record_of, request.url, shared)
+    if record is None or record.kind is None or not record.is_transient:
+        return None
+    try:
+        await captures.bring(request.url, shared, request.limit, request.logger, anew=True)
+    except (CaptureError, MachineError) as error:
+        log.info("page not captured anew url=%s reason=%s", request.url, error)
+    return await asyncio.to_thread(shared.has, request.url)
+
+
+def _why_not_there(url: str, cache: PageCache) -> str:
+    """Return what an earlier run found out about a page, so that a replay says the same."""
+    record = _record_of(url, cache)
+    if record is not None and record.failure and not record.is_transient:
+        return record.failure
+    return "not in the cache, and this run captures no pages"
+
+
+def _record_of(url: str, cache: PageCache) -> CaptureRecord | None:
+    # A cache of another kind may not know records.
+    capture_record = getattr(cache, "capture_record", None)
+    record: CaptureRecord | None = capture_record(url) if capture_record is not None else None
+    return record
+
+
+def _shared_cache(cache: PageCache) -> PageCache:
+    """Return the task's cache behind an answer's."""
+    shared: PageCache = getattr(cache, "task_cache", cache)
+    return shared
 
 
 async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
@@ -268,7 +225,7 @@ async def _web_page(request: PageRequest) -> PreparedPage:
     elif request.with_images:
         notes = ("no screenshot is stored",)
     page = await asyncio.to_thread(_assemble, request, "web", text or "", images, notes)
-    return replace(page, doubt=doubt)
+    return page if doubt is None else replace(page, doubt=doubt)
 
 
 async def _screenshot_parts(
@@ -331,24 +288,26 @@ def _assemble(
         notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
     # A cache of another kind may not know digests; then the result says so with null.
     digest = getattr(request.cache, "digest", None)
+    record = _record_of(request.url, request.cache)
+    troubles: tuple[str, ...] = ()
+    doubt = None
+    if record is not None and record.kind == kind:
+        notes = (*notes, *trouble_notes(record))
+        troubles = tuple(dict.fromkeys(trouble.kind for trouble in record.troubles))
+        if record.is_transient:
+            doubt = f"the server answered with an error that may pass: HTTP status {record.status}"
     return PreparedPage(
         url=request.url,
         kind=kind,
         sha256=digest(request.url) if digest is not None else None,
-        text=_cut_text(text, limit, len(text)),
+        text=cut_text(text, limit, len(text)),
         text_chars=min(len(text), limit),
         text_chars_stored=len(text),
         images=images,
         notes=notes,
+        troubles=troubles,
+        doubt=doubt,
     )
-
-
-def _cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
-    if len(text) > limit_chars:
-        text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
-    hashed = HashedText(text)
-    _ = hashed.sha256  # computed here, in a worker thread, rather than at the first request
-    return hashed
 
 
 def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:

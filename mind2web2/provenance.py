@@ -50,6 +50,7 @@ class Provenance(BaseModel):
         settings_sha256: of our prompts and default settings.
         pages: digest of every page looked up; ``None`` where nothing was stored.
         listing_sha256: of the list of stored pages, where the script asked for it.
+        with_captures: whether pages that were not stored would have been captured.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -61,6 +62,7 @@ class Provenance(BaseModel):
     judge: JudgeRecord
     pages: Mapping[str, str | None]
     listing_sha256: str | None = None
+    with_captures: bool = False
 
     def differs_from(self, current: Provenance) -> str | None:
         """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from mind2web2.llm_client.chat import Message
-from mind2web2.page_library import PreparedPage
+from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import BlockChain, instructions
 
 # Scripts pass this where they have nothing to add (contract.md).

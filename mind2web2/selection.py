@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,6 +78,37 @@ def select_work(paths: PathConfig, agent_name: str, task_id: str | None = None) 
         more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
         raise UsageError(f"{answered[0].unscored_reason}{more}")
     return tasks
+
+
+def agent_names(paths: PathConfig) -> list[str]:
+    """Return all agents that have a folder with answers.
+
+    Raises:
+        UsageError: there is none.
+    """
+    root = paths.answers_root
+    names = sorted(_folders(root), key=natural_key) if root.is_dir() else []
+    names = [name for name in names if any(answer_files(task)[0] for task in (root / name).glob("*/"))]
+    if not names:
+        raise UsageError(f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md")
+    return names
+
+
+def select_answers(
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
+) -> dict[str, tuple[AnswerFile, ...]]:
+    """Return the answers to the agent's tasks in natural order, or only to the named ones, scripts or not.
+
+    Raises:
+        UsageError: a name is not a plain one, or there is no such agent, task or answer.
+    """
+    agent_folder = _agent_folder(paths, agent_name)
+    names = [name for task_id in task_ids or (None,) for name in _task_ids(agent_folder, task_id)]
+    selected = {name: answer_files(agent_folder / name)[0] for name in names}
+    if not any(selected.values()):
+        where = name_list(task_ids) if task_ids else "any task"
+        raise UsageError(f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md")
+    return {name: answers for name, answers in selected.items() if answers}
 
 
 def read_answer(path: Path) -> str:

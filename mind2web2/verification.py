@@ -13,8 +13,8 @@ from mind2web2.asking import Asking
 from mind2web2.errors import CaptureError, Mind2Web2Error
 from mind2web2.evidence import Evidence, PageCheck, Vote
 from mind2web2.judge import Subject
-from mind2web2.page_library import PreparedPage
 from mind2web2.preconditions import blocking_leaf
+from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION, verification_messages
 from mind2web2.utils.tasks import all_or_first_error

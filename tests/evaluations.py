@@ -12,6 +12,7 @@ from scripted_judge import ScriptedJudge
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.errors import CaptureError
 from mind2web2.page_library import PageLibrary, PageRequest, PageSettings
+from mind2web2.shared_captures import SharedCaptures
 
 PAGE = "https://lake.example/depth"
 OTHER = "https://lake.example/other"
@@ -77,7 +78,13 @@ def evidence_of(evaluator, node_id):
 def page_request(cache, url=PAGE, *, with_images=True, capture=None, **settings):
     """Return a wish for a page."""
     return PageRequest(
-        cache, url, PageSettings(**settings), with_images, capture, nullcontext(), logging.getLogger("tests")
+        cache,
+        url,
+        PageSettings(**settings),
+        with_images,
+        None if capture is None else SharedCaptures.by(capture),
+        nullcontext(),
+        logging.getLogger("tests"),
     )
 
 

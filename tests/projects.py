@@ -29,6 +29,7 @@ from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import select_work
+from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.path_config import PathConfig
 
@@ -172,6 +173,7 @@ async def evaluate(
     progress: RunProgress | None = None,
     dump_cache: bool = False,
     log_to_console: bool = False,
+    captures: SharedCaptures | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
@@ -184,6 +186,7 @@ async def evaluate(
             reuse=reuse,
             answer_timeout_s=answer_timeout_s,
             log_to_console=log_to_console,
+            captures=captures,
         )
         work = select_work(project.paths, AGENT)
         return await evaluate_work(

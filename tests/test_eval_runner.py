@@ -23,10 +23,12 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from mind2web2.errors import UsageError
 from mind2web2.eval_runner import (
     Pace,
+    RunFolders,
     RunProgress,
     evaluate_task,
     generate_result_summary,
     merge_all_results,
+    uncached_pages,
 )
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
@@ -382,6 +384,39 @@ async def test_a_cache_that_is_not_there_is_an_empty_one(project):
     results = await evaluate_task(**task_arguments(project, cache_dir=project.root / "nowhere"))
     assert [result["final_score"] for result in results] == [1.0, 1.0]
     assert not (project.root / "nowhere").exists()
+
+
+@pytest.mark.parametrize("level", ["root", "agent", "task"])
+async def test_a_task_captures_pages_that_are_not_cached(project, level):
+    """From public addresses only; why a page cannot be had is kept in the task's cache."""
+    page = "http://127.0.0.1:8765/depth"
+    project.add_script({"cited": ("The lake is deep.", page)})
+    below = {"root": "", "agent": "bot", "task": f"bot/{TASK}"}[level]
+    results = await evaluate_task(**task_arguments(project, cache_dir=project.root / "cache" / below))
+    assert [result["final_score"] for result in results] == [0.0, 0.0]
+    record = project.cache().capture_record(page)
+    assert [trouble.kind for trouble in record.troubles] == ["refused_address"]
+    [leaf] = results[0]["eval_breakdown"][0]["verification_tree"]["children"]
+    assert leaf["evidence"]["pages"][0]["reason"] == record.failure
+
+
+@pytest.mark.parametrize(
+    ("content", "count"),
+    [
+        ({"all_unique_urls": [PAGE, f"{PAGE}/", "https://www.lake.example/other"]}, 1),
+        ({"all_unique_urls": 3}, 0),
+        (["urls"], 0),
+        ({}, 0),
+        (None, 0),
+    ],
+)
+def test_uncached_pages_are_counted_where_citations_are_known(project, content, count):
+    """A file of another form, or none, tells nothing."""
+    project.cache().put_web(PAGE, "Deep.", None)
+    if content is not None:
+        (project.root / "cache" / "bot" / f"{TASK}.json").write_text(json.dumps(content))
+    folders = RunFolders("bot", project.paths.cache_root, project.paths.eval_results_root)
+    assert uncached_pages(folders, TASK) == count
 
 
 async def test_overwriting_a_task_asks_anew(project):

@@ -112,7 +112,7 @@ def judged(tmp_path_factory):
     """Judge the example once over a server with all its faults; the server stays up."""
     root = tmp_path_factory.mktemp("judged")
     with JudgeServer(Reader(), faults=FAULTS) as server:
-        options = ["--agent_name", "example", "--judge_base_url", server.base_url]
+        options = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
         run = run_command(*options, "--eval_results_root", root, cwd=REPOSITORY)
         yield root, run, server
 
@@ -128,7 +128,7 @@ def again(judged, tmp_path, monkeypatch):
     asked_before = len(server.requests)
 
     def evaluate(*more):
-        options = ["--agent_name", "example", "--judge_base_url", server.base_url]
+        options = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
         run = call(evaluate_main, *options, "--eval_results_root", results, *more)
         return run, server.requests[asked_before:]
 

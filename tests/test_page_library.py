@@ -13,6 +13,7 @@ from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.page_library import PageLibrary, PageRequest, PageSettings
+from mind2web2.shared_captures import SharedCaptures
 
 log = logging.getLogger("tests")
 
@@ -47,7 +48,7 @@ class Camera:
     """Captures pages as told, and notes which."""
 
     def __init__(self, screenshot=None, text="Captured", error=None):
-        self.capture, self.error, self.urls = (screenshot, text), error, []
+        self.shown, self.error, self.urls = (screenshot, text), error, []
 
     async def capture_page(self, url, logger):
         """Return screenshot and text, or raise."""
@@ -55,7 +56,7 @@ class Camera:
         self.urls.append(url)
         if self.error is not None:
             raise self.error
-        return self.capture
+        return self.shown
 
 
 async def test_without_images_the_text_alone_is_shown(cache):
@@ -197,7 +198,7 @@ async def test_captures_enter_their_limit(cache):
             return await super().capture_page(url, logger)
 
     camera = Watching()
-    wish = PageRequest(cache, PAGE, PageSettings(), True, camera, page_limit, log)
+    wish = PageRequest(cache, PAGE, PageSettings(), True, SharedCaptures.by(camera), page_limit, log)
     assert (await PageLibrary().page(wish)).text == "Captured"
     assert not page_limit.locked()
 

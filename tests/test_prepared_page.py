@@ -170,7 +170,9 @@ def test_a_halved_page_shows_half_of_each(text, image_count):
 
 def test_the_record_says_what_is_shown():
     """Kind, digest, sizes and notes, as they stand in the result."""
-    page = PreparedPage(PAGE, "pdf", "ab", HashedText("text"), 4, 9, (HashedText("i"),), ("cut",))
+    page = PreparedPage(
+        PAGE, "pdf", "ab", HashedText("text"), 4, 9, (HashedText("i"),), ("cut",), ("challenge",)
+    )
     shown = {
         "kind": "pdf",
         "sha256": "ab",
@@ -178,6 +180,7 @@ def test_the_record_says_what_is_shown():
         "text_chars_stored": 9,
         "images": 1,
         "notes": ("cut",),
+        "troubles": ("challenge",),
     }
     assert page.shown().model_dump() == shown
 

@@ -7,7 +7,13 @@ import os
 import pytest
 
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.selection import MAX_ANSWER_BYTES, read_answer, select_work
+from mind2web2.selection import (
+    MAX_ANSWER_BYTES,
+    agent_names,
+    read_answer,
+    select_answers,
+    select_work,
+)
 from mind2web2.utils.path_config import PathConfig
 
 
@@ -245,3 +251,29 @@ def test_whole_folders_may_be_links(tmp_path):
     (tmp_path / "answers" / "bot").symlink_to(tmp_path / "disk")
     [task] = select_work(project(tmp_path, []), "bot")
     assert [read_answer(answer.path) for answer in task.answers] == ['"text"', '"text"']
+
+
+def test_answers_may_be_selected_without_scripts(tmp_path):
+    """All of them, or those to some tasks; a task without answers is left out."""
+    paths = project(tmp_path, ["b/answer_1.md", "a/answer_10.md", "a/answer_2.md", "c/notes.txt"], ())
+    selected = select_answers(paths, "bot")
+    assert {task_id: [answer.name for answer in answers] for task_id, answers in selected.items()} == {
+        "a": ["answer_2.md", "answer_10.md"],
+        "b": ["answer_1.md"],
+    }
+    assert list(select_answers(paths, "bot", ["b"])) == ["b"]
+    with pytest.raises(UsageError, match="no answers of agent bot to c"):
+        select_answers(paths, "bot", ["c"])
+    with pytest.raises(UsageError, match="no answers to task d"):
+        select_answers(paths, "bot", ["a", "d"])
+
+
+def test_agents_are_those_with_answers(tmp_path):
+    """In natural order."""
+    paths = project(tmp_path, ["t/answer_1.md"], ())
+    for agent in ("bot_10", "bot_2"):
+        write(tmp_path / "answers" / agent / "t" / "answer_1.md")
+    write(tmp_path / "answers" / "empty" / "t" / "notes.txt")
+    assert agent_names(paths) == ["bot", "bot_2", "bot_10"]
+    with pytest.raises(UsageError, match="no answers under"):
+        agent_names(PathConfig(tmp_path / "elsewhere"))

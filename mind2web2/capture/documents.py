@@ -19,8 +19,16 @@ _TEXT_TYPES = re.compile(
     r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|csv|javascript|ecmascript|toml|sql|x-tex|rtf"
     r"|x-ndjson|jsonlines|geo\+json|x-sh|x-subrip)(?:-seq)?"
 )
-_UNTYPED = ("", "application/octet-stream", "binary/octet-stream", "application/x-download", "unknown/unknown")
-_HTML_START = re.compile(rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL)
+_UNTYPED = (
+    "",
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/x-download",
+    "unknown/unknown",
+)
+_HTML_START = re.compile(
+    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
 _TAG_START = re.compile(rb"\s*<[a-z!]", re.IGNORECASE)
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -70,7 +78,11 @@ class FetchedDocument:
             return "image"
         if self.media_type in _HTML_TYPES or self._is_html_by_content(head):
             return "html"
-        if _TEXT_TYPES.fullmatch(self.media_type) or self.media_type in _UNTYPED or _has_text_name(self.file_name):
+        if (
+            _TEXT_TYPES.fullmatch(self.media_type)
+            or self.media_type in _UNTYPED
+            or _has_text_name(self.file_name)
+        ):
             return "text" if _looks_like_text(head) else None
         return None
 
@@ -82,13 +94,12 @@ class FetchedDocument:
 
     def text(self) -> str:
         """Return the body as text, by its byte order mark, its declared charset, or what fits it best."""
-        for bom, encoding in _BOMS:
+        for bom, marked in _BOMS:
             if self.body.startswith(bom):
-                return self.body.decode(encoding, errors="replace")
-        declared = charset_of(self.content_type)
-        for encoding in (declared, "utf-8"):
+                return self.body.decode(marked, errors="replace")
+        for encoding in (charset_of(self.content_type) or "utf-8", "utf-8"):
             try:
-                return self.body.decode(encoding) if encoding else self.body.decode()
+                return self.body.decode(encoding)
             except (UnicodeDecodeError, LookupError):
                 continue
         return self._guessed_text()
@@ -132,7 +143,11 @@ def is_attachment(content_disposition: str) -> bool:
 
 
 def _has_text_name(file_name: str) -> bool:
-    return bool(re.search(r"\.(?:txt|csv|tsv|json|jsonl|xml|md|rst|yaml|yml|log|ini|tex|bib|srt|vtt)$", file_name.lower()))
+    return bool(
+        re.search(
+            r"\.(?:txt|csv|tsv|json|jsonl|xml|md|rst|yaml|yml|log|ini|tex|bib|srt|vtt)$", file_name.lower()
+        )
+    )
 
 
 def _looks_like_text(head: bytes) -> bool:

@@ -45,7 +45,7 @@ _IN_WORDS = {
 }
 
 
-class PageFailure(CaptureError):
+class PageFailureError(CaptureError):
     """A try at a page yielded nothing.
 
     Args:
@@ -73,16 +73,16 @@ class PageFailure(CaptureError):
         return (self.net_error or "").startswith("ERR_CERT_")
 
 
-def failure_of_navigation(message: str) -> PageFailure:
+def failure_of_navigation(message: str) -> PageFailureError:
     """Return what the browser's error message for a failed navigation means."""
     found = _NET_ERROR.search(message)
     if found is None:
         timed_out = "Timeout" in message
         reason = "the page did not answer in time" if timed_out else message.splitlines()[0][:300]
-        return PageFailure(reason, "timeout" if timed_out else "navigation_error", is_transient=True)
+        return PageFailureError(reason, "timeout" if timed_out else "navigation_error", is_transient=True)
     name = found[1]
     words = _IN_WORDS.get(name)
-    return PageFailure(
+    return PageFailureError(
         f"{words} ({name})" if words else f"the browser could not open it ({name})",
         "timeout" if name.endswith("TIMED_OUT") else "navigation_error",
         is_transient=name in _PASSING_NET_ERRORS,

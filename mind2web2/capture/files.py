@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from mind2web2.capture.documents import FetchedDocument
-from mind2web2.capture.failures import PageFailure
+from mind2web2.capture.failures import PageFailureError
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.workers import run_in_worker
@@ -32,23 +32,25 @@ async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_qua
     """Return what a judge can be shown of a file.
 
     Raises:
-        PageFailure: nothing, because of its type, its size or its damage.
+        PageFailureError: nothing, because of its type, its size or its damage.
     """
     kind = file.kind()
     if not file.body:
-        raise PageFailure("the server sent an empty file", "empty_page")
+        raise PageFailureError("the server sent an empty file", "empty_page")
     if kind == "text":
         text = file.text()
         cut = file.is_cut or len(text) > max_text_chars
         notes = (f"text cut after {min(len(text), max_text_chars)} characters",) if cut else ()
         return FileContent(text=text[:max_text_chars], notes=notes)
     if file.is_cut:
-        raise PageFailure(f"the file is larger than {len(file.body)} bytes", "unsupported_type")
+        raise PageFailureError(f"the file is larger than {len(file.body)} bytes", "unsupported_type")
     if kind == "pdf":
         return FileContent(pdf=file.body)
     if kind == "image":
         return await _image(file, jpeg_quality)
-    raise PageFailure(f"files of type {file.media_type or 'unknown'} are not supported", "unsupported_type")
+    raise PageFailureError(
+        f"files of type {file.media_type or 'unknown'} are not supported", "unsupported_type"
+    )
 
 
 async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:
@@ -58,6 +60,6 @@ async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:
             partial(to_jpeg, quality=jpeg_quality), file.body, timeout_s=_IMAGE_TIMEOUT_S
         )
     except DocumentError as error:
-        raise PageFailure(f"the image cannot be read: {error}", "unsupported_type") from error
+        raise PageFailureError(f"the image cannot be read: {error}", "unsupported_type") from error
     name = file.url.partition("?")[0].rpartition("/")[2]
     return FileContent(text=f"[image: {file.file_name or name}]", image=jpeg)

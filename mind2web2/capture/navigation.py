@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 Guard = Callable[[str], Awaitable[str | None]]
 
 _DOCUMENT_PATTERNS = [
-    {"urlPattern": "*", "resourceType": "Document", "requestStage": stage} for stage in ("Request", "Response")
+    {"urlPattern": "*", "resourceType": "Document", "requestStage": stage}
+    for stage in ("Request", "Response")
 ]
 _CHUNK_BYTES = 1024 * 1024
 _NO_CONTENT = (204, 205, 304)
@@ -60,8 +61,8 @@ class MainDocument:
 class Navigation:
     """Watches the documents that a page loads, by pausing each at its request and at its response.
 
-    Files (PDF, images, text, attachments) are taken from the very response that the browser received, with its
-    cookies and its address, and never asked for twice. Once ``locked``, the page can go nowhere else.
+    Files (PDF, images, text, attachments) are taken from the very response that the browser received, with
+    its cookies and its address, and never asked for twice. Once locked, the page can go nowhere else.
     """
 
     def __init__(
@@ -189,9 +190,15 @@ class Navigation:
             if name not in {"content-type", "content-disposition", "content-encoding", "content-length"}
         }
         declared = file.content_type if is_rendered_type(file.content_type) else "text/html"
-        if media_type_of(declared) == "text/html" and "charset" not in declared and "charset" in file.content_type:
+        if (
+            media_type_of(declared) == "text/html"
+            and "charset" not in declared
+            and "charset" in file.content_type
+        ):
             declared = f"text/html;{file.content_type.partition(';')[2]}"
-        headers = [{"name": name, "value": value} for name, value in (*kept.items(), ("content-type", declared))]
+        headers = [
+            {"name": name, "value": value} for name, value in (*kept.items(), ("content-type", declared))
+        ]
         await send(
             self._session,
             "Fetch.fulfillRequest",

@@ -1,9 +1,9 @@
 """A page's own clock: its timers run ahead while nothing is on its way, so that nobody waits for them.
 
-Pages render late because they wait for responses or for timers. The browser's virtual time (DevTools protocol,
-``Emulation.setVirtualTimePolicy``) stands still while a request of the page is under way and jumps from timer
-to timer while none is: seconds of a page's time pass in milliseconds of ours, and a response that is
-slow is waited for, not guessed at.
+Pages render late because they wait for responses or for timers. The browser's virtual time (DevTools
+protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page is under way and jumps
+from timer to timer while none is: seconds of a page's time pass in milliseconds of ours, and a response that
+is slow is waited for, not guessed at.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PageClock:
         session.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
 
     async def advance(self, page_time_s: float, limit_s: float) -> bool:
-        """Let so many seconds of the page's time pass, responses under way included; wait ``limit_s`` at most.
+        """Let so many seconds of the page's time pass, responses under way included, for ``limit_s`` at most.
 
         Returns:
             Whether all of it passed; otherwise a request is still under way, and timers have run regardless.

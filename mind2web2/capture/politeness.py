@@ -35,7 +35,7 @@ class HostTurns:
         try:
             async with state.turns:
                 # Others may have learnt meanwhile that it needs more rest.
-                while (rest_s := state.rests_until - time.monotonic()) > 0:
+                while (rest_s := state.rests_until - time.monotonic()) > 0:  # noqa: ASYNC110 - not polling
                     await asyncio.sleep(rest_s)
                 yield
         finally:

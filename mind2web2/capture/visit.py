@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from mind2web2.capture.failures import PageFailure, failure_of_navigation
+from mind2web2.capture.failures import PageFailureError, failure_of_navigation
 from mind2web2.capture.navigation import Guard, Navigation
 from mind2web2.capture.page_clock import PageClock
 from mind2web2.capture.settings import CaptureSettings
@@ -28,8 +28,8 @@ SETTLE_PAGE_TIME_S = 6.0
 # A page with so much to read is what was asked for; with less, a step on the way to another may be.
 _CONTENT_CHARS = 60
 _ON_THE_WAY = re.compile(
-    r"redirect|just a moment|please wait|one moment|loading|checking|verif|weiterleit|umgeleitet|laden|chargement"
-    r"|redirig|cargando|carregando|caricamento|加载|跳转|リダイレクト|読み込み",
+    r"redirect|just a moment|please wait|one moment|loading|checking|verif|weiterleit|umgeleitet|laden"
+    r"|chargement|redirig|cargando|carregando|caricamento|加载|跳转|リダイレクト|読み込み",
     re.IGNORECASE,
 )
 _ON_THE_WAY_CHARS = 600
@@ -117,23 +117,21 @@ class Visit:
         """Go to the URL and wait until the page is there and has come to rest.
 
         Raises:
-            PageFailure: there is nothing to read.
+            PageFailureError: there is nothing to read.
         """
         from patchright.async_api import Error
 
         limit_s = self.settings.load_timeout_s
         try:
-            await self.within(
-                limit_s + 1, self.page.goto(url, wait_until="commit", timeout=limit_s * 1000)
-            )
+            await self.within(limit_s + 1, self.page.goto(url, wait_until="commit", timeout=limit_s * 1000))
         except Error as error:
             if self.navigation.document.file is not None:
                 return
             if self.navigation.refusal is not None:
-                raise PageFailure(self.navigation.refusal, "refused_address") from error
+                raise PageFailureError(self.navigation.refusal, "refused_address") from error
             raise failure_of_navigation(error.message) from error
         except TimeoutError as error:
-            raise PageFailure("the page did not answer in time", "timeout", is_transient=True) from error
+            raise PageFailureError("the page did not answer in time", "timeout", is_transient=True) from error
         if self.navigation.document.file is None:
             await self._settle()
 
@@ -141,16 +139,17 @@ class Visit:
         """Return what the work returns, unless the page crashes or the time runs out.
 
         Raises:
-            PageFailure: the page crashed.
+            PageFailureError: the page crashed.
             TimeoutError: after ``limit_s``.
         """
-        task = asyncio.ensure_future(work)
+        task = asyncio.create_task(work)
+        watched: set[asyncio.Future[Any]] = {task, self._crashed}
         try:
-            await asyncio.wait({task, self._crashed}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(watched, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
             if self._crashed.done():
-                raise PageFailure("the page crashed its process", "crash", is_transient=True)
+                raise PageFailureError("the page crashed its process", "crash", is_transient=True)
             raise TimeoutError
         finally:
             if not task.done():
@@ -192,9 +191,7 @@ class Visit:
         """
         tree = await send(self.session, "Page.getFrameTree")
         frame_id = tree["frameTree"]["frame"]["id"]
-        world = await send(
-            self.session, "Page.createIsolatedWorld", frameId=frame_id, worldName="mind2web2"
-        )
+        world = await send(self.session, "Page.createIsolatedWorld", frameId=frame_id, worldName="mind2web2")
         main = FrameWorld(self.session, frame_id, None, "", world["executionContextId"])
         seen = await main.call("page_state")
         return PageState(
@@ -244,8 +241,6 @@ class Visit:
             await asyncio.gather(*watches, return_exceptions=True)
 
     async def _parsed_or_torn(self) -> None:
-        from patchright.async_api import Error
-
         torn = asyncio.create_task(self._torn.wait())
         parsed = asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0))
         try:
@@ -256,8 +251,7 @@ class Visit:
         finally:
             torn.cancel()
             parsed.cancel()
-            outcomes = await asyncio.gather(torn, parsed, return_exceptions=True)
-            log.debug("waited for document outcome=%s", [type(o).__name__ for o in outcomes if isinstance(o, Error)])
+            await asyncio.gather(torn, parsed, return_exceptions=True)
 
     async def _stop_incomplete(self, note: str) -> None:
         self.is_complete = False
@@ -295,7 +289,9 @@ class Visit:
         try:
             await send(self.session, "Network.enable", maxTotalBufferSize=0, maxResourceBufferSize=0)
             await flooded.wait()
-            await self._stop_incomplete(f"the page sent over {_MAX_DECODED_BYTES // 1024**2} MB and was cut off")
+            await self._stop_incomplete(
+                f"the page sent over {_MAX_DECODED_BYTES // 1024**2} MB and was cut off"
+            )
         except ScriptError as error:
             log.debug("page not watched reason=%s", error)
         finally:

@@ -46,7 +46,7 @@ class FrameWorld:
     context_id: int
 
     async def call(self, name: str, *arguments: Any) -> Any:
-        """Call the function in ``scripts/<name>.js``, wait for its promise, return its value as JSON gives it.
+        """Call the function in ``scripts/<name>.js`` and return its value, or its promise's, as JSON has it.
 
         Raises:
             ScriptError: it threw, or the frame is gone.
@@ -102,16 +102,12 @@ async def _worlds_of_tree(
 ) -> list[FrameWorld]:
     frame = tree["frame"]
     try:
-        reply = await send(
-            session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME
-        )
+        reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME)
     except ScriptError:
         if parent_id is None:
             raise
         return []
-    worlds = [
-        FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])
-    ]
+    worlds = [FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])]
     for child in tree.get("childFrames", []):
         worlds += await _worlds_of_tree(session, child, frame["id"])
     return worlds
@@ -153,12 +149,14 @@ async def _may_have_closed_roots(world: FrameWorld) -> bool:
     # than its children do. Custom elements are what makes such roots.
     return bool(
         await world.evaluate(
-            "() => { const all = document.getElementsByTagName('*');"
-            " for (let i = 0; i < all.length; i++) { const e = all[i];"
-            " if (!Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get.call(e) &&"
-            " (e.localName.includes('-') || /^(article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|"
-            "section|span)$/.test(e.localName) && !e.firstElementChild && !e.textContent.trim()"
-            " && e.offsetHeight > 0)) return true; } return false; }"
+            "() => { const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get;"
+            " const all = Document.prototype.querySelectorAll.call(document, '*');"
+            " const inside = DocumentFragment.prototype.querySelectorAll;"
+            " for (const waiting = [all]; waiting.length;) { for (const e of waiting.pop()) {"
+            " const root = rootOf.call(e); if (root) waiting.push(inside.call(root, '*'));"
+            " else if (e.localName.includes('-') || /^(article|aside|blockquote|body|div|footer|h[1-6]|header"
+            "|main|nav|p|section|span)$/.test(e.localName) && !e.firstElementChild && !e.textContent.trim()"
+            " && e.offsetHeight > 0) return true; } } return false; }"
         )
     )
 

@@ -6,13 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from mind2web2 import __version__
-from mind2web2.cli import evaluate, judgments, metrics
+from mind2web2.cli import cache, evaluate, judgments, metrics
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
 
+  mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
   mind2web2 metrics AGENT             average the results that are there
   mind2web2 judgments export AGENT F  write what the judge said to a file, for others to replay
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (evaluate, metrics, judgments):
+    for module in (cache, evaluate, metrics, judgments):
         module.add_command(commands)
     return _run(parser, arguments)
 
@@ -34,6 +35,20 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``run_eval.py`` and return its exit status."""
     parser = CommandParser(prog="run_eval.py", description=evaluate.DESCRIPTION)
     evaluate.add_options(parser)
+    return _run(parser, arguments)
+
+
+def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``batch_answer_cache.py`` and return its exit status."""
+    parser = CommandParser(prog="batch_answer_cache.py", description=cache.DESCRIPTION)
+    cache.add_task_command(parser)
+    return _run(parser, arguments)
+
+
+def cache_all_main(arguments: Sequence[str] | None = None) -> int:
+    """Run ``cache_all_answers.sh`` and return its exit status."""
+    parser = CommandParser(prog="cache_all_answers.sh", description=cache.DESCRIPTION)
+    cache.add_agents_command(parser)
     return _run(parser, arguments)
 
 

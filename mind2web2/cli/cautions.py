@@ -12,13 +12,23 @@ from mind2web2.answer_evaluation import AnswerOutcome
 def cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
     """Return, one line each, what may make scores lower than the answers deserve."""
     pages: set[tuple[str, str]] = set()
+    suspect: list[frozenset[str]] = []
     found: list[str] = []
     for outcome in outcomes:
         if outcome.result is None:
             continue
         leaves = list(_leaves(outcome.result))
         pages |= {(outcome.task_id, url) for leaf in leaves for url in _pages_not_had(leaf)}
+        suspect += [troubles for leaf in leaves if (troubles := _troubles_of(leaf))]
         found += _of_answer(outcome, leaves)
+    if suspect:
+        kinds = Counter(kind for troubles in suspect for kind in troubles)
+        listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
+        found.insert(
+            0,
+            f"claims that rest on suspect pages: {len(suspect)} ({listed}); look at these pages, and capture "
+            "them again with: mind2web2 cache AGENT --only suspect",
+        )
     if pages:
         tasks = Counter(task for task, _ in pages)
         listed = ", ".join(f"{task} {count}" for task, count in sorted(tasks.items()))
@@ -57,3 +67,10 @@ def _pages_not_had(leaf: Mapping[str, Any]) -> Iterator[str]:
     for check in leaf.get("evidence", {}).get("pages", ()):
         if check["outcome"] == "unavailable":
             yield check["url"]
+
+
+def _troubles_of(leaf: Mapping[str, Any]) -> frozenset[str]:
+    """Return what is wrong with the pages that decided a leaf: the one that supports it, else all."""
+    shown = [check for check in leaf.get("evidence", {}).get("pages", ()) if check.get("page")]
+    decisive = [check for check in shown if check["outcome"] == "supported"] or shown
+    return frozenset(kind for check in decisive for kind in check["page"].get("troubles", ()))

@@ -54,6 +54,7 @@ def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True)
     )
     _add_judge_options(parser)
     _add_pace_options(parser)
+    _add_capture_options(parser)
     parser.add_argument(
         "--overwrite",
         action="store_true",
@@ -123,6 +124,28 @@ def _add_pace_options(parser: argparse.ArgumentParser) -> None:
         type=positive_seconds,
         default=3600.0,
         help="seconds that a script may take for one answer (default: 3600)",
+    )
+
+
+def _add_capture_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "pages that are not cached", "are captured when a claim needs them, and are in the cache next time"
+    )
+    group.add_argument(
+        "--no_capture",
+        action="store_true",
+        help="capture nothing: such a page counts as one that cannot be had, and claims on it fail",
+    )
+    group.add_argument("--headed", action="store_true", help="in a browser with a window")
+    group.add_argument(
+        "--cdp_url",
+        metavar="URL",
+        help="through your own running Chrome, logged in and past its captchas, such as http://127.0.0.1:9222",
+    )
+    group.add_argument(
+        "--allow_private_network",
+        action="store_true",
+        help="also from private, loopback and link-local addresses, which are refused otherwise",
     )
 
 

@@ -6,13 +6,16 @@ import argparse
 import asyncio
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
+from mind2web2.api_tools.download import downloads_from
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
 from mind2web2.cli.run_loop import RunLoop, end_process
 from mind2web2.cli.tables import plain_console, print_run
@@ -26,6 +29,7 @@ from mind2web2.eval_runner import (
     evaluate_work,
     generate_result_summary,
     merge_all_results,
+    uncached_pages,
 )
 from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
 from mind2web2.llm_client import LLMClient
@@ -33,6 +37,7 @@ from mind2web2.loop_guard import LoopGuard
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import TaskWork
+from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.path_config import PathConfig
 
 REPLAY = "replay"
@@ -83,9 +88,11 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     if options.llm_provider != REPLAY:
         client = LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
     judge = RecordedJudge(settings, client, store, overwrite=options.overwrite)
+    captures = _captures(options)
     parts = RunParts(
         judge=judge,
         library=PageLibrary(),
+        captures=captures,
         limits=DualSemaphore(
             asyncio.Semaphore(options.max_webpage_retrieval), asyncio.Semaphore(options.max_llm_requests)
         ),
@@ -97,11 +104,14 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     pace = Pace(options.max_concurrent_tasks, options.max_concurrent_answers)
     try:
         with _logging(run.console, run.folders):
+            await _tell_uncached(run, captures)
             guard = LoopGuard(min(options.answer_timeout / 2, _LONGEST_BLOCK_S))
-            async with guard, RunDisplay(run.console, run.progress, judge.totals):
-                outcomes = await evaluate_work(
-                    run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
-                )
+            display = RunDisplay(run.console, run.progress, judge.totals)
+            with downloads_from(_network(options)):
+                async with captures or nullcontext(), guard, display:
+                    outcomes = await evaluate_work(
+                        run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
+                    )
     finally:
         if client is not None:
             await client.close()
@@ -110,6 +120,29 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     await asyncio.to_thread(merge_all_results, root)
     print_run(run.console, run.work, outcomes, summary, judge, run.folders, run.progress.problems)
     return outcomes
+
+
+def _captures(options: argparse.Namespace) -> SharedCaptures | None:
+    # A replay depends on nothing but what is stored.
+    if options.no_capture or options.llm_provider == REPLAY:
+        return None
+    settings = CaptureSettings(
+        headless=not options.headed,
+        cdp_url=options.cdp_url,
+        network=_network(options),
+    )
+    return SharedCaptures.of_run(settings, options.max_webpage_retrieval)
+
+
+def _network(options: argparse.Namespace) -> NetworkSettings:
+    return NetworkSettings(allow_private_network=options.allow_private_network)
+
+
+async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
+    counts = [await asyncio.to_thread(uncached_pages, run.folders, task.task_id) for task in run.work]
+    if total := sum(counts):
+        then = "captured when a claim needs them" if captures else "claims on them fail (--no_capture)"
+        run.console.print(f"Cited pages that are not cached yet: {total}; {then}.", soft_wrap=True)
 
 
 @contextmanager
@@ -166,7 +199,7 @@ def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
     except OSError as error:
         raise ResultWriteError(f"cannot write to {folders.agent_results}: {error.strerror}") from error
     to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
-    to_console = _ConsoleHandler(console)
+    to_console = ConsoleHandler(console)
     package = logging.getLogger("mind2web2")
     level = package.level
     package.setLevel(logging.INFO)
@@ -179,15 +212,3 @@ def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
         for handler in (to_file, to_console):
             package.removeHandler(handler)
             handler.close()
-
-
-class _ConsoleHandler(logging.Handler):
-    """Warnings in one line each, above a live display."""
-
-    def __init__(self, console: Console) -> None:
-        super().__init__(logging.WARNING)
-        self._console = console
-
-    def emit(self, record: logging.LogRecord) -> None:
-        text = " ".join(record.getMessage().split())
-        self._console.print(f"{record.levelname.lower()}: {text}", soft_wrap=True)

@@ -45,6 +45,13 @@ def positive_int(text: str) -> int:
     return int(text)
 
 
+def count(text: str) -> int:
+    """Return a whole number, 0 included."""
+    if not text.isascii() or not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
 def positive_seconds(text: str) -> float:
     """Return a positive number of seconds."""
     try:

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mind2web2.errors import CacheMiss, CacheWriteError
+from mind2web2.utils.cache_captures import (
+    content_of,
+    is_sidecar,
+    may_replace,
+    read_sidecar,
+    redirect_target,
+    sidecar_text,
+)
 from mind2web2.utils.cache_index import IndexFile
 from mind2web2.utils.cache_pages import (
     PageFiles,
@@ -15,14 +24,19 @@ from mind2web2.utils.cache_pages import (
     content_digest,
     decoded_text,
     file_names_in,
+    file_state,
     is_page_file,
     main_file_name,
     read_file,
     screenshot_bytes,
 )
-from mind2web2.utils.files import is_leftover, write_together
+from mind2web2.utils.cache_replacing import replace_page
+from mind2web2.utils.files import is_leftover, write_together, write_whole
 from mind2web2.utils.unicode_text import as_unicode_text
 from mind2web2.utils.url_key import likely_keys, lookup_key, storage_key
+
+if TYPE_CHECKING:
+    from mind2web2.capture.record import CapturedPage, CaptureRecord
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +80,103 @@ class CacheFileSys:
         key = _key_for_storing(url)
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
+    def put_capture(self, page: CapturedPage, *, url: str | None = None) -> bool:
+        """Store what a capture yielded with its record, and tell whether that is now what the cache holds.
+
+        Nothing stored is replaced by a failure or by something that looks worse. A failure is kept as a
+        record alone. A page that a redirect led to without trouble is found by the target's URL as well.
+
+        Args:
+            url: what to store it under instead of the requested URL.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or the URL is no URL.
+            DocumentError: the screenshot is damaged.
+        """
+        url = url or page.record.requested_url
+        new_key = _key_for_storing(url)
+        content = content_of(page)
+        with self._index_file.writing():
+            stored = self._find(url)
+            if stored is not None and not may_replace(page.record, self._record_of(*stored)):
+                _log.info("capture not stored, what is there is better url=%s dir=%s", url, self.task_dir)
+                return False
+            if content is None:
+                write_whole(PageFiles.of(self.task_dir, new_key).sidecar, sidecar_text(page.record))
+                return True
+            kind, contents = content
+            record = page.record.model_copy(
+                update={
+                    "sha256": content_digest(kind, contents),
+                    "text_chars": len((contents[0] or b"").decode()) if kind == "web" else 0,
+                }
+            )
+            # An entry under another spelling is this page's: two would be two truths.
+            self._store_capture(stored[0] if stored else new_key, record, kind, contents)
+            target = redirect_target(record)
+            if target is not None and self._find(target) is None:
+                self._store_capture(_key_for_storing(target), record, kind, contents)
+        return True
+
+    def copy_page(self, url: str, source: CacheFileSys) -> bool:
+        """Store what another cache holds of the page, with its record; ``False`` if it holds nothing.
+
+        Raises:
+            CacheWriteError: the folder cannot be written.
+        """
+        kind = source.has(url)
+        record = source.capture_record(url)
+        try:
+            text, screenshot = source.get_web(url) if kind == "web" else (None, None)
+            pdf = source.get_pdf(url) if kind == "pdf" else None
+        except CacheMiss:  # it was removed or changed its kind since
+            return False
+        if kind is None:
+            return False
+        if record is not None and record.kind == kind:
+            from mind2web2.capture.record import CapturedPage
+
+            self.put_capture(CapturedPage(record, text, screenshot, pdf), url=url)
+        elif pdf is not None:
+            self.put_pdf(url, pdf)
+        else:
+            self.put_web(url, text or "", screenshot)
+        return True
+
+    def capture_record(self, url: str) -> CaptureRecord | None:
+        """Return the record of the stored page, or of the failed capture where no page is stored.
+
+        ``None`` for a page stored without one, as by older tools, or replaced by them since.
+        """
+        stored = self._find(url)
+        if stored is not None:
+            return self._record_of(*stored)
+        for key in likely_keys(url):
+            record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
+            if record is not None and record.kind is None:
+                return record
+        return None
+
+    def capture_records(self) -> dict[str, CaptureRecord]:
+        """Return the records of all stored pages by index key, and of failed captures by URL.
+
+        Unlike ``capture_record`` this does not read the pages, so that a record may be that of a page
+        which an older tool has replaced since.
+        """
+        kinds = self._stored_kinds()
+        stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
+        records: dict[str, CaptureRecord] = {}
+        for name in sorted(filter(is_sidecar, file_names_in(self.task_dir))):
+            record = read_sidecar(self.task_dir / name)
+            key = stems.get(name[:32])
+            if record is None or (None if key is None else kinds[key]) != record.kind:
+                continue
+            if key is not None:
+                records[key] = record
+            elif self._find(record.requested_url) is None:
+                records[record.requested_url] = record
+        return records
+
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return a web page's text and, if asked for and stored, its screenshot.
 
@@ -73,10 +184,11 @@ class CacheFileSys:
             CacheMiss: no web page is stored for the URL.
         """
         files = self._files_of(url, "web")
-        text = read_file(files.text) if files else None
-        if files is None or text is None:
+        paths = files.of_kind("web") if files else ()
+        contents = self._contents_of(paths if get_screenshot else paths[:1])
+        if files is None or contents[0] is None:
             raise CacheMiss(f"no web page is stored for {url} in {self.task_dir}")
-        return decoded_text(text, files.text), read_file(files.screenshot) if get_screenshot else None
+        return decoded_text(contents[0], files.text), contents[1] if get_screenshot else None
 
     def get_pdf(self, url: str) -> bytes:
         """Return a stored PDF.
@@ -106,11 +218,7 @@ class CacheFileSys:
     def digest(self, url: str) -> str | None:
         """Return a SHA-256 hex digest that changes when the stored page does, ``None`` for no page."""
         stored = self._find(url)
-        if stored is None:
-            return None
-        key, kind = stored
-        contents = [read_file(path) for path in PageFiles.of(self.task_dir, key).of_kind(kind)]
-        return None if contents[0] is None else content_digest(kind, contents)
+        return self._digest_of(*stored) if stored else None
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
@@ -141,13 +249,26 @@ class CacheFileSys:
         with self._index_file.writing():
             self._index_file.list_nothing()
             for name in file_names_in(self.task_dir):
-                if is_page_file(name) or is_leftover(name):
+                if is_page_file(name) or is_sidecar(name) or is_leftover(name):
                     (self.task_dir / name).unlink(missing_ok=True)
 
-    def _store(self, key: str, kind: PageKind, contents: Mapping[Path, bytes | None]) -> None:
+    def _store_capture(
+        self, key: str, record: CaptureRecord, kind: PageKind, contents: Sequence[bytes | None]
+    ) -> None:
+        paths = PageFiles.of(self.task_dir, key).of_kind(kind)
+        self._store(key, kind, dict(zip(paths, contents, strict=True)), sidecar_text(record))
+
+    def _store(
+        self, key: str, kind: PageKind, contents: Mapping[Path, bytes | None], sidecar: str | None = None
+    ) -> None:
         files = PageFiles.of(self.task_dir, key)
         with self._index_file.writing():
-            write_together(contents)
+            # Without a record of its own, the page must not keep that of the one it replaces.
+            written = {**contents, files.sidecar: sidecar}
+            if any(path.exists() for path in written):
+                replace_page(self.task_dir, written)
+            else:
+                write_together(written)
             self._index_file.list_page(key, kind)
             for path in files.of_kind("pdf" if kind == "web" else "web"):
                 path.unlink(missing_ok=True)
@@ -169,6 +290,32 @@ class CacheFileSys:
                 if (self.task_dir / main_file_name(key, kind)).exists():
                     return key, kind
         return None
+
+    def _record_of(self, key: str, kind: PageKind) -> CaptureRecord | None:
+        record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
+        if record is None or record.kind != kind or record.sha256 != self._digest_of(key, kind):
+            return None
+        return record
+
+    def _digest_of(self, key: str, kind: PageKind) -> str | None:
+        contents = self._contents_of(PageFiles.of(self.task_dir, key).of_kind(kind))
+        return None if contents[0] is None else content_digest(kind, contents)
+
+    def _contents_of(self, paths: Sequence[Path]) -> list[bytes | None]:
+        """Return what the files of one page hold, none of it older than the rest."""
+        if not paths:
+            return [None]
+        before = file_state(paths[0])
+        contents = [read_file(path) for path in paths]
+        if len(paths) == 1:
+            return contents
+        if file_state(paths[0]) == before and not self._index_file.is_being_written():
+            return contents
+        try:
+            with self._index_file.writing():
+                return [read_file(path) for path in paths]
+        except CacheWriteError:  # read-only: nobody is at work here, unless by other means
+            return contents
 
     def _files_of(self, url: str, kind: PageKind) -> PageFiles | None:
         stored = self._find(url)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.errors import CacheReadError, CacheWriteError
+from mind2web2.errors import CacheWriteError
 from mind2web2.utils.cache_lookup import PageIndex
 from mind2web2.utils.cache_pages import (
     PageKind,
     file_names_in,
+    file_state,
     is_page_file,
     known_kind,
     main_file_name,
     read_file,
 )
+from mind2web2.utils.cache_replacing import finish_replacing
 from mind2web2.utils.cache_salvage import salvaged_entries
 from mind2web2.utils.files import is_leftover, write_whole
 from mind2web2.utils.unicode_text import is_unicode_text
@@ -73,6 +74,8 @@ class IndexFile:
             with self._thread_lock:
                 self._folder.mkdir(parents=True, exist_ok=True)
                 with self._lock_of_processes() as lock:
+                    if lock.lock_counter == 1:
+                        finish_replacing(self._folder)
                     yield
                     if lock.lock_counter == 1:
                         # Nobody exchanges lock files. Who waits on the removed one notices and starts over.
@@ -82,6 +85,10 @@ class IndexFile:
                 f"cannot write cache folder {self._folder}: {error.strerror or error};"
                 " make it writable or choose another cache root"
             ) from error
+
+    def is_being_written(self) -> bool:
+        """Tell whether a process writes this folder, or was killed while it did."""
+        return self._lock_path.exists()
 
     def list_page(self, key: str, kind: PageKind) -> None:
         """Add or change an entry on top of what other processes listed; call inside ``writing()``."""
@@ -167,15 +174,7 @@ class IndexFile:
         return aside
 
     def _state_on_disk(self) -> FileState | None:
-        try:
-            stat = os.stat(self._path_text)  # noqa: PTH116 - every lookup passes here: twice as fast
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise CacheReadError(
-                f"cannot read {self._path}: {error.strerror}; check its permissions"
-            ) from error
-        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+        return file_state(self._path_text)
 
     def _lock_of_processes(self) -> BaseFileLock:
         if self._process_lock is None:

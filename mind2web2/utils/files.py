@@ -36,6 +36,13 @@ def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
             written.replace(path)
 
 
+def staged_file(folder: Path, data: bytes | str) -> Path:
+    """Write ``data`` to disk under a name that counts as an unfinished write, and return its path."""
+    path = _unused_name(folder / "any")
+    _write_to_disk(path, data)
+    return path
+
+
 def is_leftover(name: str) -> bool:
     """Tell whether a file name is that of an unfinished write, as a killed process leaves it behind."""
     return name.startswith(_LEFTOVER_PREFIX)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterator
 from urllib.parse import quote
 
 from pydantic import BaseModel
@@ -18,6 +17,7 @@ from mind2web2.utils.url_parts import (
     uniform_escapes,
 )
 from mind2web2.utils.url_site import site_of
+from mind2web2.utils.url_spans import ANGLE_BRACKETS, url_spans
 
 __all__ = [
     "URLs",
@@ -28,22 +28,6 @@ __all__ = [
     "remove_utm_parameters",
     "storage_key",
 ]
-
-_URL_START = re.compile(r"(?<![A-Za-z0-9])https?://|(?<![A-Za-z0-9@./-])www\.(?=\w)", re.IGNORECASE)
-_ANGLE_BRACKETS = re.compile(r"<([^<>\n]{1,8000})>")
-_ESCAPED = r"\\[!-/:-@\[-`{-~]"
-# White space, quotes, table bars and punctuation that no browser writes into a URL end it, and so
-# does a comma before the next URL of a list. Brackets are weighed one by one.
-_URL_BOUNDARY = re.compile(
-    rf"(?P<bracket>\\?[()\[\]{{}}])|(?P<skip>{_ESCAPED})"
-    r'|[\s<>"`|\u200b\ufeff\u2026\u2018-\u201f\u00ab\u00bb\u2014\u3001-\u3003\u3008-\u301f\uff01-\uff0f'
-    r"\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]"
-    r"|[,;](?=https?://|www\.)",
-    re.IGNORECASE,
-)
-_OPENING = {")": "(", "]": "[", "}": "{"}
-_TRAILING_PUNCTUATION = ".,;:!?'*\\([{"
-_EMPHASIS = "_~"
 
 # What the URL standard lets stand in paths and queries; existing escapes stay as they are.
 _BARE_IN_BROWSER = "".join(set(string.printable) - set(string.whitespace) - set('"<>\\^`{|}'))
@@ -91,7 +75,7 @@ def normalize_url_for_browser(url: str) -> str:
     What is no URL of a host (``about:blank``, ``data:``, plain words) is returned without white space
     around it and otherwise as it is.
     """
-    target = _ANGLE_BRACKETS.fullmatch(url.strip())
+    target = ANGLE_BRACKETS.fullmatch(url.strip())
     text = re.sub(r"[\t\r\n]", "", clean_url(target[1] if target else url))
     parts = split_url(text)
     site = site_of(parts)
@@ -108,48 +92,11 @@ def regex_find_urls(text: str) -> list[str]:
 
     Sentence punctuation and markup around an address are no part of it; brackets inside are if they pair.
     """
-    return list(dict.fromkeys(url for url in _addresses(text) if lookup_key(url) is not None))
+    return list(dict.fromkeys(url for _, _, url in url_spans(text) if lookup_key(url) is not None))
 
 
 def _is_tracking(parameter: str) -> bool:
     return uniform_escapes(undo_markdown_escapes(parameter)).startswith(TRACKING_PREFIX)
-
-
-def _addresses(text: str) -> Iterator[str]:
-    position = 0
-    while start := _URL_START.search(text, position):
-        angled = _ANGLE_BRACKETS.match(text, start.start() - 1) if start.start() else None
-        if angled:
-            yield clean_url(angled[1])
-            position = angled.end()
-            continue
-        position = _end_of_url(text, start.end())
-        before = text[start.start() - 1 : start.start()] if start.start() else ""
-        yield _without_trailing_punctuation(text[start.start() : position], before)
-
-
-def _end_of_url(text: str, start: int) -> int:
-    """Return where the URL ends: at a boundary, or at a closing bracket that it did not open."""
-    open_brackets: list[str] = []
-    for mark in _URL_BOUNDARY.finditer(text, start):
-        if mark["skip"]:
-            continue
-        if not mark["bracket"]:
-            return mark.start()
-        bracket = mark["bracket"][-1]
-        if bracket not in _OPENING:
-            open_brackets.append(bracket)
-        elif open_brackets and open_brackets[-1] == _OPENING[bracket]:
-            open_brackets.pop()
-        else:
-            return mark.start()
-    return len(text)
-
-
-def _without_trailing_punctuation(raw: str, before: str) -> str:
-    url = undo_markdown_escapes(raw).replace("&amp;", "&")
-    # "_https://..._" is emphasis; without the mark in front the URL itself may end in it.
-    return url.rstrip(_TRAILING_PUNCTUATION + (before if before in _EMPHASIS else ""))
 
 
 def _escaped_for_browser(text: str) -> str:

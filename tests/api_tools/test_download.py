@@ -1,19 +1,24 @@
 """Downloads: within their bounds, tried again where that helps, and clear about what failed."""
 
+import asyncio
 import gzip
 import socket
+from urllib.parse import urlsplit
 
 import pytest
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.api_tools.download import MAX_TRIES, download
+from mind2web2.api_tools.download import MAX_TRIES, download, downloads_from
+from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import CaptureError
+
+ANYWHERE = NetworkSettings(allow_private_network=True)
 
 
 async def fetch(answers, **bounds):
     """Return what a download gets from a server that gives these answers, and the number of requests."""
     left = list(answers)
-    with LocalHttp(lambda _: left.pop(0) if len(left) > 1 else left[0]) as site:
+    with LocalHttp(lambda _: left.pop(0) if len(left) > 1 else left[0]) as site, downloads_from(ANYWHERE):
         try:
             return await download(f"{site.url}/file", first_delay_s=0, **bounds), len(site.requests)
         except CaptureError as error:
@@ -76,7 +81,10 @@ async def test_a_silent_server_is_given_up():
     """A download over its time limit fails, naming the limit."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/file"
-        with pytest.raises(CaptureError, match=r"/file: no complete answer within 0\.2 s"):
+        with (
+            downloads_from(ANYWHERE),
+            pytest.raises(CaptureError, match=r"/file: no complete answer within 0\.2 s"),
+        ):
             await download(url, timeout_s=0.2)
 
 
@@ -88,3 +96,53 @@ async def test_addresses_that_are_none_are_refused(url):
     """Only http and https addresses are asked, and nonsense raises nothing else."""
     with pytest.raises(CaptureError):
         await download(url, first_delay_s=0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "127.1", "2130706433", "[::ffff:127.0.0.1]"])
+async def test_internal_addresses_are_refused(host):
+    """Unless a caller says otherwise, nothing but the public internet is asked, and that at once."""
+    with LocalHttp(lambda _: Answer(b"secret")) as site:
+        port = urlsplit(site.url).port
+        with pytest.raises(CaptureError, match=r"loopback"):
+            await download(f"http://{host}:{port}/file", first_delay_s=60)
+        assert site.requests == []
+        with downloads_from(ANYWHERE):
+            assert await download(f"http://{host}:{port}/file", first_delay_s=0) == b"secret"
+
+
+async def test_redirects_to_internal_addresses_are_refused():
+    """A public site that leads inside is followed no further."""
+    with LocalHttp(lambda _: Answer(b"secret")) as inside:
+        redirect = Answer(status=302, headers={"Location": f"{inside.url}/file"})
+        with LocalHttp(lambda _: redirect) as site:
+            network = NetworkSettings(host_map={"public.example": ("127.0.0.1", urlsplit(site.url).port)})
+            with downloads_from(network), pytest.raises(CaptureError, match=r"loopback"):
+                await download("http://public.example/file", first_delay_s=60)
+            assert len(site.requests) == 1
+        assert inside.requests == []
+
+
+async def test_the_environments_proxy_is_no_way_around(monkeypatch):
+    """A proxy that the environment names is not used."""
+    with LocalHttp(lambda _: Answer(b"secret")) as elsewhere:
+        for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, elsewhere.url)
+        with pytest.raises(CaptureError, match=r"private"):
+            await download("http://10.0.0.1/file", first_delay_s=60)
+        assert elsewhere.requests == []
+
+
+async def test_tasks_inherit_what_may_be_connected_to():
+    """A run sets it once; what was outside of the block stays outside."""
+    with LocalHttp(lambda _: Answer(b"page")) as site:
+        with downloads_from(ANYWHERE):
+            task = asyncio.create_task(download(f"{site.url}/file", first_delay_s=0))
+        assert await task == b"page"
+        with pytest.raises(CaptureError):
+            await download(f"{site.url}/file", first_delay_s=0)
+
+
+async def test_a_host_that_does_not_exist_is_asked_once():
+    """A name without an address is a reason of its own, and lasts."""
+    with pytest.raises(CaptureError, match=r"no-such-host\.invalid"):
+        await download("http://no-such-host.invalid/", first_delay_s=0)

@@ -9,10 +9,13 @@ from fixtures.pdf_files import encrypted_pdf, pdf
 from PIL import Image
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.api_tools.pdf_pages import MAX_PAGE_IMAGE_PIXELS, MAX_PAGE_IMAGE_SIDE_PX
+from mind2web2.api_tools.download import downloads_from
 from mind2web2.api_tools.tool_pdf import PDFParser, is_pdf, render_pdf
+from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.utils.pdf_pages import MAX_PAGE_IMAGE_PIXELS, MAX_PAGE_IMAGE_SIDE_PX
 
+ANYWHERE = NetworkSettings(allow_private_network=True)
 LEAFLET = pdf(["Opening hours", "Monday 9-17"], [], ["Tickets"])
 
 
@@ -151,7 +154,8 @@ async def test_every_kind_of_source_gives_images_and_text(kind, serve, tmp_path)
         "bytes": LEAFLET,
         "buffer": io.BytesIO(LEAFLET),
     }
-    images, text = await PDFParser().extract(sources[kind])
+    with downloads_from(ANYWHERE):
+        images, text = await PDFParser().extract(sources[kind])
     assert [size_of(base64.b64decode(image)) for image in images] == [(1224, 1584)] * 3
     assert "Monday 9-17" in text
 
@@ -176,7 +180,8 @@ async def test_a_source_that_cannot_be_had_is_named(source, error, says):
 async def test_a_page_behind_a_pdf_url_is_named(serve):
     """An error message tells which URL served something else."""
     site = serve(report_pdf=[Answer(b"<html>gone</html>")])
-    with pytest.raises(DocumentError, match=r"/report\.pdf: not a PDF: it begins like a web page"):
+    says = r"/report\.pdf: not a PDF: it begins like a web page"
+    with downloads_from(ANYWHERE), pytest.raises(DocumentError, match=says):
         await PDFParser().extract(f"{site.url}/report.pdf")
 
 
@@ -197,14 +202,16 @@ async def test_a_page_behind_a_pdf_url_is_named(serve):
 async def test_the_server_tells_what_a_url_serves(serve, path, answer, expected):
     """The first bytes decide; the URL's ending does only where the server gives none."""
     site = serve(**{path.replace(".", "_"): [answer]})
-    assert await is_pdf(f"{site.url}/{path}") is expected
-    assert await is_pdf(f"{site.url.removeprefix('http://')}/{path}") is expected
+    with downloads_from(ANYWHERE):
+        assert await is_pdf(f"{site.url}/{path}") is expected
+        assert await is_pdf(f"{site.url.removeprefix('http://')}/{path}") is expected
 
 
 async def test_only_the_first_bytes_are_asked_for(serve):
     """Whether a file is a PDF is known long before its last byte, even if that never comes."""
     site = serve(big=[Answer(LEAFLET + b" " * 5000, promised_bytes=10**9)])
-    assert await is_pdf(f"{site.url}/big")
+    with downloads_from(ANYWHERE):
+        assert await is_pdf(f"{site.url}/big")
 
 
 @pytest.mark.parametrize(

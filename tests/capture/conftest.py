@@ -1,5 +1,7 @@
 """The real Chromium for tests of our scripts, one for all of them."""
 
+import inspect
+
 import pytest
 import pytest_asyncio
 from patchright.async_api import async_playwright
@@ -8,7 +10,8 @@ from patchright.async_api import async_playwright
 def pytest_collection_modifyitems(items):
     """Run the tests of this folder in the event loop that the browser lives in."""
     for item in items:
-        if item.path.is_relative_to(item.config.rootpath / "tests" / "capture"):
+        is_ours = item.path.is_relative_to(item.config.rootpath / "tests" / "capture")
+        if is_ours and inspect.iscoroutinefunction(item.function):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 

@@ -8,9 +8,19 @@ from mind2web2.capture.failures import failure_of_navigation
 @pytest.mark.parametrize(
     ("message", "transient", "certificate", "words"),
     [
-        ("Page.goto: net::ERR_EMPTY_RESPONSE at http://a.example/\nCall log:", True, False, "without a reply"),
+        (
+            "Page.goto: net::ERR_EMPTY_RESPONSE at http://a.example/\nCall log:",
+            True,
+            False,
+            "without a reply",
+        ),
         ("Page.goto: net::ERR_CONNECTION_RESET at http://a.example/", True, False, "dropped the connection"),
-        ("Page.goto: net::ERR_TOO_MANY_REDIRECTS at http://a.example/", False, False, "redirects without end"),
+        (
+            "Page.goto: net::ERR_TOO_MANY_REDIRECTS at http://a.example/",
+            False,
+            False,
+            "redirects without end",
+        ),
         ("Page.goto: net::ERR_CERT_DATE_INVALID at https://a.example/", False, True, "ERR_CERT_DATE_INVALID"),
         ("Page.goto: net::ERR_NEVER_HEARD_OF at https://a.example/", False, False, "ERR_NEVER_HEARD_OF"),
         ("Page.goto: Timeout 30000ms exceeded.", True, False, "did not answer in time"),

@@ -7,7 +7,7 @@ import pytest_asyncio
 from servers.toothed_site import BEHIND, FACT, ToothedSite
 
 from mind2web2.capture.browser import Browser
-from mind2web2.capture.failures import PageFailure
+from mind2web2.capture.failures import PageFailureError
 from mind2web2.capture.proxy import FilteringProxy
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.capture.visit import Visit
@@ -45,7 +45,17 @@ def visit(tools):
 
 @pytest.mark.parametrize(
     "tooth",
-    ["plain", "slow-headers", "slow-body", "drip", "late", "late-fetch", "animation", "wrong-charset", "packed"],
+    [
+        "plain",
+        "slow-headers",
+        "slow-body",
+        "drip",
+        "late",
+        "late-fetch",
+        "animation",
+        "wrong-charset",
+        "packed",
+    ],
 )
 async def test_what_comes_late_is_waited_for(visit, tooth):
     """Responses and timers alike, however long the page's own clock says they take."""
@@ -63,7 +73,9 @@ async def test_a_page_on_the_way_to_another_is_not_stayed_on(visit, tooth):
         assert BEHIND in (await visited.state()).text
 
 
-@pytest.mark.parametrize("tooth", ["navigates-away", "reload-loop", "history-loop", "opens-windows", "unload-dialog"])
+@pytest.mark.parametrize(
+    "tooth", ["navigates-away", "reload-loop", "history-loop", "opens-windows", "unload-dialog"]
+)
 async def test_a_page_is_held_in_place(visit, tooth):
     """Wherever it tries to go once it has shown its content."""
     async with visit(tooth) as visited:
@@ -120,7 +132,7 @@ async def test_a_torn_document_is_known_as_such(visit):
 )
 async def test_a_page_that_yields_nothing_says_why(visit, tooth, kind, transient):
     """A lost connection may be found again, an endless redirect stays one."""
-    with pytest.raises(PageFailure) as failure:
+    with pytest.raises(PageFailureError) as failure:
         async with visit(tooth):
             pass
     assert (failure.value.kind, failure.value.is_transient) == (kind, transient)
@@ -129,7 +141,7 @@ async def test_a_page_that_yields_nothing_says_why(visit, tooth, kind, transient
 async def test_a_silent_server_is_given_up(visit, tools):
     """Within the time that it has."""
     limits = CaptureSettings(network=tools[1].network, load_timeout_s=1.0)
-    with pytest.raises(PageFailure, match="did not answer in time"):
+    with pytest.raises(PageFailureError, match="did not answer in time"):
         async with visit("silent", limits):
             pass
 

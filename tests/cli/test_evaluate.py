@@ -286,7 +286,7 @@ def test_what_lowers_scores_is_said(project, server):
         return evaluator.get_summary()
         """
     )
-    run = evaluate(server)
+    run = evaluate(server, "--no_capture")
     assert run.returncode == 0
     warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
     assert warnings == [

@@ -3,8 +3,8 @@
 import pytest
 from projects import call
 
-from mind2web2.cli import evaluate_main, main
-from mind2web2.cli.options import CommandParser, positive_int, positive_seconds, temperature
+from mind2web2.cli import batch_cache_main, cache_all_main, evaluate_main, main
+from mind2web2.cli.options import CommandParser, count, positive_int, positive_seconds, temperature
 
 
 def parsed(*words):
@@ -75,9 +75,29 @@ def test_a_bad_value_is_told_with_its_option(option, value, message):
     assert message in last
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--max_retries", "-1"], "'-1' is not a whole number"),
+        (["--max_concurrent_pages", "0"], "'0' is not a whole number of at least 1"),
+        (["--overall_timeout", "0"], "'0' is not a positive number of seconds"),
+        (["--only", "good"], "'good'"),
+        (["--llm_provider", "replay"], "'replay'"),
+        (["--headed", "--headless"], "not allowed with"),
+        (["two", "words"], "unrecognized arguments: words"),
+    ],
+)
+def test_a_bad_value_of_the_cache_commands(words, message):
+    """Likewise."""
+    run = call(batch_cache_main, "bot", *(["lake"] if words[0] != "two" else []), *words)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert message in run.stderr.splitlines()[-1]
+
+
 def test_good_values():
     """The bounds are among them."""
     assert [positive_int("1"), positive_int("030")] == [1, 30]
+    assert [count("0"), count("2")] == [0, 2]
     assert [positive_seconds("0.5"), positive_seconds("1e3")] == [0.5, 1000.0]
     assert [temperature("0"), temperature("2")] == [0.0, 2.0]
 
@@ -90,7 +110,14 @@ def test_good_values():
             ["--help"],
             ["--agent_name NAME", "--answer_timeout S", "OPENAI_API_KEY", "Exit status: 0", "replay"],
         ),
-        (main, ["--help"], ["evaluate", "metrics", "judgments", "mind2web2 evaluate AGENT"]),
+        (main, ["--help"], ["cache", "evaluate", "metrics", "judgments", "mind2web2 evaluate AGENT"]),
+        (
+            main,
+            ["cache", "--help"],
+            ["--only {failed,suspect}", "--cdp_url", "Exit status: 0", "may be repeated"],
+        ),
+        (batch_cache_main, ["--help"], ["AGENT TASK", "--overall_timeout S", "(default: 120)", "--no_llm"]),
+        (cache_all_main, ["--help"], ["[AGENT]", "(default: each of them)", "--allow_private_network"]),
         (main, ["evaluate", "--help"], ["AGENT", "--judge_base_url URL", "(default: 30)", "--overwrite"]),
         (main, ["metrics", "--help"], ["--task_list FILE", "--json", "what is missing counts as 0"]),
         (main, ["judgments", "--help"], ["export", "import", "offline"]),
@@ -108,7 +135,15 @@ def test_help_teaches(command, words, taught):
 
 @pytest.mark.parametrize(
     ("command", "words"),
-    [(evaluate_main, []), (main, []), (main, ["judgments"]), (main, ["dance"]), (main, ["metrics"])],
+    [
+        (evaluate_main, []),
+        (main, []),
+        (main, ["judgments"]),
+        (main, ["dance"]),
+        (main, ["metrics"]),
+        (main, ["cache"]),
+        (batch_cache_main, ["bot"]),
+    ],
 )
 def test_a_command_without_its_arguments(command, words):
     """Usage and the missing part, exit status 2."""

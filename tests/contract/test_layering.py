@@ -14,9 +14,11 @@ ROOT = Path(mind2web2.__file__).parent
 LAYERS = (
     "errors",
     "aggregation evidence verification_tree preconditions voting summary limits metrics results summaries "
-    "prompts utils loop_guard",
+    "prompts utils loop_guard capture",
     "llm_client judgments api_tools",
-    "judge recorded_judge page_library questions asking extraction verification eval_toolkit",
+    "judge recorded_judge shared_captures prepared_page page_library questions asking extraction "
+    "verification eval_toolkit "
+    "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "evaluator answer_cache provenance script_run selection answer_evaluation eval_runner",
     "cli",
 )

@@ -1,0 +1,240 @@
+"""One try at one page: open it, bring out all it has, read it, picture it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mind2web2.capture.failures import PASSING_STATUSES
+from mind2web2.capture.files import read_file_content
+from mind2web2.capture.navigation import Guard, MainDocument
+from mind2web2.capture.overlays import close_banners
+from mind2web2.capture.page_text import PageText, read_text
+from mind2web2.capture.record import Trouble
+from mind2web2.capture.screenshot import take_screenshot
+from mind2web2.capture.scrolling import Scrolled, scroll_through
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.trouble import PageObservation, signs_of_trouble
+from mind2web2.capture.unfolding import Unfolded, unfold
+from mind2web2.capture.visit import PageState, Visit
+from mind2web2.capture.world import FrameWorld, ScriptError
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession, Page
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_BANNERS_LIMIT_S = 5.0
+# A step that waits for a response: longer ones are for the page's first rest.
+_REST_LIMIT_S = 3.0
+_SCROLL_LIMIT_S = 10.0
+_UNFOLD_LIMIT_S = 10.0
+_READ_LIMIT_S = 15.0
+_PICTURE_LIMIT_S = 20.0
+# Enough to tell what kind of page it is.
+_OBSERVED_CHARS = 20_000
+
+
+@dataclass(slots=True)
+class Sighting:
+    """What one try saw.
+
+    Args:
+        is_broken: the connection was lost while the page was arriving.
+        timings_s: seconds by stage.
+    """
+
+    document: MainDocument
+    title: str = ""
+    text: str | None = None
+    screenshot: bytes | None = None
+    pdf: bytes | None = None
+    troubles: list[Trouble] = field(default_factory=list)
+    unfolded: tuple[str, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    timings_s: dict[str, float] = field(default_factory=dict)
+    is_broken: bool = False
+
+    @property
+    def is_passing(self) -> bool:
+        """Tell whether another time may be better, by what the server said or by how its reply ended."""
+        return self.is_broken or self.document.status in PASSING_STATUSES
+
+
+async def see_page(
+    page: Page,
+    session: CDPSession,
+    url: str,
+    settings: CaptureSettings,
+    certificate_error: str | None = None,
+    guard: Guard | None = None,
+) -> Sighting:
+    """Open a URL in a fresh tab and return what is to be seen there.
+
+    Args:
+        certificate_error: what is wrong with the server's certificate, where it is opened all the same.
+
+    Raises:
+        PageFailureError: nothing is.
+    """
+    timings_s: dict[str, float] = {}
+    async with Visit(page, session, settings, guard) as visit:
+        with _timed(timings_s, "open"):
+            await visit.open(url)
+        document = visit.navigation.document
+        if document.file is not None:
+            with _timed(timings_s, "read"):
+                seen = await _see_file(document, settings)
+        else:
+            seen = await _PageReader(visit, url, certificate_error).read(timings_s)
+    seen.timings_s = timings_s
+    return seen
+
+
+async def _see_file(document: MainDocument, settings: CaptureSettings) -> Sighting:
+    assert document.file is not None
+    content = await read_file_content(document.file, settings.max_text_chars, settings.jpeg_quality)
+    seen = Sighting(document, text=content.text, screenshot=content.image, pdf=content.pdf)
+    seen.notes += content.notes
+    seen.troubles += signs_of_trouble(
+        PageObservation(
+            requested_url=document.file.url,
+            final_url=document.url,
+            status=document.status,
+            content_type=document.content_type,
+            # A picture or a PDF has its words inside.
+            text=content.text or "file",
+            text_chars=len(content.text or "file"),
+        )
+    )
+    return seen
+
+
+class _PageReader:
+    """Brings out, reads and pictures the page of a visit; what one stage cannot do, the others still do."""
+
+    def __init__(self, visit: Visit, url: str, certificate_error: str | None) -> None:
+        self._visit = visit
+        self._url = url
+        self._certificate_error = certificate_error
+        self._settings = visit.settings
+        self._seen = Sighting(visit.navigation.document)
+        self._consent_only = False
+
+    async def read(self, timings_s: dict[str, float]) -> Sighting:
+        """Return what the page shows."""
+        with _timed(timings_s, "unfold"):
+            await self._bring_out()
+        with _timed(timings_s, "read"):
+            text = await self._stage("reading its text", _READ_LIMIT_S, self._text())
+            state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state())
+        with _timed(timings_s, "picture"):
+            self._seen.screenshot = await self._stage("its picture", _PICTURE_LIMIT_S, self._picture())
+        self._seen.is_broken = self._visit.is_broken
+        self._seen.notes += self._visit.notes
+        if text is not None:
+            self._note_text(text)
+        self._note_troubles(state, text)
+        return self._seen
+
+    async def _bring_out(self) -> None:
+        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
+        if worlds is None:
+            return
+        await self._clear(worlds)
+        scrolled = await self._stage(
+            "scrolling", _SCROLL_LIMIT_S + 2, scroll_through(worlds, _SCROLL_LIMIT_S, self._rest)
+        )
+        unfolded = await self._stage(
+            "unfolding", _UNFOLD_LIMIT_S + 2, unfold(worlds, _UNFOLD_LIMIT_S, self._rest)
+        )
+        if unfolded and unfolded.summary:
+            # What was unfolded may have lazy parts of its own.
+            await self._stage(
+                "scrolling again", _SCROLL_LIMIT_S + 2, scroll_through(worlds, _SCROLL_LIMIT_S, self._rest)
+            )
+            self._seen.unfolded = unfolded.summary
+        # Some overlays come with scrolling.
+        await self._clear(worlds)
+        self._note_bounds(scrolled, unfolded)
+
+    async def _clear(self, worlds: list[FrameWorld]) -> None:
+        cleared = await self._stage(
+            "closing banners", _BANNERS_LIMIT_S + 2, close_banners(worlds, _BANNERS_LIMIT_S, self._rest)
+        )
+        if cleared is not None:
+            self._seen.notes += [
+                note for note in (*cleared.done, *cleared.walls) if note not in self._seen.notes
+            ]
+            self._consent_only = self._consent_only or cleared.consent_wall is not None
+
+    async def _rest(self, page_time_s: float) -> bool:
+        return await self._visit.rest(page_time_s, _REST_LIMIT_S)
+
+    async def _text(self) -> PageText:
+        return await read_text(await self._visit.worlds(), self._settings.max_text_chars)
+
+    async def _picture(self) -> bytes | None:
+        return await take_screenshot(self._visit.session, await self._visit.worlds(), self._settings)
+
+    def _note_bounds(self, scrolled: Scrolled | None, unfolded: Unfolded | None) -> None:
+        if scrolled and scrolled.is_endless:
+            self._seen.notes.append("the page grows without end and was scrolled up to a bound")
+        if scrolled and scrolled.is_cut:
+            self._seen.notes.append(f"the page was scrolled for {_SCROLL_LIMIT_S:g} s and goes on")
+        if unfolded and unfolded.is_cut:
+            self._seen.notes.append(f"sections were unfolded for {_UNFOLD_LIMIT_S:g} s, and not all are open")
+
+    def _note_text(self, text: PageText) -> None:
+        self._seen.text = text.text
+        self._seen.title = text.title
+        if text.is_cut:
+            self._seen.notes.append(f"text cut after {len(text.text)} characters")
+        if text.unread_frames:
+            self._seen.notes.append(f"frames that could not be read: {', '.join(text.unread_frames[:5])}")
+
+    def _note_troubles(self, state: PageState | None, text: PageText | None) -> None:
+        document = self._seen.document
+        self._seen.troubles += signs_of_trouble(
+            PageObservation(
+                requested_url=self._url,
+                final_url=document.url,
+                status=document.status,
+                content_type=document.content_type,
+                title=self._seen.title,
+                text=(self._seen.text or "")[:_OBSERVED_CHARS],
+                text_chars=len(self._seen.text or ""),
+                password_fields=text.password_fields if text else 0,
+                markers=state.marks if state else (),
+                consent_only=self._consent_only,
+                is_complete=self._visit.is_complete,
+                certificate_error=self._certificate_error,
+                frames=tuple(frame.url for frame in self._visit.page.frames[1:]),
+            )
+        )
+
+    async def _stage(self, what: str, limit_s: float, work: Coroutine[Any, Any, T]) -> T | None:
+        """Return what a stage yields, ``None`` where it fails or takes too long, which the notes then say."""
+        try:
+            return await self._visit.within(limit_s, work)
+        except TimeoutError:
+            self._seen.notes.append(f"{what} took longer than {limit_s:g} s and was given up")
+            await self._visit.stop_scripts()
+        except ScriptError as error:
+            self._seen.notes.append(f"{what} failed: {' '.join(str(error).split())[:200]}")
+        return None
+
+
+@contextmanager
+def _timed(timings_s: dict[str, float], stage: str) -> Iterator[None]:
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        timings_s[stage] = time.monotonic() - started

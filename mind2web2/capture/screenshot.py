@@ -1,0 +1,121 @@
+"""The screenshot of a whole page, as a JPEG straight from the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.capture.page_tools import call_or_none, frames_painted
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.world import FrameWorld, ScriptError, send
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession
+
+log = logging.getLogger(__name__)
+
+# A page wider than its window is shown whole up to this factor; its letters shrink by as much.
+_MAX_WIDENING = 1.6
+_SHOT_LIMIT_S = 20.0
+_PREPARE_LIMIT_S = 10.0
+_IMAGES_LIMIT_S = 3.0
+# JPEGs of one colour are far smaller than those of anything to be read, so only small ones are looked at.
+_SUSPICIOUS_BYTES_A_PIXEL = 0.012
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    width_px: int
+    height_px: int
+
+
+async def take_screenshot(
+    session: CDPSession, worlds: Sequence[FrameWorld], settings: CaptureSettings
+) -> bytes | None:
+    """Return a JPEG of the page from its top to the height of the settings, panes and frames unfolded.
+
+    It is as wide as the settings' viewport; a page that is wider is scaled down within reason. ``None`` where
+    the browser yields no image, or twice one of a single colour.
+    """
+    extent = await _prepare(worlds, settings)
+    for _ in range(2):
+        jpeg = await _shoot(session, extent, settings)
+        if jpeg is None:
+            return None
+        if not await _is_blank(jpeg, extent):
+            return jpeg
+        await frames_painted(worlds[0])
+    return None
+
+
+async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _Extent:
+    width_px, height_px = settings.viewport_width_px, settings.viewport_height_px
+    try:
+        async with asyncio.timeout(_PREPARE_LIMIT_S):
+            # Inner frames first, as each grows within its parent.
+            for world in reversed(worlds[1:]):
+                size = await _step(world, "prepare", settings.max_screenshot_height_px)
+                parent = next((one for one in worlds if one.frame_id == world.parent_id), None)
+                if size and parent:
+                    await _step(parent, "growFrame", world.frame_id, size["height"])
+            size = await _step(worlds[0], "prepare", settings.max_screenshot_height_px)
+            if size:
+                width_px, height_px = size["width"], size["height"]
+    except TimeoutError:
+        log.debug("page not prepared for its screenshot in time url=%s", worlds[0].url)
+    await _wait_for_images(worlds)
+    widest = int(settings.viewport_width_px * _MAX_WIDENING)
+    return _Extent(min(max(width_px, settings.viewport_width_px), widest), max(height_px, 1))
+
+
+async def _wait_for_images(worlds: Sequence[FrameWorld]) -> None:
+    try:
+        async with asyncio.timeout(_IMAGES_LIMIT_S):
+            await asyncio.gather(*(call_or_none(world, "images_ready") for world in worlds))
+    except TimeoutError:
+        log.debug("images not decoded in time url=%s", worlds[0].url)
+
+
+async def _shoot(session: CDPSession, extent: _Extent, settings: CaptureSettings) -> bytes | None:
+    scale = settings.viewport_width_px / extent.width_px
+    height_px = min(extent.height_px, int(settings.max_screenshot_height_px / scale))
+    try:
+        async with asyncio.timeout(_SHOT_LIMIT_S):
+            reply = await send(
+                session,
+                "Page.captureScreenshot",
+                format="jpeg",
+                quality=settings.jpeg_quality,
+                captureBeyondViewport=True,
+                optimizeForSpeed=True,
+                clip={"x": 0, "y": 0, "width": extent.width_px, "height": height_px, "scale": scale},
+            )
+    except (ScriptError, TimeoutError) as error:
+        log.debug("no screenshot reason=%s", error)
+        return None
+    return base64.b64decode(reply["data"])
+
+
+async def _is_blank(jpeg: bytes, extent: _Extent) -> bool:
+    if len(jpeg) > extent.width_px * extent.height_px * _SUSPICIOUS_BYTES_A_PIXEL:
+        return False
+    return await asyncio.to_thread(_is_one_colour, jpeg)
+
+
+def _is_one_colour(jpeg: bytes) -> bool:
+    from PIL import Image
+
+    with Image.open(BytesIO(jpeg)) as image:
+        image.draft("L", (image.width // 8, image.height // 8))
+        histogram = image.convert("L").histogram()
+    used = [brightness for brightness, pixels in enumerate(histogram) if pixels]
+    return used[-1] - used[0] <= 4
+
+
+async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:
+    return await call_or_none(world, "prepare_screenshot", name, *arguments)

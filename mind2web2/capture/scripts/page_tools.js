@@ -1,0 +1,314 @@
+// What our other scripts share, kept as `globalThis.pageTools`: what can be seen, copies of it, presses.
+// Properties that a form's fields or a named image may shadow are read through their prototypes.
+function () {
+  if (globalThis.pageTools) return;
+  const getter = (prototype, name) => {
+    const { get } = Object.getOwnPropertyDescriptor(prototype, name);
+    return (target) => get.call(target);
+  };
+  const method = (prototype, name) => {
+    const own = prototype[name];
+    return (target, ...given) => own.apply(target, given);
+  };
+  const parentNode = getter(Node.prototype, "parentNode");
+  const isConnected = getter(Node.prototype, "isConnected");
+  const childNodes = getter(Node.prototype, "childNodes");
+  const textContent = getter(Node.prototype, "textContent");
+  const appendChild = method(Node.prototype, "appendChild");
+  const nextElement = getter(Element.prototype, "nextElementSibling");
+  const previousElement = getter(Element.prototype, "previousElementSibling");
+  const openRoot = getter(Element.prototype, "shadowRoot");
+  const assignedSlot = getter(Element.prototype, "assignedSlot");
+  const className = (element) => attribute(element, "class") ?? "";
+  const attribute = method(Element.prototype, "getAttribute");
+  const setAttribute = method(Element.prototype, "setAttribute");
+  const removeAttribute = method(Element.prototype, "removeAttribute");
+  const hasAttribute = method(Element.prototype, "hasAttribute");
+  const matches = method(Element.prototype, "matches");
+  const closestInRoot = method(Element.prototype, "closest");
+  const queryElement = method(Element.prototype, "querySelectorAll");
+  const queryDocument = method(Document.prototype, "querySelectorAll");
+  const queryFragment = method(DocumentFragment.prototype, "querySelectorAll");
+  const box = method(Element.prototype, "getBoundingClientRect");
+  const checkVisibility = method(Element.prototype, "checkVisibility");
+  const clientHeight = getter(Element.prototype, "clientHeight");
+  const clientWidth = getter(Element.prototype, "clientWidth");
+  const scrollHeight = getter(Element.prototype, "scrollHeight");
+  const scrollWidth = getter(Element.prototype, "scrollWidth");
+  const htmlStyle = getter(HTMLElement.prototype, "style");
+  const svgStyle = getter(SVGElement.prototype, "style");
+  const isHtml = (node) => node instanceof HTMLElement;
+  const inlineStyle = (element) => (isHtml(element) ? htmlStyle(element) : element instanceof SVGElement ? svgStyle(element) : null);
+  const tag = (element) => getter(Element.prototype, "localName")(element);
+  const root = getter(Document.prototype, "documentElement")(document);
+  const body = () => getter(Document.prototype, "body")(document) ?? root;
+  const styleOf = (element) => getComputedStyle(element);
+  const UNSEEN_TAGS = new Set(["script", "style", "noscript", "template", "head", "title", "iframe", "object", "embed",
+    "video", "audio", "canvas", "option", "datalist", "textarea", "link", "meta"]);
+
+  const shadowOf = (element) => openRoot(element) ?? globalThis.closedRoots?.get(element) ?? null;
+  const queryIn = (scope, selector) =>
+    scope instanceof Element ? queryElement(scope, selector)
+      : scope instanceof Document ? queryDocument(scope, selector) : queryFragment(scope, selector);
+
+  // The document and every shadow root within it.
+  const roots = () => {
+    const found = [document];
+    for (const scope of found) {
+      for (const element of queryIn(scope, "*")) {
+        const shadow = shadowOf(element);
+        if (shadow) found.push(shadow);
+      }
+    }
+    return found;
+  };
+  const all = (selector, scopes = roots()) => scopes.flatMap((scope) => [...queryIn(scope, selector)]);
+
+  // An element's parent in the tree that is painted: through slots and out of shadow roots.
+  const parentOf = (node) => {
+    if (node instanceof Element) {
+      const slot = assignedSlot(node);
+      if (slot) return slot;
+    }
+    const parent = parentNode(node);
+    if (parent instanceof ShadowRoot) return getter(ShadowRoot.prototype, "host")(parent);
+    return parent instanceof Element ? parent : null;
+  };
+  const closest = (element, selector) => {
+    for (let at = element; at; at = parentOf(at)) {
+      const found = closestInRoot(at, selector);
+      if (found) return found;
+      const scope = method(Node.prototype, "getRootNode")(at);
+      if (!(scope instanceof ShadowRoot)) return null;
+      at = scope.host;
+      if (matches(at, selector)) return at;
+    }
+    return null;
+  };
+  const holds = (ancestor, node) => {
+    for (let at = node; at; at = parentOf(at)) if (at === ancestor) return true;
+    return false;
+  };
+  const byId = (element, id) => {
+    const scope = method(Node.prototype, "getRootNode")(element);
+    const lookup = scope instanceof Document ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
+    return id && lookup ? lookup.call(scope, id) : null;
+  };
+  const normal = (text) => text.replace(/\s+/gu, " ").trim();
+  const labelOf = (element) =>
+    normal(attribute(element, "aria-label") || textContent(element).slice(0, 2000) || attribute(element, "title") || attribute(element, "value") || "");
+
+  const isRendered = (element) => checkVisibility(element, { opacityProperty: true, visibilityProperty: true });
+  const intersect = (one, other) =>
+    one && other
+      ? { top: Math.max(one.top, other.top), left: Math.max(one.left, other.left), bottom: Math.min(one.bottom, other.bottom), right: Math.min(one.right, other.right) }
+      : one ?? other;
+
+  // One look at the page: what is asked of it is remembered, so make a new one after every change.
+  const look = () => {
+    const clips = new Map();
+    const rendered = new Map();
+    const isSeen = (element) => {
+      let seen = rendered.get(element);
+      if (seen === undefined) rendered.set(element, (seen = isRendered(element)));
+      return seen;
+    };
+    // An element may be painted without what it holds: a closed section, or one that is only there to be found.
+    const hidesOwnText = (element) => (tag(element) === "details" && !hasAttribute(element, "open")) || styleOf(element).contentVisibility === "hidden";
+    // The part of the page that an element's descendants may paint on; null: all of it.
+    const clipOf = (element) => {
+      const chain = [];
+      let at = element;
+      for (; at && !clips.has(at); at = parentOf(at)) chain.push(at);
+      let clip = at ? clips.get(at) : null;
+      for (const next of chain.reverse()) {
+        const style = styleOf(next);
+        if (style.position === "fixed") clip = null;
+        if (next !== root && next !== body()) {
+          const overflow = style.overflowX + style.overflowY;
+          if (/hidden|clip/.test(overflow)) clip = intersect(clip, box(next));
+          else if (/auto|scroll/.test(overflow) && (clientHeight(next) < 2 || clientWidth(next) < 2)) clip = intersect(clip, box(next));
+        }
+        clips.set(next, clip);
+      }
+      return clip;
+    };
+    const range = document.createRange();
+    const isTextSeen = (text, parent) => {
+      if (!isSeen(parent) || UNSEEN_TAGS.has(tag(parent)) || hidesOwnText(parent)) return false;
+      range.selectNodeContents(text);
+      const area = range.getBoundingClientRect();
+      if (area.width < 0.5 || area.height < 0.5) return false;
+      if (area.right + scrollX <= 0 || area.bottom + scrollY <= 0) return false;
+      const clip = clipOf(parent);
+      if (!clip) return true;
+      const isWithin = Math.min(area.bottom, clip.bottom) - Math.max(area.top, clip.top) >= Math.min(2, area.height / 2);
+      // Beside a clip's edge lie the slides of a carousel, which can be moved into view.
+      return isWithin && clip.right - clip.left >= 2;
+    };
+    // Every text node that can be seen below an element (the page by default), in document order.
+    const texts = (scope = root, limit = 200000) => {
+      const found = new Map();
+      const waiting = [scope];
+      let steps = 0;
+      while (waiting.length && steps++ < limit) {
+        const node = waiting.pop();
+        if (node instanceof Text) {
+          const text = normal(getter(CharacterData.prototype, "data")(node));
+          const parent = text && parentOf(node);
+          if (parent && isTextSeen(node, parent)) found.set(node, text);
+          continue;
+        }
+        if (node instanceof Element) {
+          if (UNSEEN_TAGS.has(tag(node)) || (!isSeen(node) && styleOf(node).display === "none")) continue;
+        } else if (!(node instanceof ShadowRoot)) continue;
+        const within = node instanceof Element ? shadowOf(node) : null;
+        let children = childNodes(within ?? node);
+        if (node instanceof HTMLSlotElement) {
+          const assigned = node.assignedNodes();
+          if (assigned.length) children = assigned;
+        }
+        for (let i = children.length - 1; i >= 0; i--) waiting.push(children[i]);
+      }
+      return found;
+    };
+    return { isSeen, isTextSeen, texts, clipOf };
+  };
+  const textLength = (found) => { let sum = 0; for (const text of found.values()) sum += text.length; return sum; };
+  const seenText = (scope) => [...look().texts(scope).values()].join(" ");
+
+  const KEPT_ATTRIBUTES = ["class", "href", "alt", "title", "colspan", "rowspan", "scope", "start", "reversed", "value", "type",
+    "datetime", "dir", "lang", "aria-label", "aria-level", "open", "width", "height", "cite"];
+  const KEPT_ROLES = /^(table|grid|treegrid|row|rowgroup|cell|gridcell|columnheader|rowheader|list|listitem|heading|img|term|definition)$/;
+  const copyElement = (element) => {
+    const display = styleOf(element).display;
+    let name = tag(element);
+    if (!isHtml(element) || name.includes("-") || name === "slot" || name === "body" || name === "form" || name === "dialog") name = /^(inline|contents)$/.test(display) ? "span" : "div";
+    const copy = document.createElement(name);
+    for (const kept of KEPT_ATTRIBUTES) {
+      if (hasAttribute(element, kept)) setAttribute(copy, kept, attribute(element, kept));
+    }
+    if (name === "details") setAttribute(copy, "open", "");
+    const role = attribute(element, "role") ?? "";
+    if (KEPT_ROLES.test(role)) setAttribute(copy, "role", role);
+    htmlStyle(copy).cssText = inlineStyle(element)?.cssText ?? "";
+    if (element instanceof HTMLImageElement) {
+      copy.src = element.currentSrc || element.src;
+    } else if (element instanceof HTMLInputElement) {
+      if (element.type !== "password") setAttribute(copy, "value", element.value);
+      copy.checked = element.checked;
+    }
+    return copy;
+  };
+  // A copy of what can be seen of an element now, without ids, scripts, frames or anything hidden; null if nothing can.
+  const copyOf = (element) => {
+    const view = look();
+    if (!view.texts(element).size && !queryIn(element, "img, svg").length) return null;
+    const top = document.createElement("div");
+    const waiting = [[element, top]];
+    while (waiting.length) {
+      const [node, into] = waiting.pop();
+      if (node instanceof Text) {
+        const data = getter(CharacterData.prototype, "data")(node);
+        const parent = parentOf(node);
+        if (!data.trim() || (parent && view.isTextSeen(node, parent))) appendChild(into, document.createTextNode(data));
+        continue;
+      }
+      if (!(node instanceof Element) || UNSEEN_TAGS.has(tag(node))) continue;
+      if (!view.isSeen(node) && styleOf(node).display === "none") continue;
+      if (tag(node) === "svg" || tag(node) === "math" || tag(node) === "select") {
+        appendChild(into, method(Node.prototype, "cloneNode")(node, true));
+        continue;
+      }
+      const copy = copyElement(node);
+      appendChild(into, copy);
+      let children = childNodes(shadowOf(node) ?? node);
+      if (node instanceof HTMLSlotElement && node.assignedNodes().length) children = node.assignedNodes();
+      for (let i = children.length - 1; i >= 0; i--) waiting.push([children[i], copy]);
+    }
+    return top;
+  };
+
+  const force = (element, styles) => {
+    const style = inlineStyle(element);
+    if (style) for (const [name, value] of Object.entries(styles)) style.setProperty(name, value, "important");
+  };
+  // Undo whatever hides this one element, leaving alone what is hidden within it.
+  const reveal = (element) => {
+    for (const name of ["hidden", "inert"]) removeAttribute(element, name);
+    if (attribute(element, "aria-hidden") === "true") removeAttribute(element, "aria-hidden");
+    let style = styleOf(element);
+    if (style.display === "none") {
+      force(element, { display: "revert" });
+      if (styleOf(element).display === "none") force(element, { display: "block" });
+      style = styleOf(element);
+    }
+    if (style.contentVisibility === "hidden") force(element, { "content-visibility": "visible" });
+    if (style.visibility !== "visible") force(element, { visibility: "visible" });
+    if (Number(style.opacity) < 0.1) force(element, { opacity: "1" });
+    if (style.position === "absolute" || style.position === "fixed") force(element, { position: "static", transform: "none" });
+    if (/hidden|clip/.test(style.overflowY) && scrollHeight(element) > clientHeight(element) + 2) {
+      force(element, { height: "auto", "max-height": "none", overflow: "visible", "-webkit-line-clamp": "none" });
+    }
+    if (style.gridTemplateRows === "0px") force(element, { "grid-template-rows": "auto" });
+    const area = box(element);
+    if (area.right + scrollX <= 0 || area.bottom + scrollY <= 0) force(element, { position: "static", left: "auto", top: "auto", transform: "none", "text-indent": "0" });
+  };
+
+  // A press as a user's, but one that can neither follow a link nor send a form.
+  const press = (element) => {
+    const isLink = (node) => node instanceof Element && hasAttribute(node, "href");
+    const onClick = (event) => {
+      if (event.composedPath().some(isLink) || closest(element, "[href]")) event.preventDefault();
+    };
+    const onSubmit = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
+    addEventListener("click", onClick, true);
+    addEventListener("submit", onSubmit, true);
+    try {
+      const area = box(element);
+      const at = { bubbles: true, composed: true, cancelable: true, view: window, button: 0,
+        clientX: area.left + area.width / 2, clientY: area.top + area.height / 2 };
+      const pointer = { ...at, pointerId: 1, pointerType: "mouse", isPrimary: true };
+      const send = method(EventTarget.prototype, "dispatchEvent");
+      send(element, new PointerEvent("pointerdown", { ...pointer, buttons: 1 }));
+      send(element, new MouseEvent("mousedown", { ...at, buttons: 1, detail: 1 }));
+      send(element, new PointerEvent("pointerup", pointer));
+      send(element, new MouseEvent("mouseup", { ...at, detail: 1 }));
+      if (isHtml(element)) method(HTMLElement.prototype, "click")(element);
+      else send(element, new MouseEvent("click", { ...at, detail: 1 }));
+    } finally {
+      removeEventListener("click", onClick, true);
+      removeEventListener("submit", onSubmit, true);
+    }
+  };
+
+  // Two frames painted, or 100 ms where none is.
+  const frame = () => new Promise((done) => {
+    const timer = setTimeout(done, 100);
+    requestAnimationFrame(() => { clearTimeout(timer); done(); });
+  });
+
+  // Transitions and animations end at once, with the events that scripts wait for.
+  const hurry = () => {
+    globalThis.hurriedRoots ??= new WeakSet();
+    globalThis.hurrySheet ??= (() => {
+      const sheet = new CSSStyleSheet();
+      sheet.replaceSync("*, *::before, *::after { transition-duration: 1ms !important; transition-delay: 0s !important;"
+        + " animation-duration: 1ms !important; animation-delay: 0s !important; animation-iteration-count: 1 !important;"
+        + " scroll-behavior: auto !important; }");
+      return sheet;
+    })();
+    for (const scope of roots()) {
+      if (globalThis.hurriedRoots.has(scope)) continue;
+      globalThis.hurriedRoots.add(scope);
+      scope.adoptedStyleSheets = [...scope.adoptedStyleSheets, globalThis.hurrySheet];
+    }
+  };
+
+  globalThis.pageTools = {
+    getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
+    attribute, setAttribute, removeAttribute, hasAttribute, matches, closest, className, box, clientHeight, clientWidth,
+    scrollHeight, scrollWidth, inlineStyle, isHtml, tag, root, body, styleOf, shadowOf, queryIn, roots, all, parentOf,
+    holds, byId, normal, labelOf, isRendered, look, textLength, seenText, copyOf, force, reveal, press, frame, hurry,
+  };
+}

@@ -1,0 +1,272 @@
+// One step of unfolding a document; what has been done is kept as `globalThis.unfolding` between the steps.
+function (step, ...given) {
+  const t = globalThis.pageTools;
+  const c = globalThis.pageControls;
+  const state = (globalThis.unfolding ??= {
+    counts: {}, pressed: new WeakSet(), copies: [], panels: [], baseline: null, presses: 0,
+    morePresses: new WeakMap(), futile: new WeakSet(), labels: new Set(), tabLists: [],
+  });
+  const count = (kind, number = 1) => { if (number) state.counts[kind] = (state.counts[kind] ?? 0) + number; };
+
+  const steps = {
+    // Open what opens without a press, and say whether there is anything to press.
+    begin: () => {
+      t.hurry();
+      state.baseline ??= t.look().texts();
+      return openDetails();
+    },
+    // Press all closed controls of one round; the tabs too, for what they load.
+    press: (limit) => {
+      const opened = openDetails();
+      const scopes = t.roots();
+      t.hurry();
+      const fresh = [...c.expanders(scopes), ...c.toggles(scopes, limit)].filter(({ control }) => !state.pressed.has(control)).slice(0, limit);
+      state.round = [];
+      for (const { kind, control, panel } of fresh) {
+        if (state.pressed.has(control)) continue;
+        state.pressed.add(control);
+        state.round.push({ kind, control, panel: panel ?? c.namedPanels(control)[0] ?? null });
+      }
+      for (const { list, members } of c.tabs(scopes)) {
+        if (state.tabLists.some((known) => known.list === list)) continue;
+        const active = members.find(c.isActive) ?? members.find((tab) => c.namedPanels(tab).some(c.isShown)) ?? null;
+        const group = { list, members, active };
+        state.tabLists.push(group);
+        for (const tab of members) {
+          if (tab === active || state.pressed.has(tab)) continue;
+          state.pressed.add(tab);
+          state.round.push({ kind: "tab", control: tab, panel: c.namedPanels(tab)[0] ?? null, group });
+        }
+        if (active) holdCopy(active, c.namedPanels(active)[0] ?? null, "tab", list);
+      }
+      if (!state.round.length) return opened;
+      // What is open already may be closed by a press elsewhere.
+      for (const open of t.all("[aria-expanded=true]", scopes).slice(0, 50)) {
+        const panel = c.isForbidden(open) ? null : c.panelOf(open);
+        if (panel && c.isShown(panel)) holdCopy(open, panel, "expandable section", null);
+      }
+      for (const one of state.round) {
+        state.labels.add(t.labelOf(one.control));
+        one.isPressable = c.mayPress(one.control);
+        if (one.isPressable) t.press(one.control);
+      }
+      return state.round.length;
+    },
+    // Sort out which of them stayed closed; return how many have to be pressed one at a time.
+    sort: () => {
+      state.alone = [];
+      for (const one of state.round) {
+        const panel = one.panel && t.isConnected(one.panel) ? one.panel : c.namedPanels(one.control)[0] ?? null;
+        const isShared = panel && one.kind === "tab" && one.group.members.some((tab) => tab !== one.control && c.namedPanels(tab).includes(panel));
+        if (panel && !isShared && c.hasText(panel)) {
+          state.panels.push({ ...one, panel });
+          continue;
+        }
+        const isOpen = one.kind !== "tab" && t.isConnected(one.control) && t.attribute(one.control, "aria-expanded") === "true";
+        if (isOpen && (!panel || c.isShown(panel))) {
+          count(one.kind);
+          holdCopy(one.control, panel ?? c.nextPanel(one.control), one.kind, null, true);
+        } else if (one.isPressable) state.alone.push({ ...one, panel });
+      }
+      return state.alone.length;
+    },
+    pressAlone: (index) => {
+      const one = state.alone[index];
+      state.before = t.look().texts();
+      if (!t.isConnected(one.control)) return false;
+      if (one.kind !== "tab" && t.attribute(one.control, "aria-expanded") === "true") return true;
+      t.press(one.control);
+      return true;
+    },
+    keepAlone: (index) => {
+      const one = state.alone[index];
+      const panel = c.namedPanels(one.control)[0] ?? one.panel;
+      const after = t.look().texts();
+      const known = new Set(state.before.values());
+      const fresh = new Set([...after].filter(([, text]) => !known.has(text)).map(([node]) => node));
+      if (panel && t.isConnected(panel) && c.isShown(panel)) {
+        holdCopy(one.control, panel, one.kind, one.group?.list);
+        count(one.kind);
+      } else if (fresh.size) {
+        for (const top of wholes(fresh, after)) holdCopy(one.control, top, one.kind, one.group?.list);
+        count(one.kind);
+      }
+    },
+    // Back to the tabs that were open at first.
+    restore: () => {
+      let restored = 0;
+      for (const { active } of state.tabLists) {
+        if (active && t.isConnected(active) && !c.isRealLink(active) && !c.isActive(active) && c.mayPress(active)) {
+          t.press(active);
+          restored++;
+        }
+      }
+      return restored;
+    },
+    // See what "show more" brought.
+    sortMore: () => {
+      const known = new Set(state.beforeMore.values());
+      const after = t.look().texts();
+      let brought = 0;
+      for (const [, text] of after) if (!known.has(text)) brought += text.length;
+      const left = location.href.replace(/#.*/, "") !== state.addressBefore.replace(/#.*/, "") && lost(state.beforeMore, after).length > state.beforeMore.size / 2;
+      if (left) history.back();
+      for (const { control, name } of state.moreNow) {
+        state.labels.add(name);
+        state.labels.add(t.labelOf(control));
+        const isUnchanged = t.isConnected(control) && t.isRendered(control);
+        if (isUnchanged && brought < 3) {
+          state.futile.add(control);
+          if (unclip(control)) count("clipped text");
+        } else if (!left) count("show more");
+      }
+      return { brought, left };
+    },
+    // Show side by side what could not be open at the same time.
+    finish: () => {
+      for (const { control, panel, kind, group } of state.panels) {
+        if (!t.isConnected(panel)) continue;
+        if (!c.isShown(panel)) {
+          if (!mayReveal(panel, group?.list)) continue;
+          for (let at = panel, i = 0; at && i < 3 && !t.isRendered(at); at = t.parentOf(at), i++) {
+            if (at !== panel && (at === group?.list || t.normal(t.textContent(at)).length > t.normal(t.textContent(panel)).length + 3)) break;
+            t.reveal(at);
+          }
+          t.reveal(panel);
+        }
+        if (!c.isShown(panel)) continue;
+        count(kind);
+        if (kind === "tab") title(panel, control);
+      }
+      for (const { active } of state.tabLists) {
+        const panel = active && c.namedPanels(active)[0];
+        if (panel && c.isShown(panel) && state.panels.some(({ group }) => group?.active === active)) title(panel, active);
+      }
+      for (const clamped of clampedText()) {
+        t.force(clamped, { "-webkit-line-clamp": "none", "max-height": "none", height: "auto" });
+        count("clamped text");
+      }
+      putCopies();
+      putLost();
+      return state.counts;
+    },
+  };
+
+  function openDetails() {
+    let opened = 0;
+    for (const details of t.all("details")) {
+      if (t.closest(t.parentOf(details) ?? details, "nav, [role=navigation], [role=menu]") || c.isPageHeader(details)) continue;
+      t.removeAttribute(details, "name");
+      if (!t.hasAttribute(details, "open")) {
+        t.setAttribute(details, "open", "");
+        count("details");
+        opened++;
+      }
+    }
+    for (const section of t.all("[hidden=until-found]")) {
+      t.removeAttribute(section, "hidden");
+      count("until found");
+      opened++;
+    }
+    return opened;
+  }
+  function holdCopy(control, panel, kind, list, isSpare = false) {
+    if (!panel || state.copies.length > 150) return;
+    const copy = t.copyOf(panel);
+    if (!copy) return;
+    const strings = [...t.look().texts(panel).values()];
+    if (strings.length) state.copies.push({ control, panel, kind, list, copy, strings, label: t.labelOf(control).slice(0, 200), isSpare });
+  }
+  // The largest elements of which everything that can be seen is new.
+  function wholes(fresh, after) {
+    const freshIn = new Map();
+    const allIn = new Map();
+    for (const [node] of after) {
+      for (let at = t.parentOf(node); at; at = t.parentOf(at)) {
+        allIn.set(at, (allIn.get(at) ?? 0) + 1);
+        if (fresh.has(node)) freshIn.set(at, (freshIn.get(at) ?? 0) + 1);
+      }
+    }
+    const isWhole = (element) => element && freshIn.get(element) === allIn.get(element);
+    const tops = new Set();
+    for (const node of fresh) {
+      let at = t.parentOf(node);
+      if (!isWhole(at)) { tops.add(at); continue; }
+      while (isWhole(t.parentOf(at))) at = t.parentOf(at);
+      tops.add(at);
+    }
+    return [...tops].filter((top) => ![...tops].some((other) => other !== top && t.holds(other, top))).slice(0, 30);
+  }
+  // A panel may be shown for its control; not what is hidden around it for reasons of its own.
+  function mayReveal(panel, list) {
+    if (t.matches(panel, "dialog, [role=dialog], [role=menu], [role=listbox], [role=tooltip], [popover], nav")) return false;
+    const around = t.parentOf(panel);
+    return !around || t.isRendered(around) || (t.parentOf(around) !== null && t.normal(t.textContent(around)).length <= t.normal(t.textContent(panel)).length + 3 && around !== list);
+  }
+  // Each panel says which tab it belongs to, as the tabs themselves no longer do.
+  function title(panel, control) {
+    const label = t.labelOf(control).slice(0, 200);
+    const first = t.normal(t.textContent(panel)).slice(0, label.length);
+    if (!label || first.toLowerCase() === label.toLowerCase()) return;
+    const heading = document.createElement("h4");
+    t.appendChild(heading, document.createTextNode(label));
+    t.method(Node.prototype, "insertBefore")(panel, heading, t.getter(Node.prototype, "firstChild")(panel));
+    if (!t.look().texts(heading).size) t.reveal(heading);
+  }
+  function unclip(control) {
+    for (const near of [t.previousElement(control), t.parentOf(control), t.previousElement(c.blockOf(control))]) {
+      if (!near || near === t.body() || !/hidden|clip/.test(t.styleOf(near).overflowY) || t.scrollHeight(near) < t.clientHeight(near) + 8) continue;
+      t.force(near, { height: "auto", "max-height": "none", overflow: "visible", "-webkit-line-clamp": "none" });
+      return true;
+    }
+    return false;
+  }
+  function clampedText() {
+    return t.all("body *").filter((element) => {
+      const height = t.clientHeight(element);
+      return height > 0 && t.scrollHeight(element) > height + 2 && t.styleOf(element).webkitLineClamp !== "none" && t.isRendered(element);
+    });
+  }
+  function lost(before, after) {
+    const now = new Set(after.values());
+    return [...before].filter(([node, text]) => text.length > 1 && !now.has(text) && !state.labels.has(text) && ![...state.labels].some((label) => label.includes(text)));
+  }
+  function putCopies() {
+    const seen = t.look().texts();
+    const words = ` ${[...seen.values()].join(" ")} `;
+    const places = new Map();
+    for (const { control, panel, list, copy, strings, label, kind } of state.copies) {
+      if (strings.every((text) => words.includes(text))) continue;
+      const block = t.isConnected(panel) && kind !== "tab" ? panel : t.isConnected(control) ? (list && t.isConnected(list) ? list : c.blockOf(control)) : null;
+      const heading = document.createElement("h4");
+      t.appendChild(heading, document.createTextNode(label));
+      t.method(Element.prototype, "prepend")(copy, heading);
+      put(copy, places.get(block) ?? block);
+      if (block) places.set(block, copy);
+      count("kept open");
+    }
+  }
+  function putLost() {
+    const missing = lost(state.baseline, t.look().texts()).slice(0, 300);
+    if (!missing.length) return;
+    const box = document.createElement("div");
+    for (const [, text] of missing) {
+      const line = document.createElement("p");
+      t.appendChild(line, document.createTextNode(text));
+      t.appendChild(box, line);
+    }
+    put(box, null);
+    count("kept text");
+  }
+  function put(copy, behind) {
+    if (behind && t.isConnected(behind)) t.method(Element.prototype, "after")(behind, copy);
+    else t.appendChild(t.body(), copy);
+    const isPainted = () => t.look().texts(copy).size > 0;
+    if (isPainted()) return;
+    t.reveal(copy);
+    for (const inner of t.queryIn(copy, "*")) if (!t.isRendered(inner)) t.reveal(inner);
+    if (!isPainted()) t.appendChild(t.body(), copy);
+  }
+
+  return steps[step](...given) ?? null;
+}

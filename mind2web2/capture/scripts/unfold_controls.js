@@ -1,0 +1,183 @@
+// What on this page a user could press to see more, kept as `globalThis.pageControls`.
+function () {
+  if (globalThis.pageControls) return;
+  const t = globalThis.pageTools;
+  const PAGE_PARTS = "nav, [role=navigation], [role=menubar], [role=menu], [role=search], [role=toolbar], [role=listbox],"
+    + " [role=combobox], [role=banner], select, form[role=search], video, audio, [contenteditable=''], [contenteditable=true]";
+  const POPUP_ROLES = /^(combobox|menuitem|menuitemcheckbox|menuitemradio|option|switch|checkbox|radio|slider|spinbutton|textbox|searchbox|row)$/;
+  const POPUP_PANELS = "nav, [role=menu], [role=listbox], [role=tooltip], [role=dialog], [role=alertdialog], [role=navigation], [role=search], dialog, [popover], script, style, template, noscript";
+  // What opens a part of the page's frame rather than of its content, in the languages that answers cite most.
+  const FRAME_WORDS = new RegExp("^(?:(?:open|close|toggle|show|main|site|mobile|öffne[n]?|ouvrir|abrir|apri)\\s+)*(?:the\\s+)?(?:menu|men[üuú]|navigation|navegaci[óo]n|nav|"
+    + "search|suche[n]?|recherche[r]?|buscar|cerca|zoeken|szukaj|busca|sök|поиск|検索|搜索|languages?|sprache[n]?|langues?|idiomas?|lingua|taal|język|язык|言語|语言|"
+    + "countr(?:y|ies)|land|region|currency|währung|log ?in|sign ?in|sign ?up|register|anmelden|einloggen|connexion|se connecter|iniciar sesi[óo]n|accedi|inloggen|entrar|войти|ログイン|登录|"
+    + "(?:my )?account|(?:mein )?konto|mon compte|mi cuenta|profile?|cart|basket|bag|warenkorb|panier|carrito|carrello|winkelwagen|koszyk|корзина|wishlist|share|teilen|partager|compartir|condividi|delen|"
+    + "cookies?|cookie settings|notifications?|chat|settings|einstellungen|theme|dark mode|accessibility|more options|options|actions)(?:\\s+menu)?$", "iu");
+  const FRAME_NAMES = /(?:^|[\s_-])(?:hamburger|burger|navbar|nav|menu|offcanvas|drawer|search|lang(?:uage)?|locale|login|signin|cart|basket|share|social|cookies?|consent|chat|theme)(?:[\s_-]|$)/i;
+  const DANGEROUS_WORDS = new RegExp("^(?:delete|remove|buy|add|subscribe|unsubscribe|log ?out|sign ?out|play|pause|pay|order|checkout|check out|book|reserve|submit|send|save|vote|like|follow|"
+    + "report|block|download|print|upload|edit|cancel|confirm|apply|reset|clear|install|join|donate|call|email|"
+    + "löschen|entfernen|kaufen|in den warenkorb|bestellen|abonnieren|abmelden|abspielen|drucken|senden|supprimer|acheter|ajouter|commander|s'abonner|se déconnecter|imprimer|envoyer|"
+    + "eliminar|borrar|comprar|añadir|suscribirse|cerrar sesión|imprimir|enviar|elimina|acquista|compra|aggiungi|iscriviti|esci|stampa|verwijderen|kopen|bestel|toevoegen|uitloggen|"
+    + "usuń|kup|dodaj|zamów|удалить|купить|削除|購入|删除|购买)(?:\\s+\\S+){0,3}$", "iu");
+
+  const isRealLink = (element) => {
+    const link = t.closest(element, "a[href], area[href]");
+    if (!link) return false;
+    const href = t.attribute(link, "href").trim();
+    if (href === "" || href === "#" || /^javascript:/i.test(href)) return false;
+    if (href.startsWith("#")) return /^#[!/]/.test(href);
+    try {
+      const goal = new URL(href, document.baseURI);
+      const here = new URL(location.href);
+      const isHere = goal.origin + goal.pathname + goal.search === here.origin + here.pathname + here.search;
+      return !(isHere && goal.hash.length > 1 && !/^#[!/]/.test(goal.hash));
+    } catch { return true; }
+  };
+  const isPageHeader = (element) => {
+    const header = t.closest(element, "header");
+    return header !== null && !t.closest(header, "article, main, section, [role=main]") && !t.queryIn(header, "main, article").length;
+  };
+  const isInHeading = (element) => t.closest(element, "h1, h2, h3, h4, h5, h6, dt, [role=heading], summary") !== null;
+  const isOff = (element) => t.attribute(element, "aria-disabled") === "true" || t.matches(element, ":disabled");
+  const isSubmit = (element) => (t.attribute(element, "type") ?? "").toLowerCase() === "submit"
+    || (t.tag(element) === "button" && !t.hasAttribute(element, "type") && !t.hasAttribute(element, "aria-expanded") && t.closest(element, "form") !== null
+      && t.closest(element, "form").querySelectorAll("input:not([type=hidden]), textarea, select").length > 0);
+  // A name such as "Search" is that of a tool; the same word in a heading is the title of a section.
+  const isOfFrame = (element) => {
+    if (isInHeading(element)) return false;
+    const label = t.labelOf(element);
+    return FRAME_WORDS.test(label) || FRAME_NAMES.test(`${t.className(element)} ${t.attribute(element, "id") ?? ""}`);
+  };
+  const isDangerous = (element) => !isInHeading(element) && DANGEROUS_WORDS.test(t.labelOf(element));
+  const mayPress = (element) =>
+    !isRealLink(element) && !isOff(element) && !isSubmit(element) && !isDangerous(element)
+    && !["input", "select", "textarea", "video", "audio"].includes(t.tag(element));
+  const isForbidden = (element, allowNavigation = false) => {
+    const popup = t.attribute(element, "aria-haspopup");
+    if (popup && popup !== "false") return true;
+    if (POPUP_ROLES.test(t.attribute(element, "role") ?? "")) return true;
+    if (!allowNavigation && (t.closest(element, PAGE_PARTS) || isPageHeader(element))) return true;
+    return isOfFrame(element);
+  };
+
+  const targetsOf = (element) => {
+    const names = (t.attribute(element, "aria-controls") ?? "").split(/\s+/);
+    for (const name of ["data-bs-target", "data-target", "data-tab", "data-tab-target", "data-panel", "data-content", "data-toggle-target", "data-collapse", "href", "rel"]) {
+      const value = t.attribute(element, name);
+      if (value && value.length < 200) names.push(value.replace(/^.*#/, name === "href" ? "#" : "").trim());
+    }
+    for (const match of (t.attribute(element, "onclick") ?? "").slice(0, 500).matchAll(/['"]#?([\w:.-]{1,80})['"]/g)) names.push(match[1]);
+    return names;
+  };
+  // The panels that a control names, by whatever attribute.
+  const namedPanels = (element) => {
+    const found = [];
+    for (const name of targetsOf(element)) {
+      const id = name.startsWith("#") ? name.slice(1) : name;
+      let panel = null;
+      try { panel = t.byId(element, id) ?? t.byId(element, decodeURIComponent(id)); } catch { panel = t.byId(element, id); }
+      if (!panel && /^\.[\w-]+$/.test(name)) panel = t.queryIn(document, name)[0] ?? null;
+      if (panel && panel !== element && !t.holds(panel, element) && panel !== t.body() && panel !== t.root) found.push(panel);
+    }
+    return [...new Set(found)];
+  };
+  // The block that a control belongs to: what holds nothing but it.
+  const blockOf = (element) => {
+    const length = t.normal(t.textContent(element)).length;
+    let at = element;
+    for (let i = 0; i < 4; i++) {
+      const parent = t.parentOf(at);
+      if (!parent || parent === t.body() || t.normal(t.textContent(parent)).length > length + 3) break;
+      at = parent;
+    }
+    return at;
+  };
+  const nextPanel = (element) => {
+    const length = t.normal(t.textContent(element)).length;
+    let at = element;
+    for (let i = 0; i < 4 && at; i++) {
+      const next = t.nextElement(at);
+      if (next && (t.normal(t.textContent(next)).length > 0 || i > 0)) return next;
+      at = t.parentOf(at);
+      if (!at || at === t.body() || t.normal(t.textContent(at)).length > length + 3) return null;
+    }
+    return null;
+  };
+  const panelOf = (element) => namedPanels(element)[0] ?? nextPanel(element);
+  const hasText = (element) => t.normal(t.textContent(element)).length > 0;
+  const isShown = (element) => t.look().texts(element).size > 0;
+
+  const expanders = (scopes) => {
+    const found = [];
+    const view = t.look();
+    const selector = "[aria-expanded=false], [data-bs-toggle=collapse], [data-toggle=collapse]";
+    for (const control of t.all(selector, scopes)) {
+      if (!view.isSeen(control) || isForbidden(control) || t.hasAttribute(control, "popovertarget")) continue;
+      const named = namedPanels(control);
+      if (named.some((panel) => t.matches(panel, POPUP_PANELS) || isShown(panel))) continue;
+      if (t.attribute(control, "role") === "tab") continue;
+      found.push({ kind: "expandable section", control });
+    }
+    return found;
+  };
+  // Whatever else can be pressed and has its hidden section right behind it.
+  const toggles = (scopes, limit) => {
+    const found = [];
+    const view = t.look();
+    for (const scope of scopes) for (const panel of t.queryIn(scope, "*")) {
+      if (found.length >= limit) return found;
+      const head = t.previousElement(panel);
+      if (!head || !t.isHtml(panel)) continue;
+      if (view.isSeen(panel) && (t.clientHeight(panel) > 1 || t.styleOf(panel).overflowY === "visible")) continue;
+      if (t.matches(panel, POPUP_PANELS) || !view.isSeen(head) || !hasText(head)) continue;
+      const length = t.normal(t.textContent(head)).length;
+      if (length > 300 || !hasText(panel)) continue;
+      const style = t.styleOf(panel);
+      if (style.position === "absolute" || style.position === "fixed") continue;
+      const control = pressableOf(head, length);
+      if (!control || isForbidden(control) || t.hasAttribute(control, "aria-expanded")) continue;
+      found.push({ kind: "collapsed section", control, panel });
+    }
+    return found;
+  };
+  const isPressable = (element) => t.matches(element, "button, [role=button], [onclick]") || t.styleOf(element).cursor === "pointer";
+  const pressableOf = (head, length) => {
+    const inner = [...t.queryIn(head, "button, [role=button], [onclick], a")].filter((one) => t.normal(t.textContent(one)).length >= length - 3);
+    if (inner.length) return inner[0];
+    return isPressable(head) ? head : null;
+  };
+  const tabs = (scopes) => {
+    const groups = new Map();
+    const view = t.look();
+    const add = (list, tab) => { if (!groups.has(list)) groups.set(list, []); groups.get(list).push(tab); };
+    for (const tab of t.all("[role=tab], [data-bs-toggle=tab], [data-toggle=tab], [data-bs-toggle=pill], [data-toggle=pill]", scopes)) {
+      if (!view.isSeen(tab)) continue;
+      add(t.closest(tab, "[role=tablist]") ?? t.parentOf(t.parentOf(tab) ?? tab) ?? t.body(), tab);
+    }
+    const known = new Set([...groups.values()].flat());
+    // Tabs without a word of ARIA: presses that name a section by its id, of which some are hidden and one is not.
+    for (const tab of t.all("a[href*='#'], [data-tab], [data-target], [data-tab-target], [data-panel], [onclick]", scopes)) {
+      if (known.has(tab) || !view.isSeen(tab) || t.hasAttribute(tab, "aria-expanded") || !t.labelOf(tab)) continue;
+      if ([...known].some((other) => t.holds(other, tab) || t.holds(tab, other))) continue;
+      const panel = namedPanels(tab).find((one) => !t.matches(one, POPUP_PANELS) && !t.closest(one, "nav, header, dialog, [role=dialog], [aria-modal=true]"));
+      if (!panel || t.tag(panel) === "a" || FRAME_NAMES.test(`${t.className(panel)} ${t.attribute(panel, "id") ?? ""}`)) continue;
+      const style = t.styleOf(panel);
+      if (style.position === "fixed" || (style.position === "absolute" && style.display === "none")) continue;
+      if (!isRealLink(tab) && hasText(panel) && !isOfFrame(tab)) add(t.parentOf(t.tag(t.parentOf(tab)) === "li" ? t.parentOf(tab) : tab) ?? t.body(), tab);
+    }
+    const found = [];
+    for (const [list, members] of groups) {
+      const declared = members.some((tab) => known.has(tab));
+      const hidden = members.filter((tab) => { const panel = namedPanels(tab)[0]; return panel ? !isShown(panel) : true; });
+      if (!declared && !hidden.length) continue;
+      if (members.length > 30) continue;
+      found.push({ list, members });
+    }
+    return found;
+  };
+  const isActive = (tab) => t.attribute(tab, "aria-selected") === "true"
+    || (t.attribute(tab, "aria-selected") === null && /(?:^|[\s_-])(?:active|selected|current)(?:[\s_-]|$)/i.test(`${t.className(tab)} ${t.className(t.parentOf(tab))}`));
+
+  globalThis.pageControls = {
+    isForbidden, mayPress, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
+  };
+}

@@ -1,0 +1,98 @@
+"""Scrolling through a page and its panes, so that what loads when it comes into view is there."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2.capture.page_tools import Rest, call_or_none, frames_painted
+from mind2web2.capture.world import FrameWorld
+
+_MAX_PANES = 12
+_MAX_HEIGHT_PX = 60_000
+_MAX_GROWTHS = 30
+# Long enough for scripts that wait until scrolling has stopped.
+_STEP_PAGE_TIME_S = 0.3
+_END_PAGE_TIME_S = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Scrolled:
+    """How far a page was scrolled.
+
+    Args:
+        heights_px: of the page's longest pane each time its end was reached.
+        rounds: steps of one screen, panes and frames included.
+        is_endless: it kept growing until a bound was met.
+        is_cut: the time ran out before the end was reached.
+    """
+
+    heights_px: tuple[int, ...] = ()
+    rounds: int = 0
+    is_endless: bool = False
+    is_cut: bool = False
+
+
+async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Scrolled:
+    """Scroll every frame and pane to its end until nothing more appears, then back to the top."""
+    tour = _Tour(rest)
+    is_cut = False
+    try:
+        async with asyncio.timeout(deadline_s):
+            for world in worlds:
+                await tour.through(world)
+    except TimeoutError:
+        is_cut = True
+    for world in worlds:
+        await _step(world, "top")
+    return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut)
+
+
+class _Tour:
+    def __init__(self, rest: Rest) -> None:
+        self._rest = rest
+        self._has_stalled = False
+        self.heights_px: list[int] = []
+        self.rounds = 0
+        self.is_endless = False
+
+    async def through(self, world: FrameWorld) -> None:
+        panes = await _step(world, "begin", _MAX_PANES) or 0
+        for index in range(panes):
+            await self._through_pane(world, index)
+
+    async def _through_pane(self, world: FrameWorld, index: int) -> None:
+        growths = 0
+        while True:
+            place = await _step(world, "down", index)
+            if place is None:
+                return
+            self.rounds += 1
+            await frames_painted(world)
+            await self._wait(_STEP_PAGE_TIME_S)
+            if place["top"] > _MAX_HEIGHT_PX:
+                self.is_endless = True
+                return
+            if not place["atEnd"]:
+                continue
+            await self._wait(_END_PAGE_TIME_S)
+            height = await _step(world, "height", index) or 0
+            if index == 0 and world.parent_id is None:
+                self.heights_px.append(height)
+            if height <= place["height"] + 2:
+                return
+            growths += 1
+            if growths >= _MAX_GROWTHS:
+                self.is_endless = True
+                return
+
+    async def _wait(self, page_time_s: float) -> None:
+        # A response that does not come would hold up every step.
+        if not self._has_stalled:
+            self._has_stalled = not await self._rest(page_time_s)
+
+
+async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:
+    return await call_or_none(world, "scroll", name, *arguments)

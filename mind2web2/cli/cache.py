@@ -1,0 +1,137 @@
+"""``mind2web2 cache``, ``batch_answer_cache.py`` and ``cache_all_answers.sh``: store the cited pages."""
+
+from __future__ import annotations
+
+import argparse
+
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    count,
+    paths_of,
+    positive_int,
+    positive_seconds,
+)
+
+DESCRIPTION = """\
+Find every page that an agent's answers cite and store it as a judge needs it: text and screenshot, or PDF.
+
+  mind2web2 cache my_agent                       all pages that are not cached yet
+  mind2web2 cache my_agent --task_id TASK        those of one task; may be repeated
+  mind2web2 cache my_agent --only failed         try again what could not be had
+  mind2web2 cache my_agent --only suspect --cdp_url http://127.0.0.1:9222
+                                                 capture anew what looks wrong, through your own Chrome,
+                                                 started with --remote-debugging-port=9222
+
+Only what is missing is done, so that the same command goes on where it stopped. Exit status: 0 every cited
+page is cached, 1 some could not be had, 2 the run could not start.
+"""
+
+_PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic")
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``cache`` to ``mind2web2``."""
+    parser = commands.add_parser("cache", help="store the pages that answers cite", description=DESCRIPTION)
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+    parser.add_argument(
+        "--task_id",
+        metavar="ID",
+        action="append",
+        dest="task_ids",
+        help="this task only; may be repeated (default: all that have answers)",
+    )
+    add_options(parser)
+
+
+def add_task_command(parser: argparse.ArgumentParser) -> None:
+    """Add what ``batch_answer_cache.py`` takes."""
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
+    parser.add_argument("task_ids", metavar="TASK", nargs=1, help="the task, a folder under answers/AGENT/")
+    add_options(parser)
+
+
+def add_agents_command(parser: argparse.ArgumentParser) -> None:
+    """Add what ``cache_all_answers.sh`` takes."""
+    parser.add_argument(
+        "agent", metavar="AGENT", nargs="?", help="the agent, a folder under answers/ (default: each of them)"
+    )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that all spellings of the command share."""
+    parser.add_argument(
+        "--only",
+        choices=("failed", "suspect"),
+        help="only pages that could not be had so far, or only cached ones that look wrong; what is cached "
+        "is replaced only by something as good",
+    )
+    add_folder_options(parser, "answer_folder", "cache_root")
+    _add_link_options(parser)
+    _add_browser_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_link_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("links that only a model sees")
+    group.add_argument("--no_llm", action="store_true", help="ask no model: take what the parser finds")
+    group.add_argument(
+        "--llm_provider",
+        choices=_PROVIDERS,
+        default="openai",
+        help="who is asked (default: openai); without a key, nobody. Keys as for mind2web2 evaluate",
+    )
+    group.add_argument("--judge_model", metavar="M", help="the model that is asked (default: o4-mini)")
+    group.add_argument("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+
+
+def _add_browser_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("browser")
+    group.add_argument(
+        "--max_concurrent_pages", metavar="N", type=positive_int, default=5, help="at once (default: 5)"
+    )
+    group.add_argument(
+        "--max_retries",
+        metavar="N",
+        type=count,
+        default=1,
+        help="of a page whose failure may pass (default: 1)",
+    )
+    group.add_argument(
+        "--overall_timeout",
+        metavar="S",
+        type=positive_seconds,
+        default=120.0,
+        help="seconds for a page, its retries included (default: 120)",
+    )
+    window = group.add_mutually_exclusive_group()
+    window.add_argument(
+        "--headless", action="store_true", default=True, help="without a window (the default)"
+    )
+    window.add_argument("--headed", action="store_false", dest="headless", help="with a window")
+    group.add_argument(
+        "--cdp_url",
+        metavar="URL",
+        help="capture through your own running Chrome, logged in and past its captchas, such as "
+        "http://127.0.0.1:9222",
+    )
+    group.add_argument(
+        "--allow_private_network",
+        action="store_true",
+        help="also pages on private, loopback and link-local addresses, which are refused otherwise",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Cache the cited pages and return the exit status."""
+    from mind2web2.selection import agent_names, select_answers
+
+    paths = paths_of(options)
+    agents = [options.agent.rstrip("/")] if options.agent else agent_names(paths)
+    task_ids = getattr(options, "task_ids", None) or ()
+    selected = {agent: select_answers(paths, agent, task_ids) for agent in agents}
+    # Only now: the browser's libraries take a while to load.
+    from mind2web2.cli.cache_run import cache_agents
+
+    return cache_agents(options, paths, selected)

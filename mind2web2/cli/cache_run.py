@@ -1,0 +1,147 @@
+"""A caching run as a command carries it out: answers read, browser opened, progress shown, table printed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from mind2web2.agent_cache import AgentCache
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.cli.cache_display import CrawlDisplay
+from mind2web2.cli.cache_tables import print_cached
+from mind2web2.cli.console_log import warnings_on
+from mind2web2.cli.run_loop import RunLoop, end_process
+from mind2web2.cli.tables import plain_console
+from mind2web2.crawl import CrawlProgress, crawl, find_citations
+from mind2web2.crawl_plan import TaskPages
+from mind2web2.discovery import judged_urls
+from mind2web2.errors import AnswerError, UsageError
+from mind2web2.eval_runner import DEFAULT_JUDGE_MODEL
+from mind2web2.link_judge import FOLDER_NAME, AskForUrls, LinkJudge
+from mind2web2.llm_client import LLMClient
+from mind2web2.selection import AnswerFile, read_answer
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from mind2web2.utils.path_config import PathConfig
+
+log = logging.getLogger(__name__)
+
+_INTERRUPTED = 130
+
+Selected = Mapping[str, Mapping[str, Sequence[AnswerFile]]]
+
+
+@dataclass
+class _Run:
+    options: argparse.Namespace
+    paths: PathConfig
+    console: Console
+    progress: CrawlProgress = field(default_factory=CrawlProgress)
+
+
+def cache_agents(options: argparse.Namespace, paths: PathConfig, selected: Selected) -> int:
+    """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
+    run = _Run(options, paths, plain_console())
+    loop = RunLoop()
+    try:
+        tasks = loop.run(_cache_agents(run, selected))
+        is_complete = all(page.kind is not None for task in tasks for page in task.pages)
+        exit_status = 0 if is_complete else 1
+    except KeyboardInterrupt:
+        done, total = len(run.progress.outcomes), run.progress.pages_total
+        run.console.print(
+            f"Stopped. {done} of {total} pages are done and kept: the same command goes on from here.",
+            soft_wrap=True,
+        )
+        exit_status = _INTERRUPTED
+    if loop.has_leftovers:
+        end_process(exit_status)
+    return exit_status
+
+
+async def _cache_agents(run: _Run, selected: Selected) -> list[TaskPages]:
+    tasks: list[TaskPages] = []
+    with warnings_on(run.console):
+        async with _asking(run.options) as ask:
+            for agent_name, answers in selected.items():
+                run.progress = CrawlProgress()
+                tasks += await _cache_agent(run, agent_name, answers, ask)
+    return tasks
+
+
+async def _cache_agent(
+    run: _Run, agent_name: str, answers: Mapping[str, Sequence[AnswerFile]], ask: AskForUrls | None
+) -> list[TaskPages]:
+    options = run.options
+    cache = AgentCache(run.paths.cache_root / agent_name)
+    link_judge = None
+    if not options.no_llm:
+        link_judge = LinkJudge(cache.folder / FOLDER_NAME, options.judge_model or DEFAULT_JUDGE_MODEL, ask)
+    async with CrawlDisplay(run.console, run.progress):
+        texts = await asyncio.to_thread(_texts, answers)
+        citations = await find_citations(texts, link_judge, run.progress)
+        tasks = await crawl(
+            citations,
+            cache,
+            lambda: BatchBrowserManager(
+                options.headless,
+                options.max_concurrent_pages,
+                options.max_retries,
+                settings=_capture_settings(options),
+            ),
+            run.progress,
+            choice=options.only or "missing",
+            pages_at_once=options.max_concurrent_pages,
+        )
+    print_cached(run.console, agent_name, tasks)
+    if link_judge is not None and link_judge.answers_not_judged:
+        count = link_judge.answers_not_judged
+        run.console.print(f"Answers whose links no model looked for: {count}", soft_wrap=True)
+    return tasks
+
+
+def _texts(answers: Mapping[str, Sequence[AnswerFile]]) -> dict[str, dict[str, str]]:
+    texts: dict[str, dict[str, str]] = {}
+    for task_id, files in answers.items():
+        texts[task_id] = {}
+        for file in files:
+            try:
+                texts[task_id][file.name] = read_answer(file.path)
+            except AnswerError as error:
+                log.warning("left out: %s", error)
+    return texts
+
+
+def _capture_settings(options: argparse.Namespace) -> CaptureSettings:
+    return CaptureSettings(
+        headless=options.headless,
+        cdp_url=options.cdp_url,
+        network=NetworkSettings(allow_private_network=options.allow_private_network),
+        page_timeout_s=options.overall_timeout,
+    )
+
+
+@asynccontextmanager
+async def _asking(options: argparse.Namespace) -> AsyncIterator[AskForUrls | None]:
+    """Yield what asks the model, ``None`` where it is not to be asked or has no key."""
+    if options.no_llm:
+        yield None
+        return
+    try:
+        client = LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
+    except UsageError as error:
+        log.warning("links that only a model sees are left out (--no_llm says so): %s", error)
+        yield None
+        return
+    model = options.judge_model or DEFAULT_JUDGE_MODEL
+
+    async def ask(answer: str) -> list[str]:
+        return await judged_urls(answer, client, model)
+
+    async with client:
+        yield ask

@@ -1,0 +1,77 @@
+"""What a judge model finds cited that no parser sees, asked once for each answer and then kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from mind2web2.errors import JudgeError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.utils.cache_pages import read_file
+from mind2web2.utils.files import write_whole
+from mind2web2.utils.unicode_text import as_unicode_text
+
+log = logging.getLogger(__name__)
+
+# Hidden: to other tools every other folder beside it is a task.
+FOLDER_NAME = ".judged_urls"
+
+AskForUrls = Callable[[str], Awaitable[list[str]]]
+
+
+class LinkJudge:
+    """Asks a judge for the URLs of answers and keeps its replies; where it fails, the parser has to do.
+
+    Args:
+        folder: of the kept replies, a file for each answer, named by the answer's SHA-256.
+        model: whose replies count.
+        ask: gives the URLs of an answer, raising ``JudgeError``; ``None`` to use kept replies alone.
+    """
+
+    def __init__(self, folder: Path, model: str, ask: AskForUrls | None) -> None:
+        self._folder = folder
+        self._model = model
+        self._ask = ask
+        self.answers_not_judged = 0
+
+    async def urls(self, answer: str) -> list[str]:
+        """Return what the judge says or once said; nothing where it has not been asked or failed."""
+        path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
+        kept = await asyncio.to_thread(_kept_urls, path, self._model)
+        if kept is not None:
+            return kept
+        urls = await self._asked(answer)
+        if urls is None:
+            self.answers_not_judged += 1
+            return []
+        reply = json.dumps({"model": self._model, "urls": urls}, ensure_ascii=False, indent=2)
+        await asyncio.to_thread(write_whole, path, as_unicode_text(reply))
+        return urls
+
+    async def _asked(self, answer: str) -> list[str] | None:
+        ask = self._ask
+        if ask is None:
+            return None
+        try:
+            return await ask(answer)
+        except JudgeError as error:
+            if self._ask is not None:
+                log.warning("links that only a judge sees are left out: %s", error)
+            if isinstance(error, JudgeRequestError | JudgeUnavailableError):
+                # The next answer would fare no better: a wrong key, a server that is down.
+                self._ask = None
+            return None
+
+
+def _kept_urls(path: Path, model: str) -> list[str] | None:
+    raw = read_file(path)
+    try:
+        reply = json.loads(raw or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(reply, dict) or reply.get("model") != model or not isinstance(reply.get("urls"), list):
+        return None
+    return [url for url in reply["urls"] if isinstance(url, str)]

@@ -1,0 +1,94 @@
+"""A page as the judge is shown it, and how much of it that is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mind2web2.evidence import PageShown
+from mind2web2.prompts import HashedText
+
+PageKind = Literal["web", "pdf"]
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """How much of a page the judge is shown.
+
+    Args:
+        image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
+        part_height: a screenshot is shown in parts of this height, since models shrink taller images
+            until nothing can be read; neighbours share ``part_overlap`` pixels.
+    """
+
+    max_text_chars: int = 400_000
+    image_max_width: int = 1100
+    image_max_height: int = 10_000
+    part_height: int = 2000
+    part_overlap: int = 200
+    jpeg_quality: int = 85
+    max_pdf_images: int = 50
+    max_pdf_text_pages: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedPage:
+    """A page as the judge is shown it.
+
+    Args:
+        text: cut to the limit, with a mark where it was.
+        text_chars: characters of the page's own text in ``text``.
+        text_chars_stored: characters before the cut.
+        images: ``data:`` URLs, from top to bottom or page by page.
+        notes: what was left out or looks wrong.
+        troubles: the kinds of trouble that its capture met.
+        times_halved: how often it was cut for the judge's context.
+        doubt: what might have come out otherwise on another machine or day.
+    """
+
+    url: str
+    kind: PageKind
+    sha256: str | None
+    text: HashedText
+    text_chars: int
+    text_chars_stored: int
+    images: tuple[HashedText, ...] = ()
+    notes: tuple[str, ...] = ()
+    troubles: tuple[str, ...] = ()
+    times_halved: int = 0
+    doubt: str | None = None
+
+    def shown(self) -> PageShown:
+        """Return the record of what is shown."""
+        return PageShown(
+            kind=self.kind,
+            sha256=self.sha256,
+            text_chars=self.text_chars,
+            text_chars_stored=self.text_chars_stored,
+            images=len(self.images),
+            notes=self.notes,
+            troubles=self.troubles,
+        )
+
+    def halved(self) -> PreparedPage:
+        """Return the page with half its text and half its images, for a judge with a short context."""
+        chars = self.text_chars // 2
+        images = self.images[: len(self.images) // 2]
+        note = f"cut for the judge's context: {chars} characters and {len(images)} images are shown"
+        return replace(
+            self,
+            text=cut_text(self.text[: self.text_chars], chars, self.text_chars_stored),
+            text_chars=chars,
+            images=images,
+            notes=(*self.notes, note),
+            times_halved=self.times_halved + 1,
+        )
+
+
+def cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
+    """Return a page's text up to the limit, with a mark where it was cut."""
+    if len(text) > limit_chars:
+        text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
+    hashed = HashedText(text)
+    _ = hashed.sha256  # computed here, in a worker thread, rather than at the first request
+    return hashed

@@ -1,0 +1,122 @@
+"""Web addresses without a scheme, such as ``example.org/path``, told from file names and the like."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+from mind2web2.utils.url_site import ascii_host
+from mind2web2.utils.url_spans import UrlSpan, url_span
+
+if TYPE_CHECKING:
+    from linkify_it import LinkifyIt  # type: ignore[import-untyped] # it ships no types
+
+_HOST = re.compile(r"[^\s/?#:]+")
+_REST = re.compile(r"[/?#]|:\d")
+# Japanese and Chinese put no space between a sentence and an address in it.
+_GLUED = re.compile(
+    r"[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff](?=[A-Za-z0-9])"
+    r"|(?<=[A-Za-z0-9])[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"
+)
+_FILE_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}\Z")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Hosts are believed without a path if they end in these. Missing are those that are as often words, units,
+# file suffixes or attributes in code: in, is, it, me, name, py, rs, sh ...
+_WELL_KNOWN = _words(
+    "com org net edu gov mil int info biz io ai co dev app eu museum travel"
+    " ac ad ae af ag ar au az ba bd bg bh bn bo br bt bw ca ch ci cl cm cn cr cu cy cz de dk ec ee eg es et"
+    " fi fj fr ge gh gr gt hk hn hr hu ie il iq ir jo jp ke kg kr kw kz lb lk lt lu lv ma mk mn mt mu mv mx"
+    " mz na ng ni np nz om pa pe pf ph pk pr pt pw qa ro ru rw sa sb sd se sg si sk sn sv sy tg th tj tn tr"
+    " tt tw tz ua ug uk uy uz ve vn ye za zm zw"
+)
+_WELL_KNOWN_IN_CODE = _words("com org net edu gov")
+_ALSO_FILE_SUFFIXES = _words("ai app cc do in md ml mov ms pl pm ps py rs sh so st zip")
+# Package names read like hosts turned around (com.example.app), and "co.uk" is no host yet.
+_NO_FIRST_LABELS = _words("com org net edu gov io co")
+_NO_HOSTS = _words("asp.net vb.net ado.net java.io java.net")
+# Not delegated, and the usual ending of hosts in examples.
+_RESERVED_TOP_LEVEL = "example"
+
+
+def bare_addresses(text: str, known: Iterable[UrlSpan] = (), *, is_code: bool = False) -> Iterator[UrlSpan]:
+    """Yield the addresses without a scheme outside of those that are known already, in order.
+
+    Args:
+        known: what ``url_spans`` found in the text.
+        is_code: only the clearest cases count.
+    """
+    if "." not in text:
+        return
+    for match in _linkifier().match(_masked(text, known)) or ():
+        if match.schema or text[match.index - 1 : match.index] == "\\":
+            continue
+        host = _HOST.match(text, match.index, match.last_index)
+        if host is None:
+            continue
+        has_rest = _REST.match(text, host.end()) is not None
+        span = url_span(text, match.index, host.end()) if has_rest else UrlSpan(*host.span(), host[0])
+        if _is_address(host[0], text[host.end() : span.end], is_code):
+            yield span
+
+
+def is_bare_address(text: str) -> bool:
+    """Tell whether the whole text is one address without a scheme."""
+    found = next(bare_addresses(text), None)
+    return found is not None and found.end - found.start == len(text)
+
+
+def _masked(text: str, known: Iterable[UrlSpan]) -> str:
+    """Return a text of the same length in which nothing known is to be found."""
+    pieces, position = [], 0
+    for span in known:
+        pieces += [text[position : span.start], " " * (span.end - span.start)]
+        position = max(position, span.end)
+    pieces.append(text[position:])
+    masked = "".join(pieces)
+    return masked if masked.isascii() else _GLUED.sub(" ", masked)
+
+
+def _is_address(host: str, rest: str, is_code: bool) -> bool:
+    labels = host.split(".")
+    top_level = labels[-1]
+    # "It opened.In 2020", "M.Sc." and "ASP.NET" are no hosts; "EXAMPLE.ORG" is one.
+    if top_level != top_level.lower() and (host != host.upper() or top_level == "NET"):
+        return False
+    top_level = ascii_host(top_level) or ""
+    if top_level not in _top_levels() or host.lower() in _NO_HOSTS:
+        return False
+    if is_code:
+        is_clear = top_level in _WELL_KNOWN_IN_CODE
+        return is_clear and (bool(rest) or _is_host_alone(host, labels))
+    if rest:
+        return not (top_level in _ALSO_FILE_SUFFIXES and _FILE_SUFFIX.search(rest))
+    is_clear = top_level in _WELL_KNOWN or top_level.startswith("xn--")
+    has_domain = len(labels) > 2 and not labels[-2].isdigit()
+    return (is_clear or has_domain) and _is_host_alone(host, labels)
+
+
+def _is_host_alone(host: str, labels: list[str]) -> bool:
+    # "Booking.com" is a company; who means the site writes "booking.com".
+    return host in (host.lower(), host.upper()) and labels[0].lower() not in _NO_FIRST_LABELS
+
+
+@cache
+def _top_levels() -> frozenset[str]:
+    from linkify_it.tlds import TLDS  # type: ignore[import-untyped] # it ships no types
+
+    return frozenset({_RESERVED_TOP_LEVEL, *map(str.lower, TLDS)})
+
+
+@cache
+def _linkifier() -> LinkifyIt:
+    from linkify_it import LinkifyIt
+
+    # Any word may end a host here and is looked up afterwards: a pattern of 1,500 words would be slow.
+    return LinkifyIt().tlds([r"[^\W\d_]{2,24}"])

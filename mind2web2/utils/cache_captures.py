@@ -1,0 +1,91 @@
+"""The record beside a cached page: where it came from and what looks wrong about it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.utils.cache_pages import PageKind, read_file, screenshot_bytes
+from mind2web2.utils.unicode_text import as_unicode_text
+from mind2web2.utils.url_key import lookup_key
+
+if TYPE_CHECKING:
+    from mind2web2.capture.record import CapturedPage, CaptureRecord
+
+_log = logging.getLogger(__name__)
+
+_WORTH_UNRECORDED = 2
+_SIDECAR_FILE = re.compile(r"[0-9a-f]{32}\.capture\.json")
+
+
+def is_sidecar(name: str) -> bool:
+    """Tell whether a file in a cache folder is the record of a capture."""
+    return _SIDECAR_FILE.fullmatch(name) is not None
+
+
+def sidecar_text(record: CaptureRecord) -> str:
+    """Return a record as its file has it."""
+    # Through json: a title may hold lone surrogates, which pydantic refuses to write.
+    return as_unicode_text(json.dumps(record.model_dump(), ensure_ascii=False, indent=2)) + "\n"
+
+
+def read_sidecar(path: Path) -> CaptureRecord | None:
+    """Return the record in a file, ``None`` where there is none or it is damaged, the latter with a warning.
+
+    Raises:
+        CacheReadError: the file exists and cannot be read.
+    """
+    raw = read_file(path)
+    if raw is None:
+        return None
+    from pydantic import ValidationError  # slow to load, and most readers of a cache read no records
+
+    from mind2web2.capture.record import CaptureRecord
+
+    try:
+        return CaptureRecord.model_validate_json(raw)
+    except ValidationError as error:
+        _log.warning("capture record ignored, it is damaged file=%s fields=%d", path, error.error_count())
+        return None
+
+
+def may_replace(captured: CaptureRecord, stored: CaptureRecord | None) -> bool:
+    """Tell whether a capture is as good as the stored page's, whose record may be missing.
+
+    A page without a record is an older tool's: it gives way to a clean capture, not to a suspect one.
+    """
+    return _worth(captured) >= (_WORTH_UNRECORDED if stored is None else _worth(stored))
+
+
+def redirect_target(record: CaptureRecord) -> str | None:
+    """Return the other URL that a capture is as good for: where the page was redirected to."""
+    final = lookup_key(record.final_url)
+    if record.kind is None or record.is_suspect or final is None:
+        # Where a login or an error page is the target, its own URL may well show something else.
+        return None
+    is_web = record.final_url.lower().startswith(("http://", "https://"))
+    return record.final_url if is_web and final != lookup_key(record.requested_url) else None
+
+
+def content_of(page: CapturedPage) -> tuple[PageKind, list[bytes | None]] | None:
+    """Return the contents of the files that a page of this kind has, ``None`` if it yielded nothing.
+
+    Raises:
+        DocumentError: the screenshot is no image.
+    """
+    if page.record.kind is None:
+        return None
+    if page.record.kind == "pdf":
+        if page.pdf is None:
+            raise ValueError(f"a PDF without its bytes: {page.record.requested_url}")
+        return "pdf", [page.pdf]
+    return "web", [as_unicode_text(page.text or "").encode(), screenshot_bytes(page.screenshot)]
+
+
+def _worth(record: CaptureRecord) -> int:
+    if record.kind is None:
+        return 0
+    return 1 if record.is_suspect else 3

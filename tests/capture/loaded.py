@@ -1,0 +1,43 @@
+"""A page loaded for a test of our scripts, with the worlds and the clock that captures have."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2.capture.page_clock import PageClock
+from mind2web2.capture.world import FrameWorld, open_worlds, script
+
+_SEEN = f"() => {{ ({script('page_tools')})(); return [...pageTools.look().texts().values()].join(' | '); }}"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A page that has come to rest."""
+
+    page: Any
+    session: Any
+    clock: PageClock
+    worlds: list[FrameWorld]
+
+    async def rest(self, page_time_s):
+        """Let the page's timers and requests do what they are about to."""
+        return await self.clock.advance(page_time_s, 10)
+
+    async def seen(self, frame=0):
+        """Return all text that can be seen in a frame, its pieces separated by bars."""
+        return await self.worlds[frame].evaluate(_SEEN)
+
+    async def value(self, expression, frame=0):
+        """Return the value of an expression about the document."""
+        return await self.worlds[frame].evaluate(f"() => ({expression})")
+
+
+async def load(page, html="", url=None):
+    """Show HTML, or what a URL answers, and let a second of its time pass."""
+    session = await page.context.new_cdp_session(page)
+    clock = PageClock(session)
+    if url is None:
+        await page.set_content(html)
+    else:
+        await page.goto(url)
+    await clock.advance(1.0, 10)
+    return Loaded(page, session, clock, await open_worlds(page, session))

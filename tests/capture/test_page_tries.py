@@ -1,0 +1,213 @@
+"""Captures from the first try to the record, through the manager that scripts know."""
+
+import asyncio
+import base64
+import contextlib
+import logging
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from servers.toothed_site import BEHIND, FACT, HOST, ToothedSite
+
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.errors import MachineError
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+
+LOGGER = logging.getLogger(__name__)
+
+
+def settings_for(site, **changes):
+    """Return settings under which the site's hosts are to be had."""
+    network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
+    return CaptureSettings(network=network, **changes)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def site():
+    """The site with teeth."""
+    with ToothedSite() as site:
+        yield site
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def manager(site):
+    """One browser for the tests that do it no harm."""
+    async with BatchBrowserManager(settings=settings_for(site)) as manager:
+        yield manager
+
+
+async def test_a_page_and_its_record(manager, site):
+    """All that a later reader has to know of where it came from."""
+    page = await manager.capture(site.at("redirect"))
+    record = page.record
+    assert FACT in page.text
+    assert page.screenshot.startswith(b"\xff\xd8\xff")
+    assert (record.kind, record.status, record.tries) == ("web", 200, 1)
+    assert (record.requested_url, record.final_url) == (site.at("redirect"), site.at("plain"))
+    assert (record.title, record.text_chars) == ("The weir", len(page.text))
+    assert record.content_type.startswith("text/html")
+    assert record.captured_at.endswith("+00:00")
+    assert {"open", "read", "picture"} <= record.timings_s.keys()
+    assert (record.troubles, record.failure, record.refused) == ((), None, ())
+
+
+@pytest.mark.parametrize("tooth", ["drop-then-fine", "error-then-fine", "limited-then-fine"])
+async def test_what_passes_is_tried_again(manager, site, tooth):
+    """A page that is there on the second try is there."""
+    page = await manager.capture(site.at(tooth, once="tries"))
+    assert BEHIND in page.text
+    assert (page.record.tries, page.record.troubles) == (2, ())
+
+
+async def test_an_error_that_stays_is_kept_as_what_it_is(manager, site):
+    """The server's own page is content, flagged; that another day may be better is said too."""
+    page = await manager.capture(site.at("status", code=500, own="stays"))
+    assert [trouble.kind for trouble in page.record.troubles] == ["http_error"]
+    assert (page.record.kind, page.record.status, page.record.tries) == ("web", 500, 2)
+    assert page.record.is_transient
+    assert "Error 500" in page.text
+
+
+async def test_what_is_gone_for_good_is_asked_once(manager, site):
+    """A 404 does not get better by asking."""
+    page = await manager.capture(site.at("status", code=404, own="once"))
+    assert (page.record.tries, page.record.is_transient) == (1, False)
+    assert [trouble.kind for trouble in page.record.troubles] == ["http_error"]
+
+
+async def test_a_torn_page_is_kept_as_far_as_it_came(manager, site):
+    """After the last try, part of a page is more than nothing, as long as it is flagged."""
+    page = await manager.capture(site.at("drop-body"))
+    assert FACT in page.text
+    assert (page.record.tries, page.record.is_transient) == (2, True)
+    assert [trouble.kind for trouble in page.record.troubles] == ["incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "transient", "words"),
+    [
+        ("https://{host}/teeth/drop", "navigation_error", True, "without a reply"),
+        ("https://{host}/teeth/archive.zip", "unsupported_type", False, "application/zip"),
+        ("http://127.0.0.1:{port}/", "refused_address", False, "127.0.0.1"),
+        ("http://[::ffff:127.0.0.1]:{port}/", "refused_address", False, "refused"),
+        ("file:///etc/hostname", "refused_address", False, "not an http or https address"),
+        ("javascript:alert(1)", "refused_address", False, "not an http or https address"),
+        ("not a url", "refused_address", False, "not an http or https address"),
+        ("https://no-such-name.invalid/", "navigation_error", False, "no-such-name.invalid"),
+    ],
+)
+async def test_nothing_had_is_a_record_of_why(manager, site, url, kind, transient, words):
+    """A failure has no content, least of all its own error message."""
+    page = await manager.capture(url.format(host=HOST, port=site.port))
+    assert (page.text, page.screenshot, page.pdf, page.record.kind) == (None, None, None, None)
+    assert (page.record.troubles[0].kind, page.record.is_transient) == (kind, transient)
+    assert words in page.record.failure
+
+
+async def test_an_untrusted_certificate_is_told_and_the_page_kept(site):
+    """Whoever checks by hand would click the warning away."""
+    network = NetworkSettings(host_map=site.host_map)
+    async with BatchBrowserManager(settings=CaptureSettings(network=network)) as manager:
+        page = await manager.capture(site.at("plain"))
+    assert FACT in page.text
+    assert [trouble.kind for trouble in page.record.troubles] == ["certificate_error"]
+    assert "ERR_CERT_AUTHORITY_INVALID" in page.record.troubles[0].detail
+
+
+async def test_a_url_without_a_scheme_finds_its_page(manager, site):
+    """Answers write bare domains."""
+    page = await manager.capture(f"{HOST}/teeth/plain")
+    assert FACT in page.text
+    assert page.record.final_url == site.at("plain")
+
+
+async def test_a_pdf_is_stored_as_it_is_and_shown_to_scripts(manager, site):
+    """Scripts that ask for a page's text get the PDF's."""
+    page = await manager.capture(site.at("document"))
+    assert page.pdf.startswith(b"%PDF-")
+    assert (page.record.kind, page.text, page.screenshot) == ("pdf", None, None)
+    screenshot, text = await manager.capture_page(site.at("document"), LOGGER)
+    assert base64.b64decode(screenshot).startswith(b"\xff\xd8\xff")
+    assert FACT in text
+
+
+async def test_scripts_get_screenshot_and_text(manager, site):
+    """As they know it: base64 and text, and nothing of a page that cannot be had."""
+    screenshot, text = await manager.capture_page(site.at("plain"), LOGGER)
+    assert base64.b64decode(screenshot).startswith(b"\xff\xd8\xff")
+    assert FACT in text
+    assert await manager.capture_page(site.at("drop"), LOGGER) == (None, None)
+
+
+async def test_a_page_that_takes_too_long_is_given_up(site):
+    """No page outlives its time limit, and the next one has a browser."""
+    limits = settings_for(site, page_timeout_s=2.0)
+    async with BatchBrowserManager(max_retries=3, settings=limits) as manager:
+        page = await manager.capture(site.at("silent"))
+        assert (page.record.kind, page.record.troubles[0].kind) == (None, "timeout")
+        assert page.record.is_transient
+        assert FACT in (await manager.capture(site.at("plain"))).text
+
+
+async def test_a_browser_killed_under_its_pages_is_started_again(site):
+    """Pages in flight are tried again, and those to come do not notice."""
+    others = _browser_processes()
+    async with BatchBrowserManager(settings=settings_for(site)) as manager:
+        pages = [asyncio.create_task(manager.capture(site.at("slow-body", s=1, page=n))) for n in range(3)]
+        await _hit(site, "/teeth/slow-body", 3)
+        for process in _browser_processes() - others:
+            os.kill(process, signal.SIGKILL)
+        captured = await asyncio.gather(*pages)
+        assert [BEHIND in page.text for page in captured] == [True] * 3
+        assert max(page.record.tries for page in captured) == 2
+
+
+async def test_a_crashing_page_leaves_the_others_alone(manager, site):
+    """Its process is its own."""
+    crashed, *others = await asyncio.gather(
+        manager.capture(site.at("crash-at-once")),
+        *(manager.capture(site.at("slow-headers", s=0.5, page=n)) for n in range(3)),
+    )
+    assert (crashed.record.kind, crashed.record.troubles[0].kind) == (None, "crash")
+    assert [BEHIND in page.text for page in others] == [True] * 3
+
+
+async def test_a_closed_manager_says_so():
+    """Rather than failing somewhere within."""
+    with pytest.raises(MachineError, match="async with BatchBrowserManager"):
+        await BatchBrowserManager().capture("https://a.example/")
+
+
+async def test_a_cancelled_capture_leaves_nothing_open(manager, site):
+    """Its tab is closed and its turn given back."""
+    for _ in range(manager.max_concurrent_pages + 1):
+        hits = site.hits("/teeth/silent")
+        capture = asyncio.create_task(manager.capture(site.at("silent", own="cancelled")))
+        await _hit(site, "/teeth/silent", hits + 1)
+        capture.cancel()
+        await asyncio.gather(capture, return_exceptions=True)
+    assert FACT in (await manager.capture(site.at("plain"))).text
+
+
+async def _hit(site, path, times):
+    """Wait until the site was asked so often; its log is another thread's."""
+    while site.hits(path) < times:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+
+
+def _browser_processes():
+    """Return all browser processes that this one has started."""
+    parents, names = {}, {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # ended meanwhile
+            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
+            parents[int(stat.parent.name)] = int(rest.split()[1])
+            names[int(stat.parent.name)] = name
+
+    def is_ours(process):
+        return process in parents and (parents[process] == os.getpid() or is_ours(parents[process]))
+
+    return {process for process, name in names.items() if name.startswith("chrom") and is_ours(process)}

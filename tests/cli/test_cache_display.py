@@ -1,0 +1,71 @@
+"""What a caching run shows while it goes on."""
+
+import asyncio
+import io
+
+from rich.console import Console
+
+from mind2web2.capture.record import CaptureRecord, Trouble
+from mind2web2.cli.cache_display import CrawlDisplay
+from mind2web2.crawl import CrawlProgress, PageOutcome
+
+URL = "https://example.com/page"
+
+
+def outcome(kind="web", failure=None, trouble=None, **facts):
+    """Return what came of a page."""
+    troubles = (Trouble(kind="challenge", detail=trouble),) if trouble else ()
+    record = CaptureRecord(
+        requested_url=URL, final_url=URL, kind=kind, captured_at="now", troubles=troubles, failure=failure
+    )
+    return PageOutcome(URL, record, **facts)
+
+
+async def shown(progress, *, terminal):
+    """Return what is shown of a run in this state."""
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=terminal, width=100, color_system=None)
+    async with CrawlDisplay(console, progress):
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    return output.getvalue()
+
+
+async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
+    """With what came of it."""
+    outcomes = [
+        outcome("pdf"),
+        outcome(trouble="a puzzle"),
+        outcome(None, failure="no such host", trouble="x"),
+        outcome(None),
+        outcome(trouble="a puzzle", is_kept=True),
+        outcome(is_copied=True),
+        PageOutcome(URL, None, is_copied=True),
+    ]
+    text = await shown(CrawlProgress(pages_total=8, outcomes=outcomes), terminal=False)
+    assert [
+        line.removeprefix(f"[{number}/8] {URL}: ") for number, line in enumerate(text.splitlines(), 1)
+    ] == [
+        "pdf",
+        "web, suspect: a puzzle",
+        "failed: no such host",
+        "failed: it yielded nothing",
+        "web, suspect: a puzzle, what was cached stays",
+        "web, copied from another task",
+        "copied from another task",
+    ]
+
+
+async def test_a_terminal_shows_what_is_under_way():
+    """How far it is, and some of the pages."""
+    running = [f"https://example.com/{number}" for number in range(7)]
+    progress = CrawlProgress(4, 4, 20, 9, [outcome()], dict.fromkeys(running))
+    text = await shown(progress, terminal=True)
+    for words in ("[1/9]", "1/9 pages", "20 cited", *running[:5], "and 2 more"):
+        assert words in text
+    assert running[5] not in text
+
+
+async def test_at_first_a_terminal_shows_how_many_answers_are_read():
+    """Where a judge looks for links, that takes a while."""
+    assert "reading answers: 3/40" in await shown(CrawlProgress(40, 3), terminal=True)

@@ -1,0 +1,135 @@
+"""``run_eval.py`` on pages that are not cached: captured on the spot with the real browser, or not at all."""
+
+import json
+
+import pytest
+from projects import Project, read_json, run_command
+from servers.judge_server import JudgeServer, prompt_text
+from servers.local_http import Answer, LocalHttp
+
+HTML = b"<!doctype html><title>Lake</title><h1>The lake</h1><p>Depth: 80 m. Formed by a glacier long ago.</p>"
+NO_PROGRAMS = "/nonexistent"
+
+
+def site(request):
+    """Serve one page, and nothing else."""
+    if request.path == "/paper":
+        return Answer(b"%PDF-1.7\n", headers={"Content-Type": "application/pdf"})
+    if request.path != "/depth":
+        return Answer(b"gone", 404, {"Content-Type": "text/html"})
+    return Answer(HTML, headers={"Content-Type": "text/html; charset=utf-8"})
+
+
+@pytest.fixture
+def server():
+    """Serve the cited page."""
+    with LocalHttp(site) as running:
+        yield running
+
+
+@pytest.fixture
+def judge():
+    """Support every claim."""
+    with JudgeServer() as running:
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path, server):
+    """Return a project with two answers to each of two tasks, three claims each about one page."""
+    project = Project(tmp_path)
+    for task in ("lake", "pond"):
+        for stem in ("answer_1", "answer_2"):
+            project.add_answer(stem, task=task)
+        claims = {name: (f"The lake is {name}.", f"{server.url}/depth") for name in ("deep", "cold", "wide")}
+        project.add_script(claims, task=task)
+    return project
+
+
+def evaluate(project, judge, *more, **variables):
+    """Run the command as a user does."""
+    options = ["--agent_name", "bot", "--judge_base_url", judge.base_url, *more]
+    return run_command(*options, cwd=project.root, **variables)
+
+
+def test_an_uncached_page_is_captured_once_and_kept(project, server, judge):
+    """For all tasks, answers and claims of a run; the next run needs no browser."""
+    url = f"{server.url}/depth"
+    run = evaluate(project, judge, "--allow_private_network")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert [request.path for request in server.requests].count("/depth") == 1
+    for task in ("lake", "pond"):
+        text, screenshot = project.cache(task).get_web(url)
+        assert "Depth: 80 m." in text
+        assert screenshot is not None
+        assert project.cache(task).capture_record(url).status == 200
+        assert project.task_summary(task)["answer_2.md"]["score"] == 1.0
+    assert all("Depth: 80 m." in prompt_text(body) for body in judge.requests)
+    asked = len(server.requests)
+    again = evaluate(project, judge, "--overwrite", PATH=NO_PROGRAMS)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert len(server.requests) == asked
+
+
+def test_private_addresses_are_refused_unless_allowed(project, server, judge):
+    """Nobody vouches for the addresses in an answer."""
+    run = evaluate(project, judge)
+    assert (run.returncode, server.requests, judge.requests) == (0, [], [])
+    assert "cited pages that could not be had: 2 (lake 1, pond 1)" in run.stdout
+    [path] = project.result_paths()
+    [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"]["pages"]
+    assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
+
+
+def test_without_a_browser_an_answer_gets_no_result(project, server, judge):
+    """One line says how to get one, or how to do without."""
+    project.cache("pond").put_web(f"{server.url}/depth", "Depth: 80 m", None)
+    run = evaluate(project, judge, "--allow_private_network", PATH=NO_PROGRAMS)
+    assert run.returncode == 1
+    [line] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
+    assert line.startswith("No result: lake/answer_1.md, lake/answer_2.md: no browser found")
+    assert "--no_capture" in line
+    assert project.task_summary("pond")["answer_1.md"]["score"] == 1.0
+
+
+def test_nothing_is_captured_where_that_is_not_wanted(project, server, judge):
+    """The claims fail, and the run says beforehand how many pages are missing."""
+    cited = {"all_unique_urls": [f"{server.url}/depth", f"{server.url}/other"]}
+    (project.root / "cache" / "bot").mkdir(parents=True)
+    (project.root / "cache" / "bot" / "lake.json").write_text(json.dumps(cited))
+    run = evaluate(project, judge, "--no_capture", "--allow_private_network")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.startswith(
+        "Cited pages that are not cached yet: 2; claims on them fail (--no_capture).\n"
+    )
+    assert server.requests == []
+    assert project.task_summary("lake")["answer_1.md"]["score"] == 0.0
+
+
+def test_a_replay_captures_nothing(project, server, judge):
+    """It depends on nothing but what is stored."""
+    for task in ("lake", "pond"):
+        project.add_script(
+            {"known": ("It is deep.", None), "cited": ("It is cold.", f"{server.url}/depth")}, task
+        )
+    assert evaluate(project, judge, "--no_capture").returncode == 0
+    options = ["--agent_name", "bot", "--llm_provider", "replay", "--allow_private_network"]
+    run = run_command(*options, cwd=project.root)
+    assert (run.returncode, run.stderr, server.requests) == (0, "", [])
+    assert project.task_summary("lake")["answer_1.md"]["score"] == 0.5
+
+
+@pytest.mark.parametrize(("options", "score"), [([], 0.0), (["--allow_private_network"], 1.0)])
+def test_what_scripts_download_keeps_to_the_same_addresses(project, server, judge, options, score):
+    """PDFs that a script fetches itself, say."""
+    project.add_script_body(
+        f"""
+        from mind2web2.api_tools.tool_pdf import is_pdf
+        evaluator.add_custom_node(await is_pdf("{server.url}/paper"), "fetched", "fetched")
+        return evaluator.get_summary()
+        """
+    )
+    run = evaluate(project, judge, "--task_id", "lake", *options)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert project.task_summary("lake")["answer_1.md"]["score"] == score
+    assert bool(server.requests) is bool(options)

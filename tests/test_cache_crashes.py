@@ -1,0 +1,185 @@
+"""Caching runs that are killed: nothing half-written is seen, nothing is lost, nothing runs on."""
+
+import io
+import json
+import random
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from projects import clean_environment
+from servers.local_http import Answer, LocalHttp
+
+from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.cache_pages import PageFiles
+
+PAGES = 30
+KILLS = 10
+COMMAND = [
+    *(sys.executable, "-c", "from mind2web2.cli import main; raise SystemExit(main())"),
+    *("cache", "bot", "--no_llm", "--allow_private_network", "--max_concurrent_pages", "3"),
+]
+# What differs between two captures of one page.
+_CHANGING = ("captured_at", "timings_s")
+
+
+def page(request):
+    """Answer with a small page that says where it ends."""
+    number = request.path.rpartition("/")[2]
+    rows = "".join(f"<p>Line {line} of page {number}.</p>" for line in range(20))
+    html = f"<!doctype html><title>{number}</title>{rows}<p>End of page {number}.</p>"
+    return Answer(html.encode(), headers={"Content-Type": "text/html"})
+
+
+@pytest.fixture(scope="module")
+def site():
+    """Serve the pages."""
+    with LocalHttp(page) as site:
+        yield site
+
+
+@pytest.fixture
+def project(tmp_path, site):
+    """Return a folder with one answer that cites all pages."""
+    folder = tmp_path / "project"
+    answer = folder / "answers" / "bot" / "task" / "answer_1.md"
+    answer.parent.mkdir(parents=True)
+    links = [f"- {site.url}/page/{number}" for number in range(PAGES)]
+    answer.write_text("\n".join(links), encoding="utf-8")
+    (folder / "tmp").mkdir()
+    return folder
+
+
+@contextmanager
+def caching(project):
+    """Run the command in a process of its own, which is killed at the end."""
+    with subprocess.Popen(
+        COMMAND,
+        cwd=project,
+        env=clean_environment(TMPDIR=str(project / "tmp")),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def has_ended(process):
+    """Tell whether a process has ended, leaving it some processor time first."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(0.02)
+    return process.returncode is not None
+
+
+def cache_of(project):
+    """Return the cache of the one task."""
+    return CacheFileSys(project / "cache" / "bot" / "task")
+
+
+def check_whole(cache, moments):
+    """Check that the index can be read, and that a page it lists is there to its end."""
+    index_path = cache.task_dir / "index.json"
+    listed = json.loads(index_path.read_text(encoding="utf-8")) if index_path.exists() else {}
+    for url in moments.sample(sorted(listed), min(3, len(listed))):
+        files = PageFiles.of(cache.task_dir, url)
+        assert files.text.read_text(encoding="utf-8").rstrip().endswith(f"End of page {url.split('/')[-1]}.")
+        Image.open(io.BytesIO(files.screenshot.read_bytes())).load()
+        assert cache.capture_record(url).sha256 == cache.digest(url)
+    return len(listed)
+
+
+def contents(project):
+    """Return what a cache holds, apart from times."""
+    folder = cache_of(project).task_dir
+    found = {}
+    for path in (*folder.iterdir(), folder.parent / "task.json"):
+        if path.suffix != ".json":
+            found[path.name] = path.read_bytes()
+            continue
+        found[path.name] = json.loads(path.read_bytes())
+        if path.name.endswith(".capture.json"):
+            found[path.name] = {key: value for key, value in found[path.name].items() if key not in _CHANGING}
+    return found
+
+
+def test_a_killed_run_started_again_ends_as_an_undisturbed_one(project):
+    """Killed at ten moments, with a reader looking all the time."""
+    with caching(project) as undisturbed:
+        assert (undisturbed.wait(120), undisturbed.stderr.read()) == (0, b"")
+    expected = contents(project)
+    assert len(cache_of(project).get_all_urls()) == PAGES
+    shutil.rmtree(project / "cache")
+
+    moments = random.Random(9)
+    cache = cache_of(project)
+    for _ in range(KILLS):
+        pages_before, reads_left = check_whole(cache, moments), moments.randrange(30)
+        pages_wanted = min(pages_before + moments.randrange(4), PAGES)
+        with caching(project) as process:
+            while reads_left and not has_ended(process):
+                reads_left -= check_whole(cache, moments) >= pages_wanted
+            process.kill()
+        check_whole(cache, moments)
+    with caching(project) as process:
+        while not has_ended(process):
+            check_whole(cache, moments)
+        assert (process.returncode, process.stderr.read()) == (0, b"")
+    assert contents(project) == expected
+
+
+def test_a_killed_run_leaves_no_browser(project):
+    """Its processes end when it does, and clean up."""
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def wait(request):
+        is_asked.set()
+        may_answer.wait(30)
+        return page(request)
+
+    with LocalHttp(wait) as site:
+        answer = project / "answers" / "bot" / "task" / "answer_1.md"
+        answer.write_text(f"{site.url}/page/1", encoding="utf-8")
+        with caching(project) as process:
+            assert is_asked.wait(30)
+            started = descendants(process.pid)
+        may_answer.set()
+    assert len(started) > 2
+    deadline_s = time.monotonic() + 20
+    while any(map(is_running, started)):
+        assert time.monotonic() < deadline_s
+    assert list((project / "tmp").iterdir()) == []
+
+
+def descendants(ancestor):
+    """Return the ids of a process's children, their children, and so on."""
+    parents = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with_parent = stat_fields(path)
+        if with_parent:
+            parents[int(path.parent.name)] = int(with_parent[1])
+    found = {ancestor}
+    while new := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= new
+    return found - {ancestor}
+
+
+def is_running(pid):
+    """Tell whether a process is there and has not ended; nobody may have asked how it did."""
+    fields = stat_fields(Path(f"/proc/{pid}/stat"))
+    return bool(fields) and fields[0] != "Z"
+
+
+def stat_fields(path):
+    """Return state, parent and so on of a process, nothing if it is gone."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []

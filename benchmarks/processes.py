@@ -35,7 +35,7 @@ def memory_bytes() -> int:
 
 
 def processor_s() -> float:
-    """Return the processor time of the family's living members."""
+    """Return the processor time of the family, members that have ended included."""
     return sum(_processor_s(folder) for folder in family())
 
 
@@ -77,7 +77,8 @@ def _parent(folder: Path) -> int | None:
 
 def _processor_s(folder: Path) -> float:
     fields = _stat_fields(folder)
-    return (int(fields[11]) + int(fields[12])) / TICKS_A_SECOND if fields else 0.0
+    # Its own in user and kernel mode, and that of the children it has waited for.
+    return sum(map(int, fields[11:15])) / TICKS_A_SECOND
 
 
 def _stat_fields(folder: Path) -> list[str]:

@@ -37,6 +37,7 @@ _SPACED_IN_LINK = re.compile(
     r"\]\((https?://[^\s()<>]*(?: [^\s()<>\"']+)+\.(?:pdf|html?|docx?|xlsx?|pptx?|csv|txt|jpe?g|png))\)",
     re.IGNORECASE,
 )
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _TAG = re.compile(r"<(?:(a|area)\b([^<>]*)|(/a)\s*|[^<>]*)>", re.IGNORECASE)
 _HREF = re.compile(r"""(?:^|[\s"'])href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
 
@@ -69,18 +70,12 @@ def markdown_addresses(markdown: str) -> Iterator[str]:
     The name of a link counts only where the link leads nowhere on the web. A markdown picture counts, being
     shown as evidence; a picture in HTML does not, being the logo of whatever exported the text.
     """
-    for part in _parts(markdown[:_MAX_PARSED_CHARS]):
-        yield from _addresses_of_part(_with_broken_addresses_joined(part))
-    for span in _spans(markdown[_MAX_PARSED_CHARS:]):
-        yield span.url
-
-
-def _parts(text: str) -> Iterator[str]:
-    start = 0
-    while start < len(text):
-        end = _end_of_part(text, start)
-        yield text[start:end]
-        start = end
+    position = 0
+    while position < min(len(markdown), _MAX_PARSED_CHARS):
+        end = _end_of_part(markdown, position)
+        yield from _addresses_of_part(_with_broken_addresses_joined(markdown[position:end]))
+        position = end
+    yield from (span.url for span in _spans(markdown[position:]))
 
 
 def _end_of_part(text: str, start: int) -> int:
@@ -184,13 +179,18 @@ def _html_pieces(content: str) -> Iterator[_Piece]:
 
 def _tag_pieces(attributes: str) -> Iterator[_Piece]:
     href = _HREF.search(attributes)
-    address = _web_address(html.unescape(href[1] or href[2] or href[3] or "")) if href else None
+    address = _web_address(_with_entities_decoded(href[1] or href[2] or href[3] or "")) if href else None
     if address is not None:
         yield _Opening(address)
 
 
 def _text_pieces(text: str) -> Iterator[_Piece]:
-    yield from (span.url for span in _spans(html.unescape(text)))
+    yield from (span.url for span in _spans(_with_entities_decoded(text)))
+
+
+def _with_entities_decoded(text: str) -> str:
+    # Without the semicolon it is a parameter: ?a=1&copy=2
+    return _ENTITY.sub(lambda entity: html.unescape(entity[0]), text)
 
 
 def _web_address(target: str) -> str | None:

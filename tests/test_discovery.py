@@ -118,6 +118,13 @@ def test_a_long_answer_is_read_to_its_end():
     assert cited_urls("\n".join(sections)) == [f"https://example.org/{n}" for n in range(6000)]
 
 
+@pytest.mark.parametrize("shift", [0, 7, 29])
+def test_no_address_is_cut_where_a_long_text_is(shift):
+    """Wherever the limits fall within a text without paragraphs."""
+    urls = [f"https://example.org/a_page/{n:05}" for n in range(5000)]
+    assert cited_urls("x" * shift + " " + " ".join(urls)) == urls
+
+
 @pytest.mark.parametrize(
     ("urls", "expected"),
     [

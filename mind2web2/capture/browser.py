@@ -137,7 +137,11 @@ class Browser:
         context = process.browser.contexts[0]
         page = await context.new_page()
         tab = _Tab(page, await context.new_cdp_session(page), context=None)
-        page.on("popup", tab.popups.append)
+
+        def note(popup: Page) -> None:  # patchright takes no builtin such as list.append
+            tab.popups.append(popup)
+
+        page.on("popup", note)
         await page.set_viewport_size(
             {"width": self._settings.viewport_width_px, "height": self._settings.viewport_height_px}
         )

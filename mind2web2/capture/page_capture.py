@@ -213,7 +213,7 @@ class _PageReader:
                 password_fields=text.password_fields if text else 0,
                 markers=state.marks if state else (),
                 consent_only=self._consent_only,
-                is_complete=self._visit.is_complete,
+                missing_because=None if self._visit.is_complete else "; ".join(self._visit.notes),
                 certificate_error=self._certificate_error,
                 frames=tuple(frame.url for frame in self._visit.page.frames[1:]),
             )

@@ -15,10 +15,7 @@ Rest = Callable[[float], Awaitable[bool]]
 """Lets so many seconds of the page's time pass, responses under way included; false if some did not."""
 
 _FRAME_LIMIT_S = 0.3
-# Both frames are needed: observers of what is in view hear of it after the first.
-_TWO_FRAMES = (
-    "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
-)
+_NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => done(true)))"
 
 
 async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any:
@@ -41,11 +38,15 @@ async def call_or_none(world: FrameWorld, names: str, *arguments: Any) -> Any:
         return None
 
 
-async def frames_painted(world: FrameWorld) -> bool:
-    """Wait until the frame's document was painted twice; false where it is not painted at all."""
+async def frame_painted(world: FrameWorld) -> bool:
+    """Wait until the document is painted, which also tells its observers what is in view.
+
+    Returns:
+        Whether it was; some documents never are.
+    """
     try:
         async with asyncio.timeout(_FRAME_LIMIT_S):
-            await world.evaluate(_TWO_FRAMES)
+            await world.evaluate(_NEXT_FRAME)
     except (TimeoutError, ScriptError):
         return False
     return True

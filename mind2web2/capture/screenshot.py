@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.capture.page_tools import call_or_none, frames_painted
+from mind2web2.capture.page_tools import call_or_none, frame_painted
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.capture.world import FrameWorld, ScriptError, send
 
@@ -49,7 +49,7 @@ async def take_screenshot(
             return None
         if not await _is_blank(jpeg, extent):
             return jpeg
-        await frames_painted(worlds[0])
+        await frame_painted(worlds[0])
     return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.page_tools import Rest, call_or_none, frames_painted
+from mind2web2.capture.page_tools import Rest, call_or_none, frame_painted
 from mind2web2.capture.world import FrameWorld
 
 _MAX_PANES = 12
@@ -45,8 +45,8 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
                 await tour.through(world)
     except TimeoutError:
         is_cut = True
-    for world in worlds:
-        await _step(world, "top")
+    if tour.rounds:
+        await tour.back_to_the_top(worlds)
     return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut)
 
 
@@ -63,6 +63,12 @@ class _Tour:
         for index in range(panes):
             await self._through_pane(world, index)
 
+    async def back_to_the_top(self, worlds: Sequence[FrameWorld]) -> None:
+        for world in worlds:
+            await _step(world, "top")
+        await frame_painted(worlds[0])
+        await self._wait(_STEP_PAGE_TIME_S)
+
     async def _through_pane(self, world: FrameWorld, index: int) -> None:
         growths = 0
         while True:
@@ -70,7 +76,7 @@ class _Tour:
             if place is None:
                 return
             self.rounds += 1
-            await frames_painted(world)
+            await frame_painted(world)
             await self._wait(_STEP_PAGE_TIME_S)
             if place["top"] > _MAX_HEIGHT_PX:
                 self.is_endless = True

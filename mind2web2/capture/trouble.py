@@ -50,7 +50,7 @@ class PageObservation:
         password_fields: visible ones.
         markers: ids, classes and addresses of scripts and frames, in any order: what vendors are known by.
         consent_only: nothing but a consent banner was to be read.
-        is_complete: network and document had come to rest before the page was read.
+        missing_because: why a part of the page is known to be missing.
         certificate_error: the browser's words, such as ``net::ERR_CERT_DATE_INVALID``.
         frames: addresses of the frames in the page.
     """
@@ -65,7 +65,7 @@ class PageObservation:
     password_fields: int = 0
     markers: tuple[str, ...] = ()
     consent_only: bool = False
-    is_complete: bool = True
+    missing_because: str | None = None
     certificate_error: str | None = None
     frames: tuple[str, ...] = ()
 
@@ -126,8 +126,8 @@ def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
         found += _of_content(observed)
     elif not observed.text.strip():
         found.append(Trouble(kind="empty_page", detail="no text"))
-    if not observed.is_complete:
-        found.append(Trouble(kind="incomplete", detail="still changing when it was read"))
+    if observed.missing_because:
+        found.append(Trouble(kind="incomplete", detail=observed.missing_because))
     return tuple(found)
 
 

@@ -15,7 +15,7 @@ _IN_WORDS: dict[TroubleKind, str] = {
     "certificate_error": "the site's certificate was not valid",
     "timeout": "the time ran out",
     "crash": "the browser crashed on the page",
-    "incomplete": "the page was still changing, so that parts of it may be missing",
+    "incomplete": "the page did not come whole: parts of it may be missing",
     "refused_address": "a part of the page came from an address that may not be visited",
     "unsupported_type": "the content is of a type that cannot be shown well",
 }

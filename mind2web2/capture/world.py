@@ -149,14 +149,17 @@ async def _may_have_closed_roots(world: FrameWorld) -> bool:
     # than its children do. Custom elements are what makes such roots.
     return bool(
         await world.evaluate(
-            "() => { const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get;"
+            # What only fixed boxes are painted in has no height, but is met at some place of the window.
+            "() => { const hit = new Set(); for (const x of [.1, .5, .9]) for (const y of [.04, .5, .96])"
+            " hit.add(Document.prototype.elementFromPoint.call(document, x * innerWidth, y * innerHeight));"
+            " const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get;"
             " const all = Document.prototype.querySelectorAll.call(document, '*');"
             " const inside = DocumentFragment.prototype.querySelectorAll;"
             " for (const waiting = [all]; waiting.length;) { for (const e of waiting.pop()) {"
             " const root = rootOf.call(e); if (root) waiting.push(inside.call(root, '*'));"
             " else if (e.localName.includes('-') || /^(article|aside|blockquote|body|div|footer|h[1-6]|header"
             "|main|nav|p|section|span)$/.test(e.localName) && !e.firstElementChild && !e.textContent.trim()"
-            " && e.offsetHeight > 0) return true; } } return false; }"
+            " && (e.offsetHeight > 0 || hit.has(e))) return true; } } return false; }"
         )
     )
 

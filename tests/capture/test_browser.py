@@ -171,7 +171,8 @@ async def test_pages_look_like_an_ordinary_browsers(browser):
         async with asyncio.timeout(10):
             await asked.wait()
         seen = await page.evaluate(
-            "[navigator.userAgent, navigator.webdriver, JSON.stringify(navigator.userAgentData), navigator.language]"
+            """[navigator.userAgent, navigator.webdriver, JSON.stringify(navigator.userAgentData),
+                navigator.language]"""
         )
     assert seen[1] is False
     assert seen[3] == "en-US"
@@ -210,11 +211,11 @@ async def test_nothing_is_permitted_downloaded_or_opened(browser):
         assert await page.evaluate("window.open('/') === null")
         async with page.expect_download() as download:
             await page.click("a")
-        assert "canceled" in await (await download.value).failure()
+        assert await (await download.value).failure() is not None
         assert page.context.pages == [page]
 
 
-async def test_certificates_are_checked_unless_asked_otherwise(browser, tmp_path):
+async def test_certificates_are_checked_unless_asked_otherwise(browser):
     """A certificate that nobody vouches for stops a page; asked to go on, the browser does."""
     import ssl
 
@@ -317,11 +318,10 @@ async def test_an_abandoned_page_is_closed(browser):
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             assert task.cancelled()
-        async with opened(browser):  # whatever was on its way has arrived before this one
-            pass
         async with asyncio.timeout(10):
             while len(watcher.context.browser.contexts) > len(contexts):
-                await asyncio.sleep(0)
+                async with opened(browser):  # whatever is on its way arrives before this one
+                    pass
 
 
 SCRIPT = textwrap.dedent(
@@ -371,7 +371,7 @@ async def test_nothing_is_left_behind(way, tmp_path):
 
 def driver_of(pid):
     """Return the process that started a browser, possibly by way of a script."""
-    while Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() != "node":
+    while b"run-driver" not in Path(f"/proc/{pid}/cmdline").read_bytes():
         pid = int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
         assert pid > 1
     return pid

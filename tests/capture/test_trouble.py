@@ -336,7 +336,7 @@ def test_ordinary_pages_are_not_lost(seen):
         ([], {"text": "Page not found", "content_type": "text/plain; charset=utf-8"}),
         (["empty_page"], {"text": "", "content_type": "text/plain"}),
         ([], {"text": "x", "content_type": "application/xhtml+xml"}),
-        (["incomplete"], {"is_complete": False}),
+        (["incomplete"], {"missing_because": "the server dropped the connection"}),
         (["certificate_error"], {"certificate_error": "page.goto: net::ERR_CERT_DATE_INVALID at https://x"}),
         (["empty_page"], {"text": "", "requested_url": "http://[", "final_url": "http://["}),
         ([], {"status": None}),

@@ -1,9 +1,12 @@
 """``mind2web2 cache`` and its two scripts, with the real browser on a site of this machine."""
 
+import os
 import signal
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
+from urllib.request import urlopen
 
 import pytest
 from fixtures.pdf_files import pdf
@@ -201,6 +204,38 @@ def test_a_browser_of_ones_own_that_does_not_run(project):
     assert run.returncode == 2
     assert "127.0.0.1:9" in run.stderr
     assert read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 0
+
+
+@contextmanager
+def running_chrome(profile):
+    """Run a browser as a user would who wants to lend it, and yield its address."""
+    flags = ("--no-sandbox", "--disable-gpu", "--remote-debugging-port=0", f"--user-data-dir={profile}")
+    with subprocess.Popen(
+        ["/usr/bin/chromium-headless-shell", *flags, "about:blank"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as chrome:
+        try:
+            line = next(line for line in chrome.stderr if line.startswith("DevTools listening on ws://"))
+            yield "http://" + line.split("ws://")[1].partition("/")[0]
+        finally:
+            os.killpg(chrome.pid, signal.SIGKILL)
+
+
+def test_a_browser_of_ones_own(project, site, tmp_path):
+    """Captures what looked wrong before, and goes on running."""
+    site.replies["/odd"] = Answer(PAGE.format("puzzle").encode(), 403, {"Content-Type": "text/html"})
+    project.answer("/odd")
+    assert cache_bot("--no_llm").returncode == 0
+    assert project.cache().capture_record(project.url("/odd")).is_suspect
+    site.replies.clear()
+    with running_chrome(tmp_path / "profile") as address:
+        run = cache_bot("--no_llm", "--only", "suspect", "--cdp_url", address)
+        with urlopen(f"{address}/json/version") as version:
+            assert version.status == 200
+    assert (run.returncode, run.stderr) == (0, "")
+    assert not project.cache().capture_record(project.url("/odd")).is_suspect
 
 
 def test_links_that_only_a_judge_sees(project, site):

@@ -81,7 +81,6 @@ function (step, isFrame, ...given) {
   const steps = {
     // Press the buttons of the consent banners there are; return how many banners there are.
     press: () => {
-      t.hurry();
       const vendors = vendorBanners();
       state.banners = [...vendors, ...genericBanners(vendors)].filter(({ banner }) => !state.tried.has(banner));
       for (const { banner, choice } of state.banners) {
@@ -223,12 +222,12 @@ function (step, isFrame, ...given) {
     if (state.consentText) return rest.length < 120 && !t.queryIn(document, "img, video, canvas, table").length ? state.consentText : null;
     // A whole page that asks for consent, before it leads to what was asked for.
     const text = [...seen.values()].join(" ");
-    if (text.length > 5000 || !consent.isConsentText(text)) return null;
+    if (text.length > 2500 || !consent.isConsentText(text)) return null;
     const titles = [document.title, ...[...t.queryIn(document, "h1, h2")].map((one) => t.textContent(one))].join(" ");
     const choices = consent.buttonsIn(t.body()).map(consent.nameOf);
     const asks = /before you continue|bevor sie|avant de|antes de continuar|prima di continuare|voordat je|consent|cookies?|privacy/iu.test(titles);
     const mentions = text.match(new RegExp(consent.SUBJECT.source, "giu"))?.length ?? 0;
-    return asks && mentions >= 2 && consent.choiceIn(t.body()) && choices.length <= 25 && text.length < 400 + mentions * 400 ? text.slice(0, 200) : null;
+    return asks && mentions >= 2 && consent.choiceIn(t.body()) && choices.length <= 25 ? text.slice(0, 200) : null;
   }
 
   return steps[step](...given) ?? null;

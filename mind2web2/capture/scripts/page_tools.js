@@ -229,9 +229,10 @@ function () {
     return top;
   };
 
+  // Takes effect at once: what would turn into it by and by waits for time that may stand still.
   const force = (element, styles) => {
     const style = inlineStyle(element);
-    if (style) for (const [name, value] of Object.entries(styles)) style.setProperty(name, value, "important");
+    if (style) for (const [name, value] of Object.entries({ transition: "none", ...styles })) style.setProperty(name, value, "important");
   };
   // Undo whatever hides this one element, leaving alone what is hidden within it.
   const reveal = (element) => {
@@ -282,26 +283,11 @@ function () {
     }
   };
 
-  // Two frames painted, or 100 ms where none is.
-  const frame = () => new Promise((done) => {
-    const timer = setTimeout(done, 100);
-    requestAnimationFrame(() => { clearTimeout(timer); done(); });
-  });
-
-  // Transitions and animations end at once, with the events that scripts wait for.
-  const hurry = () => {
-    globalThis.hurriedRoots ??= new WeakSet();
-    globalThis.hurrySheet ??= (() => {
-      const sheet = new CSSStyleSheet();
-      sheet.replaceSync("*, *::before, *::after { transition-duration: 1ms !important; transition-delay: 0s !important;"
-        + " animation-duration: 1ms !important; animation-delay: 0s !important; animation-iteration-count: 1 !important;"
-        + " scroll-behavior: auto !important; }");
-      return sheet;
-    })();
-    for (const scope of roots()) {
-      if (globalThis.hurriedRoots.has(scope)) continue;
-      globalThis.hurriedRoots.add(scope);
-      scope.adoptedStyleSheets = [...scope.adoptedStyleSheets, globalThis.hurrySheet];
+  // Transitions and animations that have an end are at it.
+  const endAnimations = () => {
+    for (const animation of document.getAnimations()) {
+      const end = animation.effect?.getComputedTiming().endTime;
+      if (Number.isFinite(end)) { try { animation.finish(); } catch { /* it has no time of its own */ } }
     }
   };
 
@@ -309,6 +295,6 @@ function () {
     getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
     attribute, setAttribute, removeAttribute, hasAttribute, matches, closest, className, box, clientHeight, clientWidth,
     scrollHeight, scrollWidth, inlineStyle, isHtml, tag, root, body, styleOf, shadowOf, queryIn, roots, all, parentOf,
-    holds, byId, normal, labelOf, isRendered, look, textLength, seenText, copyOf, force, reveal, press, frame, hurry,
+    holds, byId, normal, labelOf, isRendered, look, textLength, seenText, copyOf, force, reveal, press, endAnimations,
   };
 }

@@ -74,7 +74,7 @@ function (step, ...given) {
 
   const steps = {
     prepare: (limit) => {
-      t.hurry();
+      t.endAnimations();
       view.scrollTop = 0;
       const found = panes();
       for (const pane of found.filter((one) => isLarge(one) || t.scrollHeight(one) <= 4000)) if (t.clientHeight(pane) < limit) expand(pane, limit);

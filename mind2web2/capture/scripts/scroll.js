@@ -5,7 +5,8 @@ function (step, ...given) {
   const view = document.scrollingElement ?? t.root;
   const scrollTop = t.getter(Element.prototype, "scrollTop");
   const setTop = (element, top) => {
-    // Not `scrollTo`: pages style it to be smooth, and its promise waits for time that stands still.
+    // Neither by `scrollTo`, whose promise waits for time that stands still, nor smoothly, which does likewise.
+    if (t.styleOf(element).scrollBehavior !== "auto") t.force(element, { "scroll-behavior": "auto" });
     Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop").set.call(element, top);
   };
   const heightOf = (element) => (element === view ? innerHeight : t.clientHeight(element));
@@ -17,7 +18,6 @@ function (step, ...given) {
   const steps = {
     // The document and its panes, the largest first; how many of them have more than fits.
     begin: (limit) => {
-      t.hurry();
       const panes = t.all("*").filter(isPane).sort((one, other) => t.clientHeight(other) * t.clientWidth(other) - t.clientHeight(one) * t.clientWidth(one)).slice(0, limit);
       state.panes = [...(t.scrollHeight(view) > innerHeight + 4 ? [view] : []), ...panes];
       return state.panes.length;

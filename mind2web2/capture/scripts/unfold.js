@@ -11,7 +11,6 @@ function (step, ...given) {
   const steps = {
     // Open what opens without a press, and say whether there is anything to press.
     begin: () => {
-      t.hurry();
       state.baseline ??= t.look().texts();
       return openDetails();
     },
@@ -19,7 +18,6 @@ function (step, ...given) {
     press: (limit) => {
       const opened = openDetails();
       const scopes = t.roots();
-      t.hurry();
       const fresh = [...c.expanders(scopes), ...c.toggles(scopes, limit)].filter(({ control }) => !state.pressed.has(control)).slice(0, limit);
       state.round = [];
       for (const { kind, control, panel } of fresh) {

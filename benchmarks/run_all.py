@@ -12,6 +12,7 @@ NAMES = (
     "rubric_trees",
     "shared_pages",
     "example_replay",
+    "discovery",
     "capture_speed",
     "capture_memory",
     "faithfulness",

@@ -46,7 +46,10 @@ class CitedPage:
         """Tell whether a run that is to get these pages gets this one."""
         if choice == "suspect":
             return self.is_suspect
-        return self.kind is None and (choice == "missing" or self.record is not None)
+        if choice == "failed":
+            return self.kind is None and self.record is not None
+        # What a server sent instead of the page while it was out of order is not the page.
+        return self.kind is None or (self.record is not None and self.record.is_transient)
 
 
 @dataclass(frozen=True, slots=True)

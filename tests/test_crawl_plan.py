@@ -20,16 +20,21 @@ MISSING = CitedPage(URL, None, None)
 FAILED = CitedPage(URL, None, record(None, suspect=True, failure="timed out"))
 CLEAN = CitedPage(URL, "web", record())
 SUSPECT = CitedPage(URL, "web", record(suspect=True))
+OUT_OF_ORDER = CitedPage(URL, "web", record(suspect=True).model_copy(update={"is_transient": True}))
 OF_OLDER_TOOLS = CitedPage(URL, "pdf", None)
 
 
 @pytest.mark.parametrize(
     ("choice", "chosen"),
-    [("missing", [MISSING, FAILED]), ("failed", [FAILED]), ("suspect", [SUSPECT])],
+    [
+        ("missing", [MISSING, FAILED, OUT_OF_ORDER]),
+        ("failed", [FAILED]),
+        ("suspect", [SUSPECT, OUT_OF_ORDER]),
+    ],
 )
 def test_what_each_choice_gets(choice, chosen):
-    """A plain run tries failures again; pages that came without a record count as cached."""
-    for page in (MISSING, FAILED, CLEAN, SUSPECT, OF_OLDER_TOOLS):
+    """A plain run tries failures and servers' outages again; pages without a record count as cached."""
+    for page in (MISSING, FAILED, CLEAN, SUSPECT, OUT_OF_ORDER, OF_OLDER_TOOLS):
         assert bool(page_jobs([TaskPages("task", (page,))], choice)) is (page in chosen)
 
 

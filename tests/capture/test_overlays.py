@@ -33,11 +33,23 @@ def banner(*buttons, style=BAR, text=ASKS, attributes="id=b"):
         (["Accept", "Only necessary cookies"], ASKS, "Only necessary cookies"),
         (["Manage preferences", "Accept cookies"], ASKS, "Accept cookies"),
         (["Got it"], "This website uses cookies to give you the best experience.", "Got it"),
-        (["Alle akzeptieren", "Ablehnen"], "Wir verwenden Cookies und bitten um Ihre Einwilligung.", "Ablehnen"),
-        (["Tout accepter", "Tout refuser"], "Nous utilisons des cookies avec nos partenaires.", "Tout refuser"),
+        (
+            ["Alle akzeptieren", "Ablehnen"],
+            "Wir verwenden Cookies und bitten um Ihre Einwilligung.",
+            "Ablehnen",
+        ),
+        (
+            ["Tout accepter", "Tout refuser"],
+            "Nous utilisons des cookies avec nos partenaires.",
+            "Tout refuser",
+        ),
         (["Aceptar todo", "Rechazar todo"], "Utilizamos cookies propias y de terceros.", "Rechazar todo"),
         (["Accetta", "Rifiuta"], "Utilizziamo i cookie per migliorare il sito.", "Rifiuta"),
-        (["すべて同意する", "拒否する"], "当サイトではクッキーを使用しています。同意をお願いします。", "拒否する"),
+        (
+            ["すべて同意する", "拒否する"],
+            "当サイトではクッキーを使用しています。同意をお願いします。",
+            "拒否する",
+        ),
     ],
 )
 async def test_banners_are_refused_else_accepted(page, buttons, text, pressed):
@@ -51,12 +63,30 @@ async def test_banners_are_refused_else_accepted(page, buttons, text, pressed):
 @pytest.mark.parametrize(
     ("name", "html"),
     [
-        ("OneTrust", f"<div id=onetrust-banner-sdk data-b style='{BAR}'>{ASKS}<button id=onetrust-reject-all-handler>X</button></div>"),
-        ("Cookiebot", f"<div id=CybotCookiebotDialog data-b style='{COVER}'>{ASKS}<a href='#' id=CybotCookiebotDialogBodyButtonDecline>Deny</a></div>"),
-        ("Didomi", f"<div id=didomi-host data-b><div style='{COVER}'>{ASKS}<button id=didomi-notice-disagree-button>No</button></div></div>"),
-        ("Osano", f"<div class=osano-cm-window data-b style='{BAR}'>{ASKS}<button class=osano-cm-denyAll>Deny</button></div>"),
-        ("Funding Choices", f"<div class=fc-consent-root data-b><div style='{COVER}'>{ASKS}<button class=fc-cta-do-not-consent>No</button></div></div>"),
-        ("Klaro", f"<div class=klaro data-b><div class=cookie-notice style='{BAR}'>{ASKS}<button class=cn-decline>No</button></div></div>"),
+        (
+            "OneTrust",
+            f"<div id=onetrust-banner-sdk data-b style='{BAR}'>{ASKS}<button id=onetrust-reject-all-handler>X</button></div>",
+        ),
+        (
+            "Cookiebot",
+            f"<div id=CybotCookiebotDialog data-b style='{COVER}'>{ASKS}<a href='#' id=CybotCookiebotDialogBodyButtonDecline>Deny</a></div>",
+        ),
+        (
+            "Didomi",
+            f"<div id=didomi-host data-b><div style='{COVER}'>{ASKS}<button id=didomi-notice-disagree-button>No</button></div></div>",
+        ),
+        (
+            "Osano",
+            f"<div class=osano-cm-window data-b style='{BAR}'>{ASKS}<button class=osano-cm-denyAll>Deny</button></div>",
+        ),
+        (
+            "Funding Choices",
+            f"<div class=fc-consent-root data-b><div style='{COVER}'>{ASKS}<button class=fc-cta-do-not-consent>No</button></div></div>",
+        ),
+        (
+            "Klaro",
+            f"<div class=klaro data-b><div class=cookie-notice style='{BAR}'>{ASKS}<button class=cn-decline>No</button></div></div>",
+        ),
     ],
 )
 async def test_banners_of_vendors_are_known(page, name, html):
@@ -93,7 +123,9 @@ async def test_banners_in_frames_are_answered(page):
     )
     loaded, result = await cleared(page, html)
     assert await loaded.value("document.title", frame=1) == "1"
-    assert await loaded.value("document.elementFromPoint(300, 300).closest('#sp_message_container_1')") is None
+    assert (
+        await loaded.value("document.elementFromPoint(300, 300).closest('#sp_message_container_1')") is None
+    )
     assert result.done
 
 

@@ -71,7 +71,9 @@ async def test_scripts_that_listen_for_scrolling_are_heard(page):
 
 async def test_lazy_images_are_loaded(page, site):
     """Images marked as lazy have been asked for and are there."""
-    site.pages["/"] = "".join(f"<div style='height:4000px'><img loading=lazy src=/{n}.png></div>" for n in range(4))
+    site.pages["/"] = "".join(
+        f"<div style='height:4000px'><img loading=lazy src=/{n}.png></div>" for n in range(4)
+    )
     site.pages |= {f"/{n}.png": PIXEL for n in range(4)}
     loaded, _ = await scrolled(page, "", site.url)
     assert await loaded.value("[...document.images].every((image) => image.naturalWidth === 1)")
@@ -104,9 +106,13 @@ async def test_lists_within_panes_are_followed(page):
 
 async def test_lists_within_frames_are_followed(page):
     """A list in a frame is followed like the page's own."""
-    inner = "<div id=list></div>" + GROWING.replace('"', "'") + (
-        "<script>addEventListener('scroll', () => { if (list.children.length < 80 && "
-        "scrollY + innerHeight > document.documentElement.scrollHeight - 200) setTimeout(more, 300) })</script>"
+    inner = (
+        "<div id=list></div>"
+        + GROWING.replace('"', "'")
+        + (
+            "<script>addEventListener('scroll', () => { if (list.children.length < 80 && "
+            "scrollY + innerHeight > document.documentElement.scrollHeight - 200) setTimeout(more, 300) })</script>"
+        )
     )
     loaded, _ = await scrolled(page, f'<iframe width=600 height=500 srcdoc="{inner}"></iframe>')
     assert await loaded.value("document.querySelector('#list').children.length", frame=1) >= 80

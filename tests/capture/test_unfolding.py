@@ -39,12 +39,12 @@ FOLDED = {
     ),
     "aria-expanded": (
         "Secret 1",
-        "<button aria-expanded=false aria-controls=p onclick=\"p.hidden=false;"
+        '<button aria-expanded=false aria-controls=p onclick="p.hidden=false;'
         "this.setAttribute('aria-expanded',true)\">A</button><div id=p hidden>Secret 1</div>",
     ),
     "question about deleting": (
         "Secret 1",
-        "<h3><button aria-expanded=false aria-controls=p onclick=\"p.hidden=false;"
+        '<h3><button aria-expanded=false aria-controls=p onclick="p.hidden=false;'
         "this.setAttribute('aria-expanded',true)\">Delete my account</button></h3><div id=p hidden>Secret 1</div>",
     ),
     "section that is made when opened": (
@@ -113,7 +113,7 @@ FOLDED = {
     "tab panels that load when chosen": (
         "Secret 1 Secret 2",
         "<div role=tablist><button role=tab aria-selected=true aria-controls=p1>A</button>"
-        "<button role=tab aria-selected=false aria-controls=p2 onclick=\"setTimeout(() =>"
+        '<button role=tab aria-selected=false aria-controls=p2 onclick="setTimeout(() =>'
         "{ p2.textContent = 'Secret 2' }, 300)\">B</button></div>"
         "<div id=p1 role=tabpanel>Secret 1</div><div id=p2 role=tabpanel hidden></div>",
     ),
@@ -140,7 +140,7 @@ FOLDED = {
     "show more": (
         "Secret 1",
         "<p>Intro</p><button onclick=\"this.insertAdjacentHTML('beforebegin', '<p>Secret 1</p>');"
-        "this.remove()\">Show more</button>",
+        'this.remove()">Show more</button>',
     ),
     "weiterlesen": (
         "Secret 1",
@@ -149,7 +149,7 @@ FOLDED = {
     ),
     "load more, three times": (
         "Item 4",
-        "<ul id=l><li>Item 1</ul><button id=b onclick=\"setTimeout(() => { const n = l.children.length + 1;"
+        '<ul id=l><li>Item 1</ul><button id=b onclick="setTimeout(() => { const n = l.children.length + 1;'
         "l.insertAdjacentHTML('beforeend', '<li>Item ' + n); if (n === 4) b.remove() }, 200)\">Load more</button>",
     ),
     "text cut by a read more button": (
@@ -191,7 +191,10 @@ async def test_what_a_control_opens_can_be_read(page, case):
 
 # What must never be read, and the page.
 KEPT_SHUT = {
-    "hidden text without a control": ("Trap", "<p>Text</p><div hidden>Trap</div><div style='display:none'>Trap</div>"),
+    "hidden text without a control": (
+        "Trap",
+        "<p>Text</p><div hidden>Trap</div><div style='display:none'>Trap</div>",
+    ),
     "hidden text within an opened section": (
         "Trap",
         "<details><summary>A</summary>Text<span hidden>Trap</span></details>",
@@ -225,8 +228,14 @@ KEPT_SHUT = {
         "<button onclick=\"m.style.display='block'\">Options</button>"
         "<div id=m style='display:none;position:absolute'>Trap</div>",
     ),
-    "purchase": ("Trap", "<button onclick='t.hidden=false' aria-expanded=false>Buy now</button><p id=t hidden>Trap</p>"),
-    "deletion": ("Trap", "<button onclick=\"document.body.innerHTML='Trap'\" aria-expanded=false>Delete</button>"),
+    "purchase": (
+        "Trap",
+        "<button onclick='t.hidden=false' aria-expanded=false>Buy now</button><p id=t hidden>Trap</p>",
+    ),
+    "deletion": (
+        "Trap",
+        "<button onclick=\"document.body.innerHTML='Trap'\" aria-expanded=false>Delete</button>",
+    ),
     "form": (
         "Trap",
         "<form onsubmit=\"document.body.innerHTML='Trap'; return false\"><input name=q>"

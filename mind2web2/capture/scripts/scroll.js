@@ -6,7 +6,8 @@ function (step, ...given) {
   const scrollTop = t.getter(Element.prototype, "scrollTop");
   const setTop = (element, top) => {
     // Neither by `scrollTo`, whose promise waits for time that stands still, nor smoothly, which does likewise.
-    if (t.styleOf(element).scrollBehavior !== "auto") t.force(element, { "scroll-behavior": "auto" });
+    const styled = element === view ? t.root : element;
+    if (t.styleOf(styled).scrollBehavior !== "auto") t.force(styled, { "scroll-behavior": "auto" });
     Object.getOwnPropertyDescriptor(Element.prototype, "scrollTop").set.call(element, top);
   };
   const heightOf = (element) => (element === view ? innerHeight : t.clientHeight(element));

@@ -4,44 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
-
 from mind2web2.asking import Asking
-from mind2web2.errors import CaptureError, Mind2Web2Error
-from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.claim_judging import BinaryEvalResult, ClaimJudging, Verification, evidence_of
+from mind2web2.errors import Mind2Web2Error
+from mind2web2.evidence import Evidence
 from mind2web2.judge import Subject
 from mind2web2.preconditions import blocking_leaf
-from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
-from mind2web2.questions import NO_INSTRUCTION, verification_messages
-from mind2web2.utils.tasks import all_or_first_error
+from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.utils.url_tools import lookup_key
 from mind2web2.verification_tree import VerificationNode
-from mind2web2.voting import check_trials, outcome, trials_needed
+from mind2web2.voting import check_trials
+
+__all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 
 Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
-
-
-class BinaryEvalResult(BaseModel):
-    """A judge's verdict on one claim."""
-
-    reasoning: str
-    result: bool
-
-
-@dataclass(frozen=True)
-class _Verification:
-    """A claim with all that is given about it; defaults filled in."""
-
-    claim: str
-    node_id: str | None
-    additional_instruction: str
-    num_trials: int
-    use_screenshot: bool
 
 
 class Verifier:
@@ -56,6 +36,7 @@ class Verifier:
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
+        self._judging = ClaimJudging(asking)
         self.logger = asking.logger
         self._abandoned: list[VerificationNode] = []
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
@@ -112,7 +93,7 @@ class Verifier:
         if skip_reason is not None:
             return self._skip(verification, node, skip_reason)
         try:
-            supported, evidence = await self._judge(verification, urls_of(sources), bool(sources))
+            supported, evidence = await self._judging.judged(verification, urls_of(sources), bool(sources))
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
             raise
@@ -125,7 +106,7 @@ class Verifier:
             self.logger.exception("verification failed with an error node=%s", verification.node_id)
             reason = f"{type(error).__name__}: {error}"
             self._asking.judge.ledger.doubts.append(f"{verification.node_id}: {reason}")
-            supported, evidence = False, _evidence(verification, "error", reason=reason)
+            supported, evidence = False, evidence_of(verification, "error", reason=reason)
         if node is not None:
             node.decide(float(supported), "passed" if supported else "failed", evidence)
         self.logger.info(
@@ -145,14 +126,14 @@ class Verifier:
         majority_vote: bool | None,
         num_trials: int | None,
         use_screenshot: bool | None,
-    ) -> _Verification:
+    ) -> Verification:
         config = self._asking.config
         trials = config.default_num_trials if num_trials is None else num_trials
         check_trials(trials)
         by_majority = config.default_majority_vote if majority_vote is None else majority_vote
         if additional_instruction is None or additional_instruction == NO_INSTRUCTION:
             additional_instruction = config.default_additional_instruction
-        return _Verification(
+        return Verification(
             claim=encodable(str(claim)),
             node_id=None if node is None else node.id,
             additional_instruction=encodable(str(additional_instruction)),
@@ -160,7 +141,7 @@ class Verifier:
             use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
         )
 
-    async def _gate(self, verification: _Verification, blocking: VerificationNode | None) -> str | None:
+    async def _gate(self, verification: Verification, blocking: VerificationNode | None) -> str | None:
         reason = None if blocking is None else f"prerequisite '{blocking.id}' is {blocking.verdict.status}"
         self._asking_tasks.add(_current_task())
         if len(self._asking_tasks) == 1:
@@ -169,85 +150,11 @@ class Verifier:
         subject = Subject("verify", node=verification.node_id, claim=verification.claim)
         return await self._asking.judge.gate(subject, reason)
 
-    def _skip(self, verification: _Verification, node: VerificationNode | None, reason: str) -> bool:
+    def _skip(self, verification: Verification, node: VerificationNode | None, reason: str) -> bool:
         if node is not None:
-            node.decide(0.0, "skipped", _evidence(verification, "prerequisite", reason=reason))
+            node.decide(0.0, "skipped", evidence_of(verification, "prerequisite", reason=reason))
         self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
         return False
-
-    async def _judge(
-        self, verification: _Verification, urls: Sequence[str], had_sources: bool
-    ) -> tuple[bool, Evidence]:
-        if not urls:
-            votes, _ = await self._vote(verification, None)
-            reason = "the sources given name no page; judged from the answer alone" if had_sources else None
-            supported = _decision(votes, verification)
-            return supported, _evidence(verification, "judge", votes=votes, reason=reason)
-        checks: list[PageCheck] = []
-        for url in urls:
-            checks.append(await self._check_page(verification, url))
-            if checks[-1].outcome == "supported":
-                return True, _evidence(verification, "judge", pages=checks)
-        if all(check.outcome == "unavailable" for check in checks):
-            return False, _evidence(verification, "page", pages=checks, reason="no source page could be had")
-        return False, _evidence(verification, "judge", pages=checks)
-
-    async def _check_page(self, verification: _Verification, url: str) -> PageCheck:
-        try:
-            page = await self._asking.page(url, verification.use_screenshot)
-        except CaptureError as error:
-            self.logger.warning(
-                "page cannot be had node=%s url=%s reason=%s", verification.node_id, url, error
-            )
-            return PageCheck(url=url, outcome="unavailable", reason=str(error))
-        votes, shown = await self._vote(verification, page)
-        supported = _decision(votes, verification)
-        return PageCheck(
-            url=url,
-            outcome="supported" if supported else "not_supported",
-            page=(shown or page).shown(),
-            votes=votes,
-        )
-
-    async def _vote(
-        self, verification: _Verification, page: PreparedPage | None
-    ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
-        """Return the votes, and the page as the last of them was shown it."""
-        votes: list[Vote] = []
-        while needed := trials_needed([vote.supported for vote in votes], verification.num_trials):
-            trials = range(len(votes) + 1, len(votes) + needed + 1)
-            cast = await all_or_first_error(self._cast(verification, page, trial) for trial in trials)
-            votes.extend(vote for vote, _ in cast)
-            page = cast[-1][1]
-        return tuple(votes), page
-
-    async def _cast(
-        self, verification: _Verification, page: PreparedPage | None, trial: int
-    ) -> tuple[Vote, PreparedPage | None]:
-        asking = self._asking
-        subject = Subject(
-            "verify",
-            node=verification.node_id,
-            claim=verification.claim,
-            page=None if page is None else page.url,
-            trial=trial,
-        )
-        answered = await asking.ask(
-            BinaryEvalResult,
-            page,
-            lambda shown: verification_messages(
-                asking.task, asking.answer, shown, verification.claim, verification.additional_instruction
-            ),
-            subject,
-        )
-        verdict = answered.value or BinaryEvalResult(reasoning="", result=False)
-        vote = Vote(
-            trial=trial,
-            supported=verdict.result,
-            reasoning=verdict.reasoning,
-            declined=answered.reply.declined,
-        )
-        return vote, answered.page
 
 
 def urls_of(sources: Sources) -> list[str]:
@@ -282,18 +189,3 @@ def _why(evidence: Evidence) -> str:
     """Return the decisive reasoning, for the log."""
     votes = [*evidence.votes, *(vote for check in evidence.pages for vote in check.votes)]
     return evidence.reason or (votes[-1].reasoning if votes else "")
-
-
-def _decision(votes: Sequence[Vote], verification: _Verification) -> bool:
-    return outcome([vote.supported for vote in votes], verification.num_trials) is True
-
-
-def _evidence(verification: _Verification, decided_by: Any, **details: Any) -> Evidence:
-    # Any: pydantic checks both against the model's fields.
-    instruction = verification.additional_instruction
-    return Evidence(
-        decided_by=decided_by,
-        claim=verification.claim,
-        additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
-        **details,
-    )

@@ -1,0 +1,145 @@
+"""A claim held against its pages, or against the answer alone: votes, and what they come to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from mind2web2.asking import Asking
+from mind2web2.errors import CaptureError
+from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.judge import Subject
+from mind2web2.prepared_page import PreparedPage
+from mind2web2.questions import NO_INSTRUCTION, verification_messages
+from mind2web2.utils.tasks import all_or_first_error
+from mind2web2.voting import outcome, trials_needed
+
+
+class BinaryEvalResult(BaseModel):
+    """A judge's verdict on one claim."""
+
+    reasoning: str
+    result: bool
+
+
+@dataclass(frozen=True)
+class Verification:
+    """A claim with all that is given about it; defaults filled in."""
+
+    claim: str
+    node_id: str | None
+    additional_instruction: str
+    num_trials: int
+    use_screenshot: bool
+
+
+class ClaimJudging:
+    """Judges claims about one answer.
+
+    Args:
+        asking: the answer under evaluation.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    async def judged(
+        self, verification: Verification, urls: Sequence[str], had_sources: bool
+    ) -> tuple[bool, Evidence]:
+        """Return whether the claim is supported, and by what.
+
+        Args:
+            urls: one a page; none judges from the answer alone.
+            had_sources: sources were given, though they may name no page.
+        """
+        if not urls:
+            votes, _ = await self._vote(verification, None)
+            reason = "the sources given name no page; judged from the answer alone" if had_sources else None
+            supported = _decision(votes, verification)
+            return supported, evidence_of(verification, "judge", votes=votes, reason=reason)
+        checks: list[PageCheck] = []
+        for url in urls:
+            checks.append(await self._check_page(verification, url))
+            if checks[-1].outcome == "supported":
+                return True, evidence_of(verification, "judge", pages=checks)
+        if all(check.outcome == "unavailable" for check in checks):
+            return False, evidence_of(
+                verification, "page", pages=checks, reason="no source page could be had"
+            )
+        return False, evidence_of(verification, "judge", pages=checks)
+
+    async def _check_page(self, verification: Verification, url: str) -> PageCheck:
+        try:
+            page = await self._asking.page(url, verification.use_screenshot)
+        except CaptureError as error:
+            self._asking.logger.warning(
+                "page cannot be had node=%s url=%s reason=%s", verification.node_id, url, error
+            )
+            return PageCheck(url=url, outcome="unavailable", reason=str(error))
+        votes, shown = await self._vote(verification, page)
+        supported = _decision(votes, verification)
+        return PageCheck(
+            url=url,
+            outcome="supported" if supported else "not_supported",
+            page=(shown or page).shown(),
+            votes=votes,
+        )
+
+    async def _vote(
+        self, verification: Verification, page: PreparedPage | None
+    ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
+        """Return the votes, and the page as the last of them was shown it."""
+        votes: list[Vote] = []
+        while needed := trials_needed([vote.supported for vote in votes], verification.num_trials):
+            trials = range(len(votes) + 1, len(votes) + needed + 1)
+            cast = await all_or_first_error(self._cast(verification, page, trial) for trial in trials)
+            votes.extend(vote for vote, _ in cast)
+            page = cast[-1][1]
+        return tuple(votes), page
+
+    async def _cast(
+        self, verification: Verification, page: PreparedPage | None, trial: int
+    ) -> tuple[Vote, PreparedPage | None]:
+        asking = self._asking
+        subject = Subject(
+            "verify",
+            node=verification.node_id,
+            claim=verification.claim,
+            page=None if page is None else page.url,
+            trial=trial,
+        )
+        answered = await asking.ask(
+            BinaryEvalResult,
+            page,
+            lambda shown: verification_messages(
+                asking.task, asking.answer, shown, verification.claim, verification.additional_instruction
+            ),
+            subject,
+        )
+        verdict = answered.value or BinaryEvalResult(reasoning="", result=False)
+        vote = Vote(
+            trial=trial,
+            supported=verdict.result,
+            reasoning=verdict.reasoning,
+            declined=answered.reply.declined,
+        )
+        return vote, answered.page
+
+
+def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
+    return outcome([vote.supported for vote in votes], verification.num_trials) is True
+
+
+def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:
+    """Return what decided a verification, ``details`` being fields of ``Evidence``."""
+    # Any: pydantic checks both against the model's fields.
+    instruction = verification.additional_instruction
+    return Evidence(
+        decided_by=decided_by,
+        claim=verification.claim,
+        additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
+        **details,
+    )

@@ -17,7 +17,7 @@ LAYERS = (
     "prompts utils loop_guard capture",
     "llm_client judgments api_tools",
     "judge recorded_judge shared_captures prepared_page page_library questions asking extraction "
-    "verification eval_toolkit "
+    "claim_judging verification eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "evaluator answer_cache provenance script_run selection answer_evaluation eval_runner",
     "cli",

@@ -6,7 +6,8 @@ import asyncio
 import inspect
 import logging
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from mind2web2.answer_cache import AnswerCache, listing_sha256
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.judge import JudgeLedger
 from mind2web2.limits import DualSemaphore
+from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary
 from mind2web2.provenance import JudgeRecord, Provenance, file_sha256, settings_sha256, text_sha256
 from mind2web2.recorded_judge import AnswerJudge, RecordedJudge
@@ -26,6 +28,7 @@ from mind2web2.results import LoadedResult, latest_result, write_file, write_res
 from mind2web2.script_run import checked_result, load_script, run_script
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
+from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import unload_eval_script
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -65,6 +68,8 @@ class RunParts:
         captures: for pages that are not cached; ``None`` captures nothing.
         reuse: take earlier results that still hold.
         answer_timeout_s: for one script on one answer; ``None`` for no limit.
+        clock: tells the seconds that count towards ``answer_timeout_s``.
+        pace: what may be asked before the program gets there.
         log_to_console: show everything that is logged, with tracebacks.
     """
 
@@ -75,6 +80,8 @@ class RunParts:
     answer_timeout_s: float | None
     log_to_console: bool = False
     captures: SharedCaptures | None = None
+    clock: Callable[[], float] = time.monotonic
+    pace: Pace = field(default_factory=Pace)
 
 
 @dataclass(frozen=True)
@@ -106,8 +113,11 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome:
     text: str | None = None
     try:
         text = await asyncio.to_thread(read_answer, job.answer.path)
-        provenance = await asyncio.to_thread(_provenance, job, run, text)
-        earlier = await asyncio.to_thread(_earlier_result, job, provenance) if run.reuse else None
+        judge = JudgeRecord.of(run.judge.settings, run.judge.endpoint)
+        provenance = await asyncio.to_thread(
+            current_provenance, job, judge, text, with_captures=run.captures is not None
+        )
+        earlier = await asyncio.to_thread(held_result, job, provenance) if run.reuse else None
         if earlier is not None:
             return _outcome(job, text, earlier.content, reused=True)
         return _outcome(job, text, await _evaluate(job, run, text, provenance))
@@ -129,19 +139,25 @@ def _outcome(job: AnswerJob, text: str, result: dict[str, Any], reused: bool = F
     )
 
 
-def _provenance(job: AnswerJob, run: RunParts, text: str) -> Provenance:
+def current_provenance(job: AnswerJob, judge: JudgeRecord, text: str, *, with_captures: bool) -> Provenance:
+    """Return what a result of this answer would be made from now, pages aside.
+
+    Args:
+        text: the answer's.
+        with_captures: whether pages that are not stored are captured.
+    """
     return Provenance(
         answer_sha256=text_sha256(text),
         script=f"{job.script_version}/{job.script_path.name}",
         script_sha256=file_sha256(job.script_path),
         settings_sha256=settings_sha256(),
-        judge=JudgeRecord.of(run.judge.settings, run.judge.endpoint),
+        judge=judge,
         pages={},
-        with_captures=run.captures is not None,
+        with_captures=with_captures,
     )
 
 
-def _earlier_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
+def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
     """Return the newest result if nothing that it was made from has changed."""
     found = latest_result(job.folder / "results")
     if found is None:
@@ -198,6 +214,8 @@ async def _evaluate_logged(
     started = time.monotonic()
     evaluate_answer = load_script(job.script_path)
     judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
+    # Before the script can store anything itself.
+    await run.library.note_stored(job.task_cache)
     cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
     arguments = {
         "client": judge,
@@ -212,9 +230,14 @@ async def _evaluate_logged(
     if "model" in inspect.signature(evaluate_answer).parameters:
         arguments["model"] = run.judge.settings.model
     try:
-        result = await run_script(
-            partial(evaluate_answer, **arguments), job.script_path, run.answer_timeout_s, logger
-        )
+        with pace_kept(run.pace), dropped_counted(run.judge.totals.dropped):
+            result = await run_script(
+                partial(evaluate_answer, **arguments),
+                job.script_path,
+                run.answer_timeout_s,
+                logger,
+                run.clock,
+            )
     except Mind2Web2Error:
         # Whatever the script made of a judge that failed, the judge is what failed.
         if judge.failure is not None:

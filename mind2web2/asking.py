@@ -10,10 +10,17 @@ from typing import Any, Generic, TypeVar, cast
 
 from pydantic import BaseModel
 
-from mind2web2.errors import CaptureError, ContextTooLongError, MachineError, Mind2Web2Error
+from mind2web2.errors import (
+    CaptureError,
+    ContextTooLongError,
+    JudgmentMissingError,
+    MachineError,
+    Mind2Web2Error,
+)
 from mind2web2.judge import Judge, Subject
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.page_library import PageCache, PageLibrary, PageRequest
+from mind2web2.page_request import shared_cache
 from mind2web2.prepared_page import PageSettings, PreparedPage
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
@@ -93,17 +100,8 @@ class Asking:
         """Return a page as the judge is to be shown it; ``CaptureError`` where it cannot be had."""
         if self.cache is None:
             raise CaptureError("this evaluation has no page cache")
-        request = PageRequest(
-            cache=self.cache,
-            url=url,
-            settings=self.config.page_settings(),
-            with_images=with_images,
-            capture=self.capture,
-            limit=self.page_limit,
-            logger=self.logger,
-        )
         try:
-            page = await self.library.page(request)
+            page = await self.library.page(self._page_request(self.cache, url, with_images))
             if page.doubt is not None:
                 self.judge.ledger.doubts.append(f"{url}: {page.doubt}")
             note_shown = getattr(self.cache, "note_shown", None)
@@ -121,14 +119,47 @@ class Asking:
             failure = MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}")
             raise self.judge.fail(failure) from error
 
+    async def prepare(self, url: str, with_images: bool) -> None:
+        """Make a page ready that may be asked for; nothing is noted of it before it is."""
+        if self.cache is not None:
+            await self.library.page(self._page_request(shared_cache(self.cache), url, with_images))
+
+    async def at_hand(self, urls: Sequence[str]) -> list[bool]:
+        """Tell of each page whether it was stored before this run captured any (``PageLibrary.at_hand``)."""
+        if self.cache is None:
+            return [False] * len(urls)
+        try:
+            return await self.library.at_hand(self.cache, urls)
+        except Mind2Web2Error as error:
+            raise self.judge.fail(error) from error.__cause__
+        except OSError as error:
+            failure = MachineError(f"stored pages cannot be listed: {type(error).__name__}: {error}")
+            raise self.judge.fail(failure) from error
+
+    def _page_request(self, cache: PageCache, url: str, with_images: bool) -> PageRequest:
+        return PageRequest(
+            cache=cache,
+            url=url,
+            settings=self.config.page_settings(),
+            with_images=with_images,
+            capture=self.capture,
+            limit=self.page_limit,
+            logger=self.logger,
+        )
+
     async def ask(
         self,
         template: type[Template],
         page: PreparedPage | None,
         messages: Callable[[PreparedPage | None], Sequence[Message]],
         subject: Subject,
+        *,
+        others_may_decide: bool = False,
     ) -> Answered[Template]:
         """Ask, showing less of the page where it does not fit the judge's context.
+
+        Args:
+            others_may_decide: a judgment that a replay lacks is no failure yet.
 
         Raises:
             JudgeError: the judge failed for good, or the question does not fit even so.
@@ -137,6 +168,10 @@ class Asking:
             request = ChatRequest(model=self.model, messages=messages(page), template=template)
             try:
                 reply = await self.judge.ask(request, subject, self.llm_limit)
+            except JudgmentMissingError as error:
+                if others_may_decide:
+                    raise
+                raise self.judge.fail(error) from error.__cause__
             except ContextTooLongError as error:
                 if page is None or page.times_halved == _FURTHER_CUTS:
                     raise self.judge.fail(error) from error.__cause__

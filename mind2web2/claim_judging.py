@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
 from mind2web2.asking import Asking
-from mind2web2.errors import CaptureError
+from mind2web2.errors import CaptureError, JudgmentMissingError
 from mind2web2.evidence import Evidence, PageCheck, Vote
 from mind2web2.judge import Subject
+from mind2web2.pace import current_pace
+from mind2web2.pages_ahead import PagesAhead
 from mind2web2.prepared_page import PreparedPage
 from mind2web2.questions import NO_INSTRUCTION, verification_messages
-from mind2web2.utils.tasks import all_or_first_error
+from mind2web2.utils.tasks import all_or_first_error, results_until
 from mind2web2.voting import outcome, trials_needed
+
+# How many of a claim's pages are in work at the same time: prepared, captured or, when speculating, judged.
+PAGES_AT_ONCE = 3
 
 
 class BinaryEvalResult(BaseModel):
@@ -60,18 +66,65 @@ class ClaimJudging:
             reason = "the sources given name no page; judged from the answer alone" if had_sources else None
             supported = _decision(votes, verification)
             return supported, evidence_of(verification, "judge", votes=votes, reason=reason)
-        checks: list[PageCheck] = []
-        for url in urls:
-            checks.append(await self._check_page(verification, url))
-            if checks[-1].outcome == "supported":
-                return True, evidence_of(verification, "judge", pages=checks)
+        checks = await self._checks(verification, urls)
+        if checks[-1].outcome == "supported":
+            return True, evidence_of(verification, "judge", pages=checks)
         if all(check.outcome == "unavailable" for check in checks):
             return False, evidence_of(
                 verification, "page", pages=checks, reason="no source page could be had"
             )
         return False, evidence_of(verification, "judge", pages=checks)
 
-    async def _check_page(self, verification: Verification, url: str) -> PageCheck:
+    async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
+        """Return the pages' checks in the order made, up to the first that supports the claim."""
+        checks: list[PageCheck] = []
+        missing: JudgmentMissingError | None = None
+        for pages in await self._in_cheap_order(urls):
+            for check in await self._checks_of(verification, pages, is_only_page=len(urls) == 1):
+                if isinstance(check, PageCheck):
+                    checks.append(check)
+                else:
+                    missing = missing or check
+            if _is_supported(checks):
+                return checks
+        if missing is not None:
+            raise self._asking.judge.fail(missing)
+        return checks
+
+    async def _in_cheap_order(self, urls: Sequence[str]) -> list[list[str]]:
+        """Return the pages that are at hand, then those that would have to be captured."""
+        if len(urls) == 1:
+            return [list(urls)]
+        at_hand = dict(zip(urls, await self._asking.at_hand(urls), strict=True))
+        return [[url for url in urls if at_hand[url]], [url for url in urls if not at_hand[url]]]
+
+    async def _checks_of(
+        self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
+    ) -> list[PageCheck | JudgmentMissingError]:
+        """Check pages that are equally cheap to have, in order or, where the pace allows it, together."""
+        pace = current_pace()
+        is_together = pace.speculate and not pace.sequential
+        prepare = partial(self._asking.prepare, with_images=verification.use_screenshot)
+        # Pages that are checked together are not in need of being prepared ahead.
+        pages_ahead = 1 if pace.sequential or is_together else PAGES_AT_ONCE
+        async with PagesAhead(prepare, urls, pages_ahead) as ahead:
+
+            async def check(number: int) -> PageCheck | JudgmentMissingError:
+                ahead.reach(number)
+                try:
+                    return await self._check_page(verification, urls[number], is_only_page=is_only_page)
+                except JudgmentMissingError as error:
+                    if is_only_page:
+                        raise
+                    return error
+
+            return await results_until(
+                (partial(check, number) for number in range(len(urls))),
+                lambda made: _is_supported([made]),
+                at_once=PAGES_AT_ONCE if is_together else 1,
+            )
+
+    async def _check_page(self, verification: Verification, url: str, *, is_only_page: bool) -> PageCheck:
         try:
             page = await self._asking.page(url, verification.use_screenshot)
         except CaptureError as error:
@@ -79,7 +132,7 @@ class ClaimJudging:
                 "page cannot be had node=%s url=%s reason=%s", verification.node_id, url, error
             )
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
-        votes, shown = await self._vote(verification, page)
+        votes, shown = await self._vote(verification, page, others_may_decide=not is_only_page)
         supported = _decision(votes, verification)
         return PageCheck(
             url=url,
@@ -89,19 +142,21 @@ class ClaimJudging:
         )
 
     async def _vote(
-        self, verification: Verification, page: PreparedPage | None
+        self, verification: Verification, page: PreparedPage | None, *, others_may_decide: bool = False
     ) -> tuple[tuple[Vote, ...], PreparedPage | None]:
         """Return the votes, and the page as the last of them was shown it."""
         votes: list[Vote] = []
         while needed := trials_needed([vote.supported for vote in votes], verification.num_trials):
             trials = range(len(votes) + 1, len(votes) + needed + 1)
-            cast = await all_or_first_error(self._cast(verification, page, trial) for trial in trials)
+            cast = await all_or_first_error(
+                self._cast(verification, page, trial, others_may_decide) for trial in trials
+            )
             votes.extend(vote for vote, _ in cast)
             page = cast[-1][1]
         return tuple(votes), page
 
     async def _cast(
-        self, verification: Verification, page: PreparedPage | None, trial: int
+        self, verification: Verification, page: PreparedPage | None, trial: int, others_may_decide: bool
     ) -> tuple[Vote, PreparedPage | None]:
         asking = self._asking
         subject = Subject(
@@ -118,6 +173,7 @@ class ClaimJudging:
                 asking.task, asking.answer, shown, verification.claim, verification.additional_instruction
             ),
             subject,
+            others_may_decide=others_may_decide,
         )
         verdict = answered.value or BinaryEvalResult(reasoning="", result=False)
         vote = Vote(
@@ -131,6 +187,11 @@ class ClaimJudging:
 
 def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
     return outcome([vote.supported for vote in votes], verification.num_trials) is True
+
+
+def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
+    """Tell whether the last check ends the others."""
+    return bool(checks) and isinstance(checks[-1], PageCheck) and checks[-1].outcome == "supported"
 
 
 def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:

@@ -81,6 +81,10 @@ class JudgmentMissingError(JudgeError):
     """A replay was asked for a judgment that is not stored."""
 
 
+class BudgetReachedError(JudgeError):
+    """What the run may cost (``--max_cost``) is spent; nothing more is asked in this run."""
+
+
 class ContextTooLongError(JudgeError):
     """The request is longer than the judge's context; a shorter one may pass."""
 

@@ -119,7 +119,7 @@ async def _evaluate_answers(
     dump_cache: bool,
 ) -> list[AnswerOutcome]:
     try:
-        jobs = await asyncio.to_thread(_jobs, task, folders)
+        jobs = await asyncio.to_thread(answer_jobs, task, folders)
     except Mind2Web2Error as error:
         # No script, or a cache that cannot be read: it costs this task's answers only.
         log.info("no answer can be judged task=%s reason=%s", task.task_id, error)
@@ -142,7 +142,13 @@ def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[Answe
     )
 
 
-def _jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
+def answer_jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
+    """Return the evaluations that a task asks for, one an answer.
+
+    Raises:
+        UsageError: no script judges the task.
+        CacheReadError: its page cache cannot be read.
+    """
     script_path = task.script_path
     if script_path is None:
         raise UsageError(task.unscored_reason or f"no script for task {task.task_id}")

@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
+from mind2web2.deferral import Request, current_deferral, deferrable
 from mind2web2.errors import JudgeError, Mind2Web2Error
-from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
+from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, create_evaluator
 from mind2web2.evidence import Evidence
 from mind2web2.judge import Judge, as_judge
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.shared_captures import PageCapture
 from mind2web2.summary import tree_as_dict, tree_statistics
-from mind2web2.verification import Prerequisites, Sources
+from mind2web2.verification import OPTIONS, Prerequisites, Sources, Verifier, has_own, is_used_up, request_of
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
@@ -29,6 +30,7 @@ _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
 _NODE_FIELDS = frozenset(VerificationNode.model_fields)
 
 Template = TypeVar("Template", bound=BaseModel)
+BatchItem = tuple[str, Sources, VerificationNode | None, str | None]
 
 
 class Evaluator:
@@ -282,9 +284,7 @@ class Evaluator:
             JudgeError: the judge failed for good.
         """
         self._warn_of_unknown("verify", unknown)
-        if self.verifier is None:
-            raise ValueError("verify needs a client: call initialize(..., client=...) first")
-        return await self.verifier.verify(
+        return await self._ready_verifier().verify(
             claim,
             node,
             sources,
@@ -296,7 +296,7 @@ class Evaluator:
         )
 
     async def batch_verify(
-        self, verifications: Iterable[tuple[str, Sources, VerificationNode | None, str | None]], **kwargs: Any
+        self, verifications: Iterable[BatchItem], **kwargs: Any
     ) -> list[bool | BaseException]:
         """Verify ``(claim, sources, node, additional_instruction)`` tuples at the same time.
 
@@ -306,17 +306,94 @@ class Evaluator:
         Raises:
             JudgeError: the judge failed for good.
         """
-        results = await asyncio.gather(
-            *(
-                self.verify(claim, node, sources, additional_instruction=instruction, **kwargs)
-                for claim, sources, node, instruction in verifications
-            ),
-            return_exceptions=True,
-        )
+        batch = [(claim, sources, node, words) for claim, sources, node, words in verifications]
+        deferral = current_deferral()
+        if deferral is None:
+            results = await self._verified_together(batch, kwargs)
+        else:
+            for _, _, node, _ in batch:
+                await deferral.decided(node)
+            with deferral.beside():
+                results = await self._verified_together(batch, kwargs)
         for result in results:
             if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result
-        return list(results)
+        return results
+
+    async def _verified_together(
+        self, batch: Sequence[BatchItem], options: dict[str, Any]
+    ) -> list[bool | BaseException]:
+        if not self._verifies_itself():
+            calls = (
+                self.verify(claim, node, sources, additional_instruction=words, **options)
+                for claim, sources, node, words in batch
+            )
+            return list(await asyncio.gather(*calls, return_exceptions=True))
+        noted = self._noted_batch(batch, options)
+        coroutines = [each for each in noted if not isinstance(each, Exception)]
+        verdicts = iter(await asyncio.gather(*coroutines, return_exceptions=True))
+        return [each if isinstance(each, Exception) else next(verdicts) for each in noted]
+
+    def _noted_batch(
+        self, batch: Sequence[BatchItem], options: dict[str, Any]
+    ) -> list[Coroutine[Any, Any, bool] | Exception]:
+        """Note all verifications before the first is under way: they do not wait for one another."""
+        noted: list[Coroutine[Any, Any, bool] | Exception] = []
+        known = {name: value for name, value in options.items() if name in OPTIONS}
+        try:
+            for claim, sources, node, words in batch:
+                self._warn_of_unknown("verify", options.keys() - known.keys())
+                try:
+                    verifier = self._ready_verifier()
+                    given = {**known, "additional_instruction": words}
+                    noted.append(verifier.noted(claim, node, sources, **given))
+                except Exception as error:
+                    # It stands in the place of that verdict (contract.md).
+                    noted.append(error)
+        except BaseException:
+            for each in noted:
+                if not isinstance(each, Exception):
+                    each.close()
+            raise
+        return noted
+
+    def _verify_request(
+        self, claim: str, node: VerificationNode | None, sources: Sources = None, **options: Any
+    ) -> Request | None:
+        known = {name: value for name, value in options.items() if name in OPTIONS}
+        request = request_of(self.verifier, claim, node, sources, **known)
+        if request is None:
+            return None
+
+        def start() -> Sequence[Coroutine[Any, Any, bool] | None]:
+            self._warn_of_unknown("verify", options.keys() - known.keys())
+            return request.start()
+
+        return Request(request.leaves, start)
+
+    def _batch_request(self, verifications: Iterable[BatchItem], **options: Any) -> Request | None:
+        if not isinstance(verifications, list | tuple) or not self._verifies_itself():
+            return None
+        batch = [(claim, sources, node, words) for claim, sources, node, words in verifications]
+        if self.verifier is None or any(is_used_up(sources) for _, sources, _, _ in batch):
+            return None
+
+        def start() -> Sequence[Coroutine[Any, Any, bool] | None]:
+            noted = self._noted_batch(batch, options)
+            return [None if isinstance(each, Exception) else each for each in noted]
+
+        return Request([node for _, _, node, _ in batch], start)
+
+    def _ready_verifier(self) -> Verifier:
+        if self.verifier is None:
+            raise ValueError("verify needs a client: call initialize(..., client=...) first")
+        return self.verifier
+
+    def _verifies_itself(self) -> bool:
+        """Tell whether no subclass, and no verifier of the script's own, has a say in verifying."""
+        return has_own(self, Evaluator, "verify", "batch_verify") and (
+            self.verifier is None or has_own(self.verifier, Verifier, "verify", "noted")
+        )
 
     # What is kept beside the tree
 
@@ -416,3 +493,8 @@ def _plain(info: Any) -> Any:
     plain = to_jsonable_python(info, fallback=str, bytes_mode="base64")
     # JSON has no infinity; pydantic keeps it as a number here.
     return json.loads(json.dumps(plain), parse_constant=str)
+
+
+# Private ones of the class above: the same calls, as requests that may be deferred.
+deferrable(Evaluator.verify, Evaluator._verify_request)
+deferrable(Evaluator.batch_verify, Evaluator._batch_request)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypeVar
@@ -19,6 +20,8 @@ from mind2web2.errors import (
     JudgeOutputError,
     Mind2Web2Error,
 )
+from mind2web2.judgments import judgment_key
+from mind2web2.kept_replies import current_replies
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
 
 Failure = TypeVar("Failure", bound=Mind2Web2Error)
@@ -64,6 +67,33 @@ class JudgeLedger:
     rejections: list[Rejection] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
 
+    def add(self, other: JudgeLedger) -> None:
+        """Count what another ledger has as well."""
+        self.judgments += other.judgments
+        self.usage += other.usage
+        known = self.cost_usd is not None and other.cost_usd is not None
+        self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
+        self.rejections += other.rejections
+        self.doubts += other.doubts
+
+
+_set_aside: ContextVar[JudgeLedger | None] = ContextVar("mind2web2_ledger_set_aside", default=None)
+
+
+@contextmanager
+def ledger_set_aside(ledger: JudgeLedger) -> Iterator[None]:
+    """Keep what starts in the ``with`` block in a ledger of its own: it may not count in the end."""
+    token = _set_aside.set(ledger)
+    try:
+        yield
+    finally:
+        _set_aside.reset(token)
+
+
+def current_ledger(usual: JudgeLedger) -> JudgeLedger:
+    """Return the ledger that this code's questions are kept in."""
+    return _set_aside.get() or usual
+
 
 class Judge(Protocol):
     """Whom the extractor and the verifier ask."""
@@ -84,6 +114,7 @@ class Judge(Protocol):
 
         Raises:
             ContextTooLongError: the request must be shorter; no failure yet.
+            JudgmentMissingError: a replay lacks the judgment; no failure yet, since another may decide.
             JudgeError: the judge failed for good, now or earlier.
         """
 
@@ -201,7 +232,12 @@ class ClientJudge:
     def __init__(self, provider: ChatProvider) -> None:
         self._provider = provider
         self._latch = FailureLatch()
-        self.ledger = JudgeLedger(cost_usd=None)
+        self._ledger = JudgeLedger(cost_usd=None)
+
+    @property
+    def ledger(self) -> JudgeLedger:
+        """Return what has been asked so far."""
+        return current_ledger(self._ledger)
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -216,9 +252,7 @@ class ClientJudge:
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
         try:
-            reply = await ask_twice_if_declined(
-                self._provider.chat, request, LatchedLimit(limit, self._latch)
-            )
+            reply = await self._reply(request, subject.trial, LatchedLimit(limit, self._latch))
         except ContextTooLongError:
             raise
         except JudgeError as error:
@@ -230,6 +264,16 @@ class ClientJudge:
         note_rejection(self.ledger, reply, subject)
         return reply
 
+    async def _reply(self, request: ChatRequest, trial: int, limit: Limit) -> ChatReply:
+        replies = current_replies()
+        if replies is None:
+            return await ask_twice_if_declined(self._provider.chat, request, limit)
+        question = judgment_key(request, trial)
+        kept = _for_template(replies.take(question), request)
+        reply = kept or await ask_twice_if_declined(self._provider.chat, request, limit)
+        replies.keep(question, reply)
+        return reply
+
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
         return self._latch.fail(failure)
@@ -237,6 +281,16 @@ class ClientJudge:
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
         """Return the reason as it is: nothing is recorded."""
         return skip_reason
+
+
+def _for_template(reply: ChatReply | None, request: ChatRequest) -> ChatReply | None:
+    """Return a reply from an earlier attempt with the template of this one: the script was imported anew."""
+    if reply is None or reply.value is None or request.template is None:
+        return reply
+    try:
+        return replace(reply, value=request.template.model_validate_json(reply.text))
+    except ValidationError:
+        return None
 
 
 def unexpected(error: Exception) -> JudgeError:

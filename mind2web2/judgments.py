@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
 import backoff
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -20,10 +21,13 @@ from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.prompts import HashedText
 from mind2web2.utils.files import write_whole
+from mind2web2.utils.gathered_work import Failed, GatheredWork
 
 FILE_NAME = "judgments.sqlite3"
 # Long enough for any other process to finish a write; writes take well under a millisecond.
 _BUSY_TIMEOUT_S = 30.0
+# What files of the first version do not have.
+_LATER_COLUMNS = ("batch",)
 
 Value = TypeVar("Value")
 
@@ -40,6 +44,7 @@ class Judgment(BaseModel):
         purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) or ``gate`` (whether a
             verification beside others was skipped, which depends on what was decided by then).
         node: id of the leaf, or the name of the extraction.
+        batch: set where it came in a batch job, at a lower price.
         seconds: from the first request to the reply, retries included.
         created: UTC, ISO 8601.
     """
@@ -60,6 +65,7 @@ class Judgment(BaseModel):
     cache_write_tokens: int = 0
     output_tokens: int = 0
     attempts: int = 1
+    batch: bool | None = None
     seconds: float = 0.0
     created: str
     task_id: str | None = None
@@ -146,6 +152,19 @@ def _value_hashes(value: Any) -> Any:
     return value
 
 
+class _Lookup(NamedTuple):
+    """A judgment that is looked for."""
+
+    key: str
+    endpoint: str | None
+
+
+# What the store's thread is given to do: to find a judgment, or to keep one.
+_Work = _Lookup | Judgment
+
+_row_of = attrgetter(*Judgment.model_fields)
+
+
 class JudgmentStore:
     """Judgments in an SQLite file, written as they arrive; safe to use from several processes.
 
@@ -159,6 +178,8 @@ class JudgmentStore:
         self.path = path
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
+        # Hundreds of requests a second share transactions: each still waits until its own is committed.
+        self._work = GatheredWork(self._thread, self._done_together)
         try:
             self._connection = self._in_thread(self._open)
         except BaseException:
@@ -167,11 +188,12 @@ class JudgmentStore:
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest where several endpoints have one."""
-        return await self._later(lambda: self._select(key, endpoint))
+        found: Judgment | None = await self._work.result(_Lookup(key, endpoint))
+        return found
 
     async def put(self, judgment: Judgment) -> None:
         """Keep a judgment, in place of an older one with the same key and endpoint."""
-        await self._later(lambda: self._insert([judgment]))
+        await self._work.result(judgment)
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""
@@ -195,7 +217,7 @@ class JudgmentStore:
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Keep many judgments at once and return how many were new."""
         wanted = list(judgments)
-        return self._in_thread(lambda: self._insert(wanted, keep_existing=True))
+        return self._in_thread(lambda: self._insert_new(wanted))
 
     def close(self) -> None:
         """Close the file."""
@@ -213,16 +235,43 @@ class JudgmentStore:
     def _in_thread(self, work: Callable[[], Value]) -> Value:
         return self._thread.submit(self._translated, work).result()
 
-    async def _later(self, work: Callable[[], Value]) -> Value:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._translated, work)
+    def _done_together(self, works: Sequence[_Work]) -> list[Any]:
+        """Do all in one transaction, or each in its own where one of them fails."""
+        try:
+            with self._transaction(works):
+                return [self._done(work) for work in works]
+        except (sqlite3.Error, ValueError) as error:
+            if len(works) == 1:
+                return [Failed(self._as_ours(error))]
+        return [outcome for work in works for outcome in self._done_together([work])]
+
+    def _done(self, work: _Work) -> Judgment | None:
+        if isinstance(work, _Lookup):
+            return self._select(work.key, work.endpoint)
+        self._write([work], "INSERT OR REPLACE")
+        return None
+
+    @contextmanager
+    def _transaction(self, works: Sequence[_Work]) -> Iterator[None]:
+        if all(isinstance(work, _Lookup) for work in works):
+            yield
+            return
+        with self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
 
     def _translated(self, work: Callable[[], Value]) -> Value:
         try:
             return work()
         except sqlite3.DatabaseError as error:
-            raise JudgmentStoreError(
-                f"judgments in {self.path or 'memory'} cannot be kept: {error}"
-            ) from error
+            raise self._as_ours(error) from error
+
+    def _as_ours(self, error: Exception) -> Exception:
+        if not isinstance(error, sqlite3.DatabaseError):
+            return error
+        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {error}")
+        ours.__cause__ = error
+        return ours
 
     def _open(self) -> sqlite3.Connection:
         if self.path is not None:
@@ -241,6 +290,7 @@ class JudgmentStore:
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS judgments ({columns}, PRIMARY KEY (key, endpoint)) WITHOUT ROWID"
         )
+        _add_later_columns(connection)
         return connection
 
     def _select(self, key: str, endpoint: str | None) -> Judgment | None:
@@ -255,17 +305,18 @@ class JudgmentStore:
         for row in rows:
             yield Judgment.model_validate(dict(zip(self._COLUMNS, row, strict=True)))
 
-    def _insert(self, judgments: list[Judgment], keep_existing: bool = False) -> int:
-        verb = "INSERT OR IGNORE" if keep_existing else "INSERT OR REPLACE"
-        marks = ", ".join("?" * len(self._COLUMNS))
+    def _insert_new(self, judgments: list[Judgment]) -> int:
         before = self._connection.total_changes
-        with self._connection:
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany(
-                f"{verb} INTO judgments ({', '.join(self._COLUMNS)}) VALUES ({marks})",
-                [tuple(judgment.model_dump().values()) for judgment in judgments],
-            )
+        with self._transaction(judgments):
+            self._write(judgments, "INSERT OR IGNORE")
         return self._connection.total_changes - before
+
+    def _write(self, judgments: Iterable[Judgment], verb: str) -> None:
+        marks = ", ".join("?" * len(self._COLUMNS))
+        self._connection.executemany(
+            f"{verb} INTO judgments ({', '.join(self._COLUMNS)}) VALUES ({marks})",
+            map(_row_of, judgments),
+        )
 
 
 @backoff.on_exception(
@@ -279,6 +330,20 @@ class JudgmentStore:
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
     # Unlike everything else, this switch does not wait for other processes that open the file as well.
     connection.execute("PRAGMA journal_mode=WAL")
+
+
+def _add_later_columns(connection: sqlite3.Connection) -> None:
+    """Give a file of an earlier version the columns that it lacks."""
+
+    def missing() -> list[str]:
+        there = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
+        return [name for name in _LATER_COLUMNS if name not in there] if "key" in there else []
+
+    if missing():
+        with connection:
+            connection.execute("BEGIN IMMEDIATE")
+            for name in missing():
+                connection.execute(f"ALTER TABLE judgments ADD COLUMN {name}")
 
 
 def export_judgments(store: JudgmentStore, path: Path) -> int:

@@ -3,165 +3,204 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import logging
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
-from weakref import WeakValueDictionary
 
-from mind2web2.api_tools.tool_pdf import render_pdf
-from mind2web2.capture.record import CaptureRecord
 from mind2web2.capture.trouble_notes import trouble_notes
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
-from mind2web2.llm_client.chat import Limit
-from mind2web2.prepared_page import PageKind, PageSettings, PreparedPage, cut_text
-from mind2web2.prompts import HashedText, encodable
+from mind2web2.page_content import prepared_content
+from mind2web2.page_memory import PageMemory
+from mind2web2.page_request import PageCache, PageRequest, shared_cache
+from mind2web2.prepared_page import PageContent, PageKind, PageSettings, PreparedPage
 from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
-from mind2web2.utils.images import cut_screenshot
-from mind2web2.utils.pdf_pages import RenderedPdf
-from mind2web2.utils.workers import run_in_worker
+from mind2web2.utils.shared_work import SharedWork
+from mind2web2.utils.url_key import lookup_key
+
+__all__ = ["PageCache", "PageLibrary", "PageRequest", "PageSettings", "PreparedPage"]
 
 log = logging.getLogger(__name__)
 
-Stored = TypeVar("Stored")
-
-_SCREENSHOT_TIMEOUT_S = 60.0
-_PDF_TIMEOUT_S = 120.0
-
-
-class PageCache(Protocol):
-    """What is asked of a cache (contract.md, "Cache, tools, client")."""
-
-    def has(self, url: str) -> PageKind | None:
-        """Tell how the page is stored."""
-
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
-        """Return text and screenshot."""
-
-    def get_pdf(self, url: str) -> bytes:
-        """Return the PDF."""
-
-    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> Any:
-        """Store a page."""
-
-    def put_pdf(self, url: str, pdf_bytes: bytes) -> Any:
-        """Store a PDF."""
+# Prepared pages of a run: about two hundred with a screenshot of a megabyte.
+DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
+_READ_TRIES = 3
 
 
 class PageLibrary:
     """The pages of a run, each prepared once however many answers and claims refer to it.
+
+    Pages with the same content share what is prepared of them, under whatever address and in whichever
+    task's cache they are stored.
 
     Args:
         memory_bytes: prepared pages kept at most; the least recently used are dropped and prepared
             again when needed.
     """
 
-    def __init__(self, memory_bytes: int = 512 * 1024 * 1024) -> None:
-        self._memory_bytes = memory_bytes
-        self._used_bytes = 0
-        # With each page the cache that it came from, so that the cache's id stays taken.
-        self._kept: OrderedDict[_PageKey, tuple[PageCache, PreparedPage | CaptureError]] = OrderedDict()
-        self._absent: set[_PageKey] = set()
-        self._turns: WeakValueDictionary[_PageKey, asyncio.Lock] = WeakValueDictionary()
+    def __init__(self, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+        self._memory = PageMemory(memory_bytes)
+        self._known: dict[_PageKey, _Known] = {}
+        self._pages_of: dict[Hashable, set[_PageKey]] = {}
+        # The caches themselves, so that their ids stay taken.
+        self._caches: dict[int, PageCache] = {}
+        # Counts how often a cache was written to, so that what is under way meanwhile is not taken for new.
+        self._editions: Counter[int] = Counter()
+        self._addresses_at_first: dict[int, frozenset[str] | None] = {}
+        self._looking_up: SharedWork[_PageKey, _Known] = SharedWork()
+        self._preparing: SharedWork[Hashable, PageContent | None] = SharedWork()
+        self._listing: SharedWork[int, frozenset[str] | None] = SharedWork()
 
     async def page(self, request: PageRequest) -> PreparedPage:
         """Return the page.
+
+        Cancelled, it leaves alone what others wait for: a capture or preparation goes on for them.
 
         Raises:
             CaptureError: it cannot be had; the text says why.
         """
         # Asked each time, so that every answer's cache knows what the answer rests on.
         kind = await asyncio.to_thread(request.cache.has, request.url)
-        shared = _shared_cache(request.cache)
-        key = _PageKey(id(shared), request.url, request.settings, request.with_images)
-        # Claims on one page arrive together; the first prepares it, or captures it, for all.
-        async with self._turns.setdefault(key, asyncio.Lock()):
-            if key not in self._kept or (kind is not None and key in self._absent):
-                self._keep(key, shared, await _prepared_or_why_not(request, kind))
-                self._note_absence(key, kind)
-            self._kept.move_to_end(key)
-            page = self._kept[key][1]
-            self._drop_oldest()
-        if isinstance(page, CaptureError):
-            raise type(page)(str(page)) from page
-        return page
+        key = self._key(request)
+        known = self._known.get(key)
+        if known is None or not self._holds(known, kind):
+            # Claims on one page arrive together; the first prepares it, or captures it, for all.
+            known = await self._looking_up.result(key, partial(self._look_up, key, request, kind))
+        if isinstance(known.page, CaptureError):
+            raise type(known.page)(str(known.page)) from known.page
+        return known.page
+
+    async def note_stored(self, cache: PageCache) -> None:
+        """Note what a cache holds, unless that has been done: pages that come later are not at hand."""
+        await self._addresses(shared_cache(cache))
+
+    async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
+        """Tell of each page whether it was stored before this run brought any into the cache.
+
+        That does not depend on how far other claims and captures have come.
+        """
+        shared = shared_cache(cache)
+        addresses = await self._addresses(shared)
+        if addresses is None:
+            return [await asyncio.to_thread(shared.has, url) is not None for url in urls]
+        return [lookup_key(url) in addresses for url in urls]
 
     def forget(self, cache: PageCache) -> None:
         """Drop what was prepared from a cache, since a page in it was written anew."""
-        for key in [key for key in self._kept if key.cache_id == id(cache)]:
-            self._used_bytes -= _size_bytes(self._kept.pop(key)[1])
+        self._editions[id(cache)] += 1
+        for key in [key for key in self._known if key.cache_id == id(cache)]:
+            self._known.pop(key)
 
-    def _keep(self, key: _PageKey, cache: PageCache, page: PreparedPage | CaptureError) -> None:
-        self._kept[key] = (cache, page)
-        self._used_bytes += _size_bytes(page)
+    def _key(self, request: PageRequest) -> _PageKey:
+        shared = request.shared_cache
+        self._caches[id(shared)] = shared
+        edition = self._editions[id(shared)]
+        return _PageKey(id(shared), edition, request.url, request.settings, request.with_images)
 
-    def _note_absence(self, key: _PageKey, kind: PageKind | None) -> None:
-        # What was neither stored nor captured may be stored by the script later on.
-        self._absent.discard(key)
-        if kind is None and isinstance(self._kept[key][1], CaptureError):
-            self._absent.add(key)
+    def _holds(self, known: _Known, kind: PageKind | None) -> bool:
+        if isinstance(known.page, CaptureError):
+            # What was neither stored nor captured may be stored by the script later on.
+            return kind is None or not known.was_absent
+        return self._memory.get(known.content_key) is not None
 
-    def _drop_oldest(self) -> None:
-        while self._used_bytes > self._memory_bytes and len(self._kept) > 1:
-            _, (_, page) = self._kept.popitem(last=False)
-            self._used_bytes -= _size_bytes(page)
+    async def _look_up(self, key: _PageKey, request: PageRequest, kind: PageKind | None) -> _Known:
+        if request.capture is not None:
+            await self._addresses(request.shared_cache)
+        try:
+            content_key, page = await self._prepared(key, request, kind)
+            known = _Known(page, content_key)
+        except (CaptureError, DocumentError) as error:
+            log.info("page cannot be had url=%s reason=%s", request.url, error)
+            is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
+            reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
+            known = _Known(reason, was_absent=kind is None)
+        self._remember(key, known)
+        return known
 
+    def _remember(self, key: _PageKey, known: _Known) -> None:
+        if key.edition != self._editions[key.cache_id]:
+            return
+        if not isinstance(known.page, CaptureError):
+            if self._memory.get(known.content_key) is None:
+                return
+            self._pages_of.setdefault(known.content_key, set()).add(key)
+        self._known[key] = known
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
-    """Which page is wanted, and how.
+    async def _prepared(
+        self, key: _PageKey, request: PageRequest, kind: PageKind | None
+    ) -> tuple[Hashable, PreparedPage]:
+        if kind is None:
+            kind = await _captured_kind(request)
+        elif request.capture is not None:
+            kind = await _kind_after_another_try(request, request.capture) or kind
+        for _ in range(_READ_TRIES):
+            sha256 = await asyncio.to_thread(request.digest)
+            # A cache that knows no digests shares nothing between addresses.
+            content_key = key if sha256 is None else (sha256, request.settings, request.with_images)
+            content = self._memory.get(content_key)
+            if content is None:
+                prepare = partial(self._prepare, content_key, request, kind, sha256)
+                content = await self._preparing.result(content_key, prepare)
+            if content is not None:
+                return content_key, await asyncio.to_thread(_page, request, content, sha256)
+        raise DoubtfulPageError("replaced again and again while it was read from the cache")
 
-    Args:
-        cache: where it is stored, and where a captured page goes.
-        capture: asked for a page that is not stored; ``None`` where a run captures nothing.
-        limit: entered around a capture.
-        with_images: ``False`` for the text alone.
-    """
+    async def _prepare(
+        self, content_key: Hashable, request: PageRequest, kind: PageKind, sha256: str | None
+    ) -> PageContent | None:
+        """Prepare a page and keep it; ``None`` where it is not the one any more that has this digest."""
+        try:
+            content = await prepared_content(request, kind)
+        except CaptureError:
+            if sha256 is None:
+                raise
+            return None  # gone, which need not be so where else the same page is stored
+        if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
+            return None
+        for dropped in self._memory.keep(content_key, content):
+            for key in self._pages_of.pop(dropped, ()):
+                self._known.pop(key, None)
+        return content
 
-    cache: PageCache
-    url: str
-    settings: PageSettings
-    with_images: bool
-    capture: SharedCaptures | None
-    limit: Limit
-    logger: logging.Logger
+    async def _addresses(self, shared: PageCache) -> frozenset[str] | None:
+        """Return what a cache held when first asked, which is before anything is captured into it."""
+        self._caches[id(shared)] = shared
+        if id(shared) not in self._addresses_at_first:
+            list_them = partial(asyncio.to_thread, _addresses, shared)
+            addresses = await self._listing.result(id(shared), list_them)
+            self._addresses_at_first.setdefault(id(shared), addresses)
+        return self._addresses_at_first[id(shared)]
 
 
 @dataclass(frozen=True, slots=True)
 class _PageKey:
     cache_id: int
+    edition: int
     url: str
     settings: PageSettings
     with_images: bool
 
 
-async def _prepared_or_why_not(request: PageRequest, kind: PageKind | None) -> PreparedPage | CaptureError:
-    try:
-        return await _prepared(request, kind)
-    except (CaptureError, DocumentError) as error:
-        log.info("page cannot be had url=%s reason=%s", request.url, error)
-        is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
-        return DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What became of a request for a page.
 
+    Args:
+        page: the page, or why it cannot be had.
+        content_key: what its content is kept under.
+        was_absent: it was not stored, and could not be captured.
+    """
 
-async def _prepared(request: PageRequest, kind: PageKind | None) -> PreparedPage:
-    if kind is None:
-        kind = await _captured_kind(request)
-    elif request.capture is not None:
-        kind = await _kind_after_another_try(request, request.capture) or kind
-    page = await (_web_page(request) if kind == "web" else _pdf_page(request))
-    if not page.images and not page.text.strip():
-        raise CaptureError("; ".join(("the stored page is empty", *page.notes)))
-    return page
+    page: PreparedPage | CaptureError
+    content_key: Hashable = None
+    was_absent: bool = False
 
 
 async def _captured_kind(request: PageRequest) -> PageKind:
-    shared = _shared_cache(request.cache)
+    shared = request.shared_cache
     if request.capture is None:
-        raise CaptureError(await asyncio.to_thread(_why_not_there, request.url, shared))
+        raise CaptureError(await asyncio.to_thread(_why_not_there, request))
     await request.capture.bring(request.url, shared, request.limit, request.logger)
     kind = await asyncio.to_thread(shared.has, request.url)
     if kind is None:
@@ -171,8 +210,8 @@ async def _captured_kind(request: PageRequest) -> PageKind:
 
 async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures) -> PageKind | None:
     """Return how a page is stored after another capture, for an error that may have passed; else ``None``."""
-    shared = _shared_cache(request.cache)
-    record = await asyncio.to_thread(_record_of, request.url, shared)
+    shared = request.shared_cache
+    record = await asyncio.to_thread(request.record)
     if record is None or record.kind is None or not record.is_transient:
         return None
     try:
@@ -182,143 +221,41 @@ async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures
     return await asyncio.to_thread(shared.has, request.url)
 
 
-def _why_not_there(url: str, cache: PageCache) -> str:
+def _why_not_there(request: PageRequest) -> str:
     """Return what an earlier run found out about a page, so that a replay says the same."""
-    record = _record_of(url, cache)
+    record = request.record()
     if record is not None and record.failure and not record.is_transient:
         return record.failure
     return "not in the cache, and this run captures no pages"
 
 
-def _record_of(url: str, cache: PageCache) -> CaptureRecord | None:
-    # A cache of another kind may not know records.
-    capture_record = getattr(cache, "capture_record", None)
-    record: CaptureRecord | None = capture_record(url) if capture_record is not None else None
-    return record
-
-
-def _shared_cache(cache: PageCache) -> PageCache:
-    """Return the task's cache behind an answer's."""
-    shared: PageCache = getattr(cache, "task_cache", cache)
-    return shared
-
-
-async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
-    """Read from the cache, from which a page may have vanished since it was looked up."""
-    try:
-        return await asyncio.to_thread(read, *arguments)
-    except KeyError as error:
-        raise CaptureError(f"no longer in the cache: {error}") from error
-
-
-async def _web_page(request: PageRequest) -> PreparedPage:
-    text, screenshot = await _read(request.cache.get_web, request.url, request.with_images)
-    images: tuple[HashedText, ...] = ()
-    notes: tuple[str, ...] = ()
-    doubt: str | None = None
-    if request.with_images and screenshot:
-        try:
-            images, notes = await _screenshot_parts(screenshot, request.settings)
-        except DocumentError as error:
-            notes = (f"screenshot left out: {error}",)
-            doubt = notes[0] if isinstance(error, WorkerError) else None
-    elif request.with_images:
-        notes = ("no screenshot is stored",)
-    page = await asyncio.to_thread(_assemble, request, "web", text or "", images, notes)
-    return page if doubt is None else replace(page, doubt=doubt)
-
-
-async def _screenshot_parts(
-    screenshot: bytes, settings: PageSettings
-) -> tuple[tuple[HashedText, ...], tuple[str, ...]]:
-    cut = partial(
-        cut_screenshot,
-        max_width_px=settings.image_max_width,
-        max_height_px=settings.image_max_height,
-        part_height_px=settings.part_height,
-        overlap_px=settings.part_overlap,
-        jpeg_quality=settings.jpeg_quality,
-    )
-    parts = await run_in_worker(cut, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
-    notes: tuple[str, ...] = ()
-    if parts.is_cut:
-        notes = (
-            f"screenshot cut: {parts.shown_height_px} of {parts.height_px} pixels from the top are shown",
-        )
-    return await asyncio.to_thread(_data_urls, parts.parts), notes
-
-
-async def _pdf_page(request: PageRequest) -> PreparedPage:
-    pdf = await _read(request.cache.get_pdf, request.url)
-    settings = request.settings
-    rendered = await render_pdf(
-        pdf,
-        max_image_pages=settings.max_pdf_images if request.with_images else 0,
-        max_text_pages=settings.max_pdf_text_pages,
-        jpeg_quality=settings.jpeg_quality,
-        timeout_s=_PDF_TIMEOUT_S,
-    )
-    images = await asyncio.to_thread(_data_urls, rendered.images)
-    notes = _pdf_notes(rendered, settings, request.with_images)
-    return await asyncio.to_thread(_assemble, request, "pdf", rendered.text, images, notes)
-
-
-def _pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
-    pages = rendered.page_count
-    notes = []
-    if pages > settings.max_pdf_text_pages:
-        notes.append(f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown")
-    if with_images and pages > settings.max_pdf_images:
-        notes.append(f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown")
-    if rendered.unreadable_pages:
-        notes.append(f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}")
-    return tuple(notes)
-
-
-def _assemble(
-    request: PageRequest,
-    kind: PageKind,
-    text: str,
-    images: tuple[HashedText, ...],
-    notes: tuple[str, ...],
-) -> PreparedPage:
-    text = encodable(text)
-    limit = request.settings.max_text_chars
-    if len(text) > limit:
-        notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
-    # A cache of another kind may not know digests; then the result says so with null.
-    digest = getattr(request.cache, "digest", None)
-    record = _record_of(request.url, request.cache)
+def _page(request: PageRequest, content: PageContent, sha256: str | None) -> PreparedPage:
+    """Return a page with what is known of it at its address; reads the record of its capture."""
+    notes, doubt = content.notes, content.doubt
     troubles: tuple[str, ...] = ()
-    doubt = None
-    if record is not None and record.kind == kind:
+    record = request.record()
+    if record is not None and record.kind == content.kind:
         notes = (*notes, *trouble_notes(record))
         troubles = tuple(dict.fromkeys(trouble.kind for trouble in record.troubles))
-        if record.is_transient:
+        if record.is_transient and doubt is None:
             doubt = f"the server answered with an error that may pass: HTTP status {record.status}"
+    if not content.images and not content.text.strip():
+        raise CaptureError("; ".join(("the stored page is empty", *notes)))
     return PreparedPage(
         url=request.url,
-        kind=kind,
-        sha256=digest(request.url) if digest is not None else None,
-        text=cut_text(text, limit, len(text)),
-        text_chars=min(len(text), limit),
-        text_chars_stored=len(text),
-        images=images,
+        kind=content.kind,
+        sha256=sha256,
+        text=content.text,
+        text_chars=content.text_chars,
+        text_chars_stored=content.text_chars_stored,
+        images=content.images,
         notes=notes,
         troubles=troubles,
         doubt=doubt,
     )
 
 
-def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:
-    urls = tuple(HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()) for jpeg in jpegs)
-    for url in urls:
-        _ = url.sha256
-    return urls
-
-
-def _size_bytes(page: PreparedPage | CaptureError) -> int:
-    if isinstance(page, CaptureError):
-        return 0
-    # A character of text may take up to four bytes in memory; base64 takes one.
-    return 4 * len(page.text) + sum(map(len, page.images))
+def _addresses(cache: PageCache) -> frozenset[str] | None:
+    """Return what the stored pages are looked up by, ``None`` where a cache does not list them."""
+    get_all_urls = getattr(cache, "get_all_urls", None)
+    return None if get_all_urls is None else frozenset(filter(None, map(lookup_key, get_all_urls())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from mind2web2.verification_tree import VerificationNode
 
@@ -47,6 +48,70 @@ def blocking_leaf(
             return _first_blocking_leaf(sibling)
         node = node.parent
     return None
+
+
+class PendingLeaves(Protocol):
+    """Leaves whose verdict has been asked for and is not there yet."""
+
+    def holds(self, leaf: VerificationNode) -> bool:
+        """Tell whether this leaf is one of them."""
+
+    def below(self, parent: VerificationNode) -> list[int]:
+        """Return, in order, the positions of children that are such leaves or have some below them."""
+
+
+def possible_blocks(
+    node: VerificationNode | None, extra: Sequence[VerificationNode], pending: PendingLeaves
+) -> Iterator[VerificationNode]:
+    """Yield the prerequisites that block or may come to, in the order in which ``blocking_leaf`` looks.
+
+    The first of them that blocks in the end is the one that ``blocking_leaf`` would name if nothing were
+    pending. Takes time in proportion to the depth of the tree and to the pending leaves.
+
+    Raises:
+        ValueError: ``node`` is named as its own prerequisite.
+    """
+    for named in _named(node, extra):
+        yield from _possible_leaves(named, pending, besides=node)
+    while node is not None and node.parent is not None:
+        parent = node.parent
+        earliest = parent.blocking_critical_children.first(besides=node.position)
+        waiting = [position for position in pending.below(parent) if position != node.position]
+        critical = [position for position in waiting if parent.children[position].critical]
+        for position in _in_order(critical, earliest):
+            yield from _possible_leaves(parent.children[position], pending)
+        if parent.strategy == "sequential":
+            earliest = parent.blocking_children.first(besides=node.position)
+            for position in _in_order(waiting, earliest):
+                if position < node.position:
+                    yield from _possible_leaves(parent.children[position], pending)
+        node = parent
+
+
+def _in_order(pending: Sequence[int], blocking: int | None) -> list[int]:
+    """Return the pending positions up to the first that blocks in any case, and that one."""
+    if blocking is None:
+        return list(pending)
+    return [*(position for position in pending if position < blocking), blocking]
+
+
+def _possible_leaves(
+    top: VerificationNode, pending: PendingLeaves, besides: VerificationNode | None = None
+) -> Iterator[VerificationNode]:
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        if not node.children:
+            if node is not besides and (node.has_blocking_leaf or pending.holds(node)):
+                yield node
+            continue
+        wanted = set(pending.below(node))
+        if besides is not None:
+            # The first one that blocks may do so by the former verdict of the node itself.
+            wanted.update(node.blocking_children)
+        elif (first := node.blocking_children.first()) is not None:
+            wanted.add(first)
+        stack.extend(node.children[position] for position in sorted(wanted, reverse=True))
 
 
 def _named(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> Sequence[VerificationNode]:

@@ -32,6 +32,29 @@ class PageSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class PageContent:
+    """What is prepared of a page, wherever and under whatever address it is stored.
+
+    Args:
+        notes: what was left out.
+        doubt: what might have come out otherwise on another machine or day.
+    """
+
+    kind: PageKind
+    text: HashedText
+    text_chars: int
+    text_chars_stored: int
+    images: tuple[HashedText, ...] = ()
+    notes: tuple[str, ...] = ()
+    doubt: str | None = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return how much memory texts and images take."""
+        return sum(text.memory_bytes for text in (self.text, *self.images))
+
+
+@dataclass(frozen=True, slots=True)
 class PreparedPage:
     """A page as the judge is shown it.
 
@@ -89,6 +112,5 @@ def cut_text(text: str, limit_chars: int, stored_chars: int) -> HashedText:
     """Return a page's text up to the limit, with a mark where it was cut."""
     if len(text) > limit_chars:
         text = f"{text[:limit_chars]}\n[The page is cut here: {limit_chars} of {stored_chars} characters.]"
-    hashed = HashedText(text)
-    _ = hashed.sha256  # computed here, in a worker thread, rather than at the first request
-    return hashed
+    # here, in a worker thread, rather than at the first request
+    return HashedText(text).prepared()

@@ -20,13 +20,18 @@ from mind2web2.judge import (
     LatchedLimit,
     Subject,
     ask_twice_if_declined,
+    current_ledger,
     note_rejection,
     unexpected,
 )
 from mind2web2.judgments import Judgment, JudgmentStore, gate_key, judgment_key
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
-from mind2web2.llm_client.prices import price_usd
+from mind2web2.llm_client.pacing import Slowdown
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
+from mind2web2.speculation import Requests, asked_ahead
+from mind2web2.spending import Budget
+from mind2web2.usage import RunUsage
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +46,7 @@ class JudgeSettings:
         provider: as given on the command line.
         replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any server's.
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
+        batch: questions go out in batch jobs, at a lower price.
     """
 
     provider: str
@@ -48,6 +54,7 @@ class JudgeSettings:
     temperature: float | None = None
     reasoning_effort: str | None = None
     replayed_endpoint: str | None = None
+    batch: bool = False
 
 
 @dataclass(slots=True)
@@ -60,6 +67,8 @@ class RunTotals:
         requests: HTTP requests, retries and repairs included.
         usage: tokens of what was asked in this run.
         cost_usd: ``None`` once a model without a known price was asked.
+        dropped: what of that was judged ahead of time and then skipped.
+        slowdown: how much the judge's rate limits have held the run back.
     """
 
     asked: int = 0
@@ -67,6 +76,8 @@ class RunTotals:
     requests: int = 0
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float | None = 0.0
+    dropped: Requests = field(default_factory=Requests)
+    slowdown: Slowdown = field(default_factory=Slowdown)
 
 
 class RecordedJudge:
@@ -77,6 +88,7 @@ class RecordedJudge:
         provider: whom to ask; ``None`` answers from the store alone (replay).
         store: where judgments are kept.
         overwrite: reuse only what this run itself has asked.
+        budget: what the requests may cost; ``None`` for any amount.
     """
 
     def __init__(
@@ -86,9 +98,16 @@ class RecordedJudge:
         store: JudgmentStore,
         *,
         overwrite: bool = False,
+        budget: Budget | None = None,
     ) -> None:
         self.settings = settings
-        self.totals = RunTotals()
+        if provider is not None:
+            # The price list takes a third of a second to load: now, rather than with the first reply.
+            price_usd(TokenUsage(), settings.model)
+        # Only clients of this package keep a pace, and count along.
+        self.totals = RunTotals(slowdown=getattr(provider, "slowdown", None) or Slowdown())
+        self.usage = RunUsage()
+        self.budget = budget
         self._provider = provider
         self._store = store
         self._overwrite = overwrite
@@ -119,9 +138,11 @@ class RecordedJudge:
             # A reply that no longer fills the template, since a script's own checks changed, is asked anew.
             if stored is not None and (self._provider is None or _fits(stored, request)):
                 self.totals.reused += 1
+                self._count_reused(stored, source[0])
                 return stored
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
+            request = replace(request, name=key)
             judgment = await self._ask(self._provider, key, request, subject, source, limit)
             await self._store.put(judgment)
             self._asked_now.add(key)
@@ -144,12 +165,17 @@ class RecordedJudge:
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long"]
+        exchange = None if self.budget is None else self.budget.exchange(request, limit)
+        if (ahead := asked_ahead()) is not None:
+            ahead.sent += 1
         try:
-            reply = await ask_twice_if_declined(provider.chat, request, limit)
+            reply = await ask_twice_if_declined(provider.chat, request, exchange or limit)
             outcome = "reply" if reply.declined is None else "declined"
         except ContextTooLongError as error:
             reply, outcome = ChatReply(text=str(error)), "too_long"
-        self._count(reply, request.model)
+        if exchange is not None:
+            exchange.settle(reply.usage)
+        self._count(reply, request.model, source[0])
         return Judgment(
             key=key,
             endpoint=self.endpoint,
@@ -165,6 +191,7 @@ class RecordedJudge:
             cache_write_tokens=reply.usage.cache_write_tokens,
             output_tokens=reply.usage.output_tokens,
             attempts=reply.attempts,
+            batch=self.settings.batch or None,
             seconds=round(time.monotonic() - started, 3),
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             task_id=source[0],
@@ -205,11 +232,22 @@ class RecordedJudge:
         )
         return skip_reason
 
-    def _count(self, reply: ChatReply, model: str) -> None:
+    def _count(self, reply: ChatReply, model: str, task_id: str) -> None:
+        cost_usd = add_cost(0.0, reply.usage, model, in_batch=self.settings.batch)
+        self.usage.of(task_id).asked.add(reply.usage, reply.attempts, cost_usd)
+        if (ahead := asked_ahead()) is not None:
+            ahead.note_answer(cost_usd)
         self.totals.asked += 1
         self.totals.requests += reply.attempts
         self.totals.usage += reply.usage
-        self.totals.cost_usd = add_cost(self.totals.cost_usd, reply.usage, model)
+        self.totals.cost_usd = add_cost(
+            self.totals.cost_usd, reply.usage, model, in_batch=self.settings.batch
+        )
+
+    def _count_reused(self, judgment: Judgment, task_id: str) -> None:
+        usage = _usage_of(judgment)
+        cost_usd = add_cost(0.0, usage, judgment.model, in_batch=bool(judgment.batch))
+        self.usage.of(task_id).reused.add(usage, judgment.attempts, cost_usd)
 
 
 class AnswerJudge(AsyncCalls):
@@ -230,7 +268,18 @@ class AnswerJudge(AsyncCalls):
         self._own_requests: dict[str, int] = {}
         self._gates: dict[tuple[str | None, str | None], int] = {}
         self._latch = FailureLatch()
-        self.ledger = JudgeLedger()
+        self._ledger = JudgeLedger()
+
+    @property
+    def ledger(self) -> JudgeLedger:
+        """Return what has been asked so far."""
+        return current_ledger(self._ledger)
+
+    def start_over(self) -> None:
+        """Forget what has been asked: the same evaluation begins again."""
+        self._own_requests.clear()
+        self._gates.clear()
+        self._ledger = JudgeLedger()
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -257,7 +306,7 @@ class AnswerJudge(AsyncCalls):
         )
         try:
             return await self.ask(request, Subject("script", trial=trial), None)
-        except ContextTooLongError as error:
+        except (ContextTooLongError, JudgmentMissingError) as error:
             raise self.fail(error) from error.__cause__
 
     async def ask(
@@ -279,6 +328,8 @@ class AnswerJudge(AsyncCalls):
             latched = LatchedLimit(self._limit, self._latch)
             judgment = await self._run.judgment(request, subject, self._source, latched)
             reply = _as_reply(judgment, request)
+        except JudgmentMissingError:
+            raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
         except Exception as error:
@@ -304,14 +355,18 @@ class AnswerJudge(AsyncCalls):
     def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
         self.ledger.judgments += 1
         self.ledger.usage += reply.usage
-        self.ledger.cost_usd = add_cost(self.ledger.cost_usd, reply.usage, judgment.model)
+        self.ledger.cost_usd = add_cost(
+            self.ledger.cost_usd, reply.usage, judgment.model, in_batch=bool(judgment.batch)
+        )
         note_rejection(self.ledger, reply, subject)
 
 
-def add_cost(so_far: float | None, usage: TokenUsage, model: str) -> float | None:
+def add_cost(so_far: float | None, usage: TokenUsage, model: str, *, in_batch: bool = False) -> float | None:
     """Return dollars with one more reply's; unknown once a model's price is unknown."""
     price = price_usd(usage, model)
-    return None if so_far is None or price is None else so_far + price
+    if so_far is None or price is None:
+        return None
+    return so_far + price * (BATCH_PRICE_SHARE if in_batch else 1)
 
 
 def _fits(judgment: Judgment, request: ChatRequest) -> bool:
@@ -338,15 +393,19 @@ def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
         text=judgment.text,
         value=value,
         declined=judgment.text if judgment.outcome == "declined" else None,
-        usage=TokenUsage(
-            judgment.input_tokens,
-            judgment.cached_tokens,
-            judgment.output_tokens,
-            judgment.cache_write_tokens,
-        ),
+        usage=_usage_of(judgment),
         served_model=judgment.served_model,
         system_fingerprint=judgment.system_fingerprint,
         attempts=judgment.attempts,
+    )
+
+
+def _usage_of(judgment: Judgment) -> TokenUsage:
+    return TokenUsage(
+        judgment.input_tokens,
+        judgment.cached_tokens,
+        judgment.output_tokens,
+        judgment.cache_write_tokens,
     )
 
 

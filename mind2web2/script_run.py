@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 import traceback
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,10 +14,13 @@ from typing import Any
 from mind2web2.errors import EvalScriptError, JudgeError
 from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
 from mind2web2.metrics import is_score
-from mind2web2.utils.load_eval_script import EvaluateAnswer, load_eval_script
+from mind2web2.utils.deferred_script import EvaluateAnswer
+from mind2web2.utils.load_eval_script import load_eval_script
 
 # A script that swallows its cancellation is left behind after this long.
 _GRACE_S = 5.0
+# Not to spin when hardly any time is left on a clock that stands still.
+_SHORTEST_WAIT_S = 0.05
 
 
 def load_script(path: Path) -> EvaluateAnswer:
@@ -41,9 +45,16 @@ def load_script(path: Path) -> EvaluateAnswer:
 
 
 async def run_script(
-    evaluate: Callable[[], Awaitable[Any]], path: Path, timeout_s: float | None, logger: logging.Logger
+    evaluate: Callable[[], Awaitable[Any]],
+    path: Path,
+    timeout_s: float | None,
+    logger: logging.Logger,
+    clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
     """Call a script's evaluation and return its result.
+
+    Args:
+        clock: tells the seconds that count towards ``timeout_s``.
 
     Raises:
         EvalScriptError: it raised, did not return in time, or returned what is not a result.
@@ -54,8 +65,7 @@ async def run_script(
     task = asyncio.ensure_future(_contained(evaluate, path))
     timed_out = False
     try:
-        _, pending = await asyncio.wait({task}, timeout=timeout_s)
-        timed_out = bool(pending)
+        timed_out = not await _ended(task, timeout_s, clock)
     finally:
         if not task.done():
             await _stop(task, path, logger)
@@ -73,6 +83,18 @@ async def run_script(
         logger.error("script failed", exc_info=error)
         raise EvalScriptError(f"script {path.name} raised {_where_and_what(error, path)}") from error
     return checked_result(task.result(), path)
+
+
+async def _ended(task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]) -> bool:
+    """Wait for a task and tell whether it ended in time."""
+    started_s, left_s = clock(), timeout_s
+    while left_s is None or left_s > 0:
+        await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S))
+        if task.done():
+            break
+        # A clock that stood still meanwhile leaves time over.
+        left_s = None if timeout_s is None else timeout_s - (clock() - started_s)
+    return task.done()
 
 
 async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:

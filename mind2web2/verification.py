@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any
 
 from mind2web2.asking import Asking
 from mind2web2.claim_judging import BinaryEvalResult, ClaimJudging, Verification, evidence_of
+from mind2web2.deferral import (
+    NotedPrerequisites,
+    Request,
+    current_deferral,
+    decide,
+    deferrable,
+    prerequisites_now,
+)
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.evidence import Evidence
 from mind2web2.judge import Subject
-from mind2web2.preconditions import blocking_leaf
+from mind2web2.judging_ahead import JudgedAhead, NotedSources
+from mind2web2.pace import current_pace
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.utils.url_tools import lookup_key
@@ -22,6 +33,9 @@ __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"
 
 Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
+OPTIONS = frozenset(
+    {"extra_prerequisites", "additional_instruction", "majority_vote", "num_trials", "use_screenshot"}
+)
 
 
 class Verifier:
@@ -37,6 +51,7 @@ class Verifier:
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
         self._judging = ClaimJudging(asking)
+        self._config = asking.config
         self.logger = asking.logger
         self._abandoned: list[VerificationNode] = []
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
@@ -82,18 +97,78 @@ class Verifier:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
             JudgeError: the judge failed for good; the node stays undecided.
         """
+        options: dict[str, Any] = {
+            "extra_prerequisites": extra_prerequisites,
+            "additional_instruction": additional_instruction,
+            "majority_vote": majority_vote,
+            "num_trials": num_trials,
+            "use_screenshot": use_screenshot,
+        }
+        deferral = current_deferral()
+        if deferral is None:
+            return await self.noted(claim, node, sources, **options)
+        await deferral.decided(node)
+        with deferral.beside():
+            return await self.noted(claim, node, sources, **options)
+
+    def noted(
+        self,
+        claim: str,
+        node: VerificationNode | None,
+        sources: Sources,
+        *,
+        extra_prerequisites: Prerequisites = None,
+        additional_instruction: str | None = None,
+        majority_vote: bool | None = None,
+        num_trials: int | None = None,
+        use_screenshot: bool | None = None,
+    ) -> Coroutine[Any, Any, bool]:
+        """Note a verification with all it depends on, as it stands now, and return the rest of the work.
+
+        Raises:
+            ValueError: ``num_trials`` is even, or the node is its own prerequisite.
+        """
         verification = self._filled_in(
             claim, node, additional_instruction, majority_vote, num_trials, use_screenshot
         )
-        # Before the first await, so that what runs at the same time does not bear on it; after it, all that
-        # was started together has looked, and may decide without a question, as a skip does.
-        blocking = blocking_leaf(node, _nodes(extra_prerequisites))
+        prerequisites = prerequisites_now(node, _nodes(extra_prerequisites))
+        # While there is one such task, one call comes after another, and what is decided by then is the same
+        # in every run.
+        self._asking_tasks.add(_current_task())
+        judging = self._judging_as_configured()
+        return self._verified(judging, verification, node, _noted_urls(sources), prerequisites)
+
+    async def _verified(
+        self,
+        judging: ClaimJudging,
+        verification: Verification,
+        node: VerificationNode | None,
+        sources: NotedSources,
+        prerequisites: NotedPrerequisites,
+    ) -> bool:
+        # All that was started together has looked by now, and may decide without a question, as a skip does.
         await asyncio.sleep(0)
-        skip_reason = await self._gate(verification, blocking)
-        if skip_reason is not None:
-            return self._skip(verification, node, skip_reason)
+        ahead = None
+        if prerequisites.may_be_asked_ahead and current_pace().speculate:
+            ahead = JudgedAhead(self._asking.judge, judging, verification, sources)
         try:
-            supported, evidence = await self._judging.judged(verification, urls_of(sources), bool(sources))
+            skip_reason = await self._gate(verification, await prerequisites.skip_reason())
+            if skip_reason is not None:
+                return self._skip(verification, node, skip_reason)
+            judged = ahead.verdict() if ahead else judging.judged(verification, *sources())
+            return await self._judge(judged, verification, node)
+        finally:
+            if ahead is not None:
+                await ahead.end()
+
+    async def _judge(
+        self,
+        judged: Coroutine[Any, Any, tuple[bool, Evidence]],
+        verification: Verification,
+        node: VerificationNode | None,
+    ) -> bool:
+        try:
+            supported, evidence = await judged
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
             raise
@@ -108,15 +183,22 @@ class Verifier:
             self._asking.judge.ledger.doubts.append(f"{verification.node_id}: {reason}")
             supported, evidence = False, evidence_of(verification, "error", reason=reason)
         if node is not None:
-            node.decide(float(supported), "passed" if supported else "failed", evidence)
+            decide(node, float(supported), "passed" if supported else "failed", evidence)
         self.logger.info(
             "verified node=%s supported=%s claim=%s why=%s",
             verification.node_id,
             supported,
-            claim,
+            verification.claim,
             _why(evidence),
         )
         return supported
+
+    def _judging_as_configured(self) -> ClaimJudging:
+        """Return what judges by the configuration of this moment: it is the script's, and may change."""
+        if vars(self._asking.config) != vars(self._config) or self._config is self._asking.config:
+            self._config = copy(self._asking.config)
+            self._judging = ClaimJudging(replace(self._asking, config=self._config))
+        return self._judging
 
     def _filled_in(
         self,
@@ -141,18 +223,15 @@ class Verifier:
             use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,
         )
 
-    async def _gate(self, verification: Verification, blocking: VerificationNode | None) -> str | None:
-        reason = None if blocking is None else f"prerequisite '{blocking.id}' is {blocking.verdict.status}"
-        self._asking_tasks.add(_current_task())
+    async def _gate(self, verification: Verification, reason: str | None) -> str | None:
         if len(self._asking_tasks) == 1:
-            # One call after another: what is decided by now is the same in every run.
             return reason
         subject = Subject("verify", node=verification.node_id, claim=verification.claim)
         return await self._asking.judge.gate(subject, reason)
 
     def _skip(self, verification: Verification, node: VerificationNode | None, reason: str) -> bool:
         if node is not None:
-            node.decide(0.0, "skipped", evidence_of(verification, "prerequisite", reason=reason))
+            decide(node, 0.0, "skipped", evidence_of(verification, "prerequisite", reason=reason))
         self.logger.info("verification skipped node=%s reason=%s", verification.node_id, reason)
         return False
 
@@ -172,10 +251,73 @@ def urls_of(sources: Sources) -> list[str]:
     return list(pages.values())
 
 
+def _noted_urls(sources: Sources) -> NotedSources:
+    """Read the sources now, as a script may change its lists; iterators, once they are needed."""
+    if is_used_up(sources):
+        return lambda: (urls_of(sources), bool(sources))
+    try:
+        noted = urls_of(sources), bool(sources)
+    except Exception as error:
+        # It is part of what is judged: it will cost this leaf only.
+        return _raising(error)
+    return lambda: noted
+
+
+def _raising(error: Exception) -> NotedSources:
+    def read() -> tuple[list[str], bool]:
+        raise error
+
+    return read
+
+
+def is_used_up(sources: Any) -> bool:
+    """Tell whether reading the sources, or some among them, changes them."""
+    if isinstance(sources, list | tuple | set | frozenset):
+        return any(is_used_up(source) for source in sources)
+    return isinstance(sources, Iterator)
+
+
 def _nodes(prerequisites: Prerequisites) -> list[VerificationNode]:
     if isinstance(prerequisites, VerificationNode):
         return [prerequisites]
     return [node for node in prerequisites or () if node is not None]
+
+
+def request_of(
+    verifier: Verifier | None, claim: str, node: VerificationNode | None, sources: Sources, **options: Any
+) -> Request | None:
+    """Return a verification as one that may be deferred, ``None`` where it may not."""
+    if verifier is None or not has_own(verifier, Verifier, "verify", "noted"):
+        return None
+    if options.keys() - OPTIONS or is_used_up(sources):
+        return None
+    return Request([node], lambda: [verifier.noted(claim, node, sources, **options)])
+
+
+def has_own(instance: object, kind: type, *names: str) -> bool:
+    """Tell whether the methods of an object are those of ``kind``, which no subclass has replaced."""
+    return all(
+        getattr(type(instance), name, None) is getattr(kind, name) and name not in vars(instance)
+        for name in names
+    )
+
+
+def _request_without_sources(
+    verifier: Verifier, claim: str, node: VerificationNode | None = None, **options: Any
+) -> Request | None:
+    return request_of(verifier, claim, node, None, **options)
+
+
+def _request_with_sources(
+    verifier: Verifier, claim: str, sources: Sources, node: VerificationNode | None = None, **options: Any
+) -> Request | None:
+    return request_of(verifier, claim, node, sources, **options)
+
+
+deferrable(Verifier.verify, request_of)
+deferrable(Verifier.simple_verify, _request_without_sources)
+deferrable(Verifier.verify_by_url, _request_with_sources)
+deferrable(Verifier.verify_by_urls, _request_with_sources)
 
 
 def _current_task() -> asyncio.Task[object] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NoReturn, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
@@ -14,6 +14,7 @@ from mind2web2.evidence import Evidence
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 STATUSES: tuple[str, ...] = get_args(Status)
 _SCORED_FIELDS = frozenset({"score", "status", "critical", "strategy"})
+_VERDICT_FIELDS = ("score", "status", "evidence")
 
 
 class AggregationStrategy(StrEnum):
@@ -23,19 +24,33 @@ class AggregationStrategy(StrEnum):
     SEQUENTIAL = "sequential"
 
 
+class TreeWatch(Protocol):
+    """Who has verdicts of a tree under way; told what might come out otherwise once they are there."""
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raise, since ``what`` needs the verdicts that are under way."""
+
+    def note_change(self) -> None:
+        """Take note of a change of the tree; raises where it comes from elsewhere than the program itself."""
+
+
 class _Tree:
     """What the nodes of one tree share.
 
     Args:
         nodes: every node by its id; of equal ids the first one added.
         version: grows with every change that may alter a score.
+        watch: set while verdicts are under way.
+        under_way: how many are.
     """
 
-    __slots__ = ("nodes", "version")
+    __slots__ = ("nodes", "under_way", "version", "watch")
 
     def __init__(self) -> None:
         self.nodes: dict[str, VerificationNode] = {}
         self.version = 0
+        self.watch: TreeWatch | None = None
+        self.under_way = 0
 
 
 class Positions:
@@ -49,6 +64,9 @@ class Positions:
 
     def __bool__(self) -> bool:
         return bool(self._members)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(sorted(self._members))
 
     def put(self, position: int, belongs: bool) -> None:
         """Make the position a member or not."""
@@ -142,8 +160,12 @@ class VerificationNode(BaseModel):
             if value is self.__dict__[name]:  # "node.children += more" ends in assigning what is there
                 return
             raise TypeError(f"'{name}' of node '{self.id}' cannot be replaced")
+        if name in _VERDICT_FIELDS:
+            self._check_decided(f"'{name}' of")
         if name == "critical":
             self._check_critical(bool(value))
+        if name in _SCORED_FIELDS and self._tree.watch is not None:
+            self._tree.watch.note_change()
         super().__setattr__(name, value)
         if name in _SCORED_FIELDS:
             self._after_change(name)
@@ -168,6 +190,7 @@ class VerificationNode(BaseModel):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> VerificationNode:
         """Return a tree of its own, from this node down."""
+        self._check_settled("a copy of")
         twins: dict[int, VerificationNode] = {}
         for node in self.walk():
             score, status = node._verdict
@@ -223,6 +246,10 @@ class VerificationNode(BaseModel):
         if child._parent is self:
             return
         self._check_child(child)
+        self._check_decided("a child of")
+        child._check_settled("a new place for")
+        if self._tree.watch is not None:
+            self._tree.watch.note_change()
         child._parent = self
         child._position = len(self.children)
         list.append(self.children, child)
@@ -284,6 +311,81 @@ class VerificationNode(BaseModel):
         self._blocking_children.put(child._position, child._blocks)
         self._blocking_critical_children.put(child._position, child._blocks and child.critical)
 
+    # Verdicts under way
+
+    def await_verdict(self, watch: TreeWatch) -> dict[str, Any]:
+        """Leave the verdict's fields out until ``take_verdict``, so that nobody reads what is not there yet.
+
+        Returns:
+            What ``take_verdict`` needs.
+        """
+        tree = self._tree
+        tree.watch = watch
+        tree.under_way += 1
+        fields = dict(self.__dict__)
+        for name in _VERDICT_FIELDS:
+            del self.__dict__[name]
+        return fields
+
+    def take_verdict(self, fields: dict[str, Any]) -> None:
+        """Be as before ``await_verdict``, changes since then included."""
+        # In their order: dumps show fields as they stand here.
+        current = self.__dict__
+        ordered = {name: current.get(name, value) for name, value in fields.items()}
+        object.__setattr__(self, "__dict__", ordered)
+        tree = self._tree
+        tree.under_way -= 1
+        if not tree.under_way:
+            tree.watch = None
+
+    @property
+    def awaits_verdict(self) -> bool:
+        """Tell whether a verdict on this leaf is under way."""
+        return "status" not in self.__dict__
+
+    def _check_decided(self, what: str) -> None:
+        if self.awaits_verdict:
+            self._refuse(what)
+
+    def _check_settled(self, what: str) -> None:
+        if self._tree.watch is not None:
+            self._refuse(what)
+
+    def _refuse(self, what: str) -> NoReturn:
+        if self._tree.watch is None:
+            raise AttributeError(f"{what} node '{self.id}' is not there")
+        self._tree.watch.refuse(f"{what} node '{self.id}'")
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Return what a representation shows."""
+        self._check_decided("a representation of")
+        return super().__repr_args__()
+
+    def __getstate__(self) -> dict[Any, Any]:
+        """Return what a pickle holds."""
+        self._check_settled("a pickle of")
+        return super().__getstate__()
+
+    def __copy__(self) -> Self:
+        """Return a shallow copy."""
+        self._check_settled("a copy of")
+        return super().__copy__()
+
+    def __iter__(self) -> Any:
+        """Yield names and values of the fields, as pydantic does."""
+        self._check_settled("the fields of")
+        return super().__iter__()
+
+    def model_dump(self, **keywords: Any) -> dict[str, Any]:
+        """Return the fields as plain data."""
+        self._check_settled("a dump of")
+        return super().model_dump(**keywords)
+
+    def model_dump_json(self, **keywords: Any) -> str:
+        """Return the fields as JSON."""
+        self._check_settled("a dump of")
+        return super().model_dump_json(**keywords)
+
     # Scores
 
     def decide(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
@@ -294,6 +396,7 @@ class VerificationNode(BaseModel):
 
     def compute_score(self, mutate: bool = False) -> float:
         """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
+        self._check_settled("the score of")
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
@@ -304,6 +407,7 @@ class VerificationNode(BaseModel):
     @property
     def aggregated_score(self) -> float:
         """Return the score written back once and remembered until something changes."""
+        self._check_settled("the score of")
         if self._remembered is not None and self._remembered[0] == self._tree.version:
             return self._remembered[1]
         return self.compute_score(mutate=True)
@@ -312,3 +416,21 @@ class VerificationNode(BaseModel):
         # Past __setattr__: a derived value is no new verdict.
         self.__dict__["score"] = outcome.score
         self.__dict__["status"] = outcome.status
+
+
+class _VerdictField:
+    """Stands behind a field of the class: found only while ``await_verdict`` has left the field out."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, node: VerificationNode | None, _owner: type) -> NoReturn:
+        if node is None:
+            raise AttributeError(f"type object 'VerificationNode' has no attribute '{self._name}'")
+        node._refuse(f"'{self._name}' of")
+
+
+for _name in _VERDICT_FIELDS:
+    # Afterwards, as pydantic would take it for the field's default. No data descriptor: a field that is there
+    # comes first, and costs nothing.
+    setattr(VerificationNode, _name, _VerdictField(_name))

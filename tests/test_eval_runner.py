@@ -180,7 +180,8 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
     hit = outcomes["answer_2.md"]
     assert (hit.result, hit.score) == (None, None)
     assert "500" in hit.reason and "judge-1" in hit.reason and "\n" not in hit.reason
-    assert "The lake is wide." not in asked
+    # Under way already, as it does not depend on the other.
+    assert asked.count("The lake is wide.") <= 2
     # Two trials at the same time, each tried up to three times; the slower one stops when the first gives up.
     assert 3 <= asked.count("The lake is cold.") <= 6
     assert project.task_summary()["answer_2.md"]["status"] == "unscored"
@@ -198,8 +199,8 @@ async def test_a_wrong_key_fails_at_once(project):
     with JudgeServer(faults=lambda _body: status(401, "Incorrect API key provided")) as server:
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="wrong") as client:
             outcomes = await evaluate(project, client)
-        # Both trials of the first claim are under way when the first of them fails.
-        assert len(server.requests) <= 2 * len(outcomes)
+        # Both trials of all three claims are under way when the first of them fails.
+        assert len(server.requests) <= 6 * len(outcomes)
     assert all(outcome.result is None and "OPENAI_API_KEY" in outcome.reason for outcome in outcomes)
     with JudgmentStore(project.results / FILE_NAME) as store:
         assert store.all() == []

@@ -1,5 +1,6 @@
 """The store of judge replies, and the key under which each is kept."""
 
+import asyncio
 import random
 import sqlite3
 import subprocess
@@ -326,6 +327,59 @@ def test_writers_at_the_same_time_lose_nothing(path):
     assert kept == {f"{name}{number}" for name in "abc" for number in range(100)}
 
 
+CROWD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from mind2web2.judgments import Judgment, JudgmentStore
+
+async def put(store, number):
+    await store.put(Judgment(
+        key=f"k{number}", endpoint="e", model="m", outcome="reply", text="yes", created="now",
+        purpose="verify",
+    ))
+    os.write(1, f"k{number}\\n".encode())
+    if number == 700:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def crowd(store):
+    first = asyncio.gather(*(put(store, number) for number in range(500)))
+    await asyncio.sleep(0)
+    await asyncio.gather(first, *(put(store, number) for number in range(500, 1500)))
+
+asyncio.run(crowd(JudgmentStore(Path(sys.argv[1]))))
+"""
+
+
+def test_what_a_killed_run_relied_on_is_kept(path):
+    """Hundreds share a transaction, and none counts before it is committed."""
+    command = [sys.executable, "-c", CROWD, str(path)]
+    killed = subprocess.run(command, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=False)
+    relied_on = set(killed.stdout.split())
+    assert (killed.returncode, len(relied_on) >= 500) == (-9, True)
+    with JudgmentStore(path) as store:
+        assert relied_on <= {judgment.key for judgment in store.all()}
+
+
+async def test_hundreds_at_once_share_transactions(path):
+    """Each comes back, whatever else gathered with it."""
+    with JudgmentStore(path) as store:
+        keys = [f"k{number}" for number in range(500)]
+        await asyncio.gather(*(store.put(judgment(key=key, text=key)) for key in keys))
+        found = await asyncio.gather(*(store.get(key, judgment().endpoint) for key in keys))
+        assert [kept.text for kept in found] == keys
+
+
+async def test_one_that_cannot_be_kept_costs_no_other(path):
+    """A text that no database takes fails alone, though it shares a transaction."""
+    with JudgmentStore(path) as store:
+        wanted = [judgment(key="k1"), judgment(key="k2", text="half a pair: \ud83d"), judgment(key="k3")]
+        wanted += [judgment(key="k4", text="half a pair: \ud83d"), judgment(key="k5")]
+        outcomes = await asyncio.gather(*(store.put(each) for each in wanted), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes[1::2]] == [UnicodeEncodeError] * 2
+        assert outcomes[::2] == [None] * 3
+        assert sorted(kept.key for kept in store.all()) == ["k1", "k3", "k5"]
+
+
 def test_a_file_that_is_no_database(path):
     """One line that names it; the file stays as it is."""
     path.parent.mkdir()
@@ -344,6 +398,18 @@ def test_a_database_of_something_else(path):
     connection.close()
     with JudgmentStore(path) as store, pytest.raises(JudgmentStoreError, match=FILE_NAME):
         store.all()
+
+
+def test_a_file_of_an_earlier_version(path):
+    """It gets the columns that it lacks, and its judgments stay."""
+    with JudgmentStore(path) as store:
+        store.add([judgment()])
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE judgments DROP COLUMN batch")
+    connection.close()
+    for _ in range(2):
+        with JudgmentStore(path) as store:
+            assert store.all() == [judgment()]
 
 
 def test_a_place_where_nothing_can_be_written(tmp_path):

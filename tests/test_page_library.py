@@ -5,15 +5,16 @@ import base64
 import logging
 
 import pytest
-from evaluations import PAGE, image, page_request, reason_for, started, stored
+from evaluations import OTHER, PAGE, TextCache, image, page_request, reason_for, started, stored
 from fixtures.pdf_files import pdf
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
+from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.page_library import PageLibrary, PageRequest, PageSettings
-from mind2web2.shared_captures import SharedCaptures
+from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
 
 log = logging.getLogger("tests")
 
@@ -114,7 +115,7 @@ async def test_pages_of_two_caches_are_told_apart(tmp_path):
 async def test_memory_is_bounded(tmp_path):
     """The least recently used page is dropped and read again when it is wanted."""
     cache = CountingCache(stored(tmp_path, a="a" * 1000, b="b" * 1000, c="c" * 1000))
-    library = PageLibrary(memory_bytes=9000)
+    library = PageLibrary(memory_bytes=2500)
     for name in "aabacab":
         await library.page(page_request(cache, f"https://lake.example/{name}", with_images=False))
     assert [url[-1] for url, _ in cache.reads] == list("abcb")
@@ -215,14 +216,142 @@ async def test_a_page_that_is_stored_later_is_found(cache):
 
 
 async def test_pages_of_a_cache_can_be_forgotten(tmp_path):
-    """When one is written anew; those of other caches stay."""
-    caches = [CountingCache(stored(tmp_path / name, depth=name)) for name in "ab"]
+    """When one is written anew; what has not changed is not prepared again."""
+    caches = [CountingCache(stored(tmp_path / name, depth=name, other=f"o{name}")) for name in "ab"]
     library = PageLibrary()
-    for _ in range(2):
-        for cache in caches:
-            await library.page(page_request(cache))
-        library.forget(caches[0])
-    assert [len(cache.reads) for cache in caches] == [2, 1]
+
+    async def texts():
+        wishes = [page_request(cache, url) for cache in caches for url in (PAGE, OTHER)]
+        return [(await library.page(wish)).text for wish in wishes]
+
+    assert await texts() == ["a", "oa", "b", "ob"]
+    caches[0].put_web(PAGE, "new", None)
+    library.forget(caches[0])
+    assert await texts() == ["new", "oa", "b", "ob"]
+    assert [len(cache.reads) for cache in caches] == [3, 2]
+
+
+async def test_a_page_written_while_it_is_prepared_is_not_taken_for_new(tmp_path):
+    """What was under way when a cache was written to serves those who waited for it, and no others."""
+    cache = stored(tmp_path, depth="old")
+    library = PageLibrary()
+
+    class Interrupted(CountingCache):
+        def get_web(self, url, get_screenshot=True):
+            page = super().get_web(url, get_screenshot)
+            library.forget(self)
+            return page
+
+    interrupted = Interrupted(cache)
+    assert (await library.page(page_request(interrupted))).text == "old"
+    cache.put_web(PAGE, "new", None)
+    assert (await library.page(page_request(interrupted))).text == "new"
+
+
+async def test_a_page_replaced_while_it_is_read_is_read_again(tmp_path):
+    """What is kept under a page's digest is what that digest was taken of."""
+    cache = stored(tmp_path, depth="old")
+
+    class Replaced(CountingCache):
+        def get_web(self, url, get_screenshot=True):
+            page = super().get_web(url, get_screenshot)
+            cache.put_web(PAGE, "new", None)
+            return page
+
+    page = await PageLibrary().page(page_request(Replaced(cache)))
+    assert (page.text, page.sha256) == ("new", cache.digest(PAGE))
+
+
+async def test_a_page_that_never_stands_still_cannot_be_had_for_now(tmp_path):
+    """The result is in doubt rather than wrong."""
+    cache = stored(tmp_path, depth="0")
+
+    class Restless(CountingCache):
+        def get_web(self, url, get_screenshot=True):
+            page = super().get_web(url, get_screenshot)
+            cache.put_web(PAGE, f"{len(self.reads)}", None)
+            return page
+
+    with pytest.raises(DoubtfulPageError, match="replaced again and again"):
+        await PageLibrary().page(page_request(Restless(cache)))
+
+
+# Shared between addresses and tasks
+
+
+async def test_spellings_of_a_page_share_what_is_prepared(cache):
+    """Each is shown under the address that the claim's source has."""
+    cache.put_web(PAGE, "text", image())
+    counting, library = CountingCache(cache), PageLibrary()
+    spellings = [PAGE, f"{PAGE}/?utm_source=x", "www.lake.example/depth#top"]
+    pages = await asyncio.gather(*(library.page(page_request(counting, url)) for url in spellings))
+    assert [page.url for page in pages] == spellings
+    assert all(page.text is pages[0].text and page.images is pages[0].images for page in pages)
+    assert len(counting.reads) == 1
+
+
+async def test_tasks_share_equal_copies_of_a_page(tmp_path):
+    """Also under another address; with other settings it is another thing to show."""
+    caches = [CountingCache(stored(tmp_path / name, depth="same", other="same")) for name in "ab"]
+    library = PageLibrary()
+    wishes = [page_request(cache, url) for cache in caches for url in (PAGE, OTHER)]
+    pages = [await library.page(wish) for wish in wishes]
+    assert all(page.text is pages[0].text for page in pages)
+    assert [page.url for page in pages] == [PAGE, OTHER] * 2
+    assert (await library.page(page_request(caches[1], max_text_chars=2))).text_chars == 2
+    assert [len(cache.reads) for cache in caches] == [1, 1]
+
+
+async def test_what_is_known_of_a_capture_is_each_copys_own(tmp_path):
+    """The same content may have been captured well here and in doubt there."""
+    library, doubts = PageLibrary(), []
+    for name, status in (("a", 200), ("b", 503)):
+        cache = CacheFileSys(tmp_path / name)
+        record = CaptureRecord(
+            requested_url=PAGE,
+            final_url=PAGE,
+            kind="web",
+            status=status,
+            is_transient=status == 503,
+            captured_at="2026-01-01T00:00:00+00:00",
+        )
+        cache.put_capture(CapturedPage(record, "same", None))
+        doubts.append((await library.page(page_request(cache))).doubt)
+    assert doubts == [None, "the server answered with an error that may pass: HTTP status 503"]
+
+
+async def test_who_gives_up_leaves_the_page_to_the_others(cache):
+    """The capture goes on though the claim that wanted it first is settled by now."""
+    may_end, camera = asyncio.Event(), Camera()
+
+    class Slow(Camera):
+        async def capture_page(self, url, logger):
+            await may_end.wait()
+            return await camera.capture_page(url, logger)
+
+    library, wish = PageLibrary(), page_request(cache, capture=Slow())
+    first, second = (asyncio.create_task(library.page(wish)) for _ in range(2))
+    # Nothing else tells that the second caller has joined the first.
+    while [work.waiting for work in library._looking_up._running.values()] != [2]:  # noqa: ASYNC110
+        await asyncio.sleep(0)
+    first.cancel()
+    may_end.set()
+    assert (await second).text == "Captured"
+    assert (first.cancelled(), camera.urls) == (True, [PAGE])
+
+
+async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
+    """What was stored when the run first came to the cache, whatever it has brought there since."""
+    cache, library = stored(tmp_path, depth="text"), PageLibrary()
+    await library.page(page_request(cache, OTHER, capture=Camera()))
+    assert cache.has(OTHER) == "web"
+    assert await library.at_hand(AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]) == [
+        False,
+        True,
+        False,
+    ]
+    assert await PageLibrary().at_hand(cache, [OTHER, PAGE]) == [True, True]
+    assert await PageLibrary().at_hand(TextCache("x"), [PAGE]) == [True]
 
 
 async def test_a_page_that_a_script_writes_anew_is_shown_anew(tmp_path):
@@ -245,3 +374,11 @@ async def test_a_connection_that_breaks_is_a_page_that_cannot_be_had(cache):
     assert await reason_for(page_request(cache, capture=camera)) == (
         "cannot be captured: ConnectionResetError: reset by peer"
     )
+
+
+async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
+    """Or the order of a claim's pages would depend on when the claim's turn comes."""
+    cache, library = stored(tmp_path, depth="text"), PageLibrary()
+    await library.note_stored(AnswerCache(cache, library))
+    AnswerCache(cache, library).put_web(OTHER, "text", None)
+    assert await library.at_hand(cache, [OTHER, PAGE]) == [False, True]

@@ -123,6 +123,7 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
         "cache_write_tokens": 0,
         "output_tokens": 10,
         "attempts": 2,
+        "batch": None,
         "task_id": "task",
         "answer_name": "answer_1.md",
         "purpose": "verify",
@@ -243,12 +244,15 @@ async def test_what_one_judge_skipped_another_may_have_been_asked(store, other):
 
 
 async def test_a_replay_fails_clearly_on_what_is_not_stored(store):
-    """One line with claim, page, node, trial and answer; the answer's judge has failed."""
+    """One line with claim, page, node, trial and answer; whether it is a failure depends on who asks."""
     judge = answer_judge(RecordedJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
         await judge.ask(question(), subject(trial=2), None)
     for part in ("'It is so.'", "https://a.example/x", "'leaf'", "trial 2", "task/answer_1.md"):
         assert part in str(caught.value)
+    assert judge.failure is None
+    with pytest.raises(JudgmentMissingError) as caught:
+        await judge.async_response(model="o9", messages=[{"role": "user", "content": "text"}])
     assert judge.failure is caught.value
 
 
@@ -391,7 +395,6 @@ async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
     judge = answer_judge(RecordedJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError, match="does not fill Verdict; run with --overwrite"):
         await judge.ask(question(), subject(), None)
-    assert judge.failure is not None
     reply = await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     assert (reply.value, len(provider.requests)) == (Verdict(), 2)
     assert [again.text for again in store.all()] == [kept.text]

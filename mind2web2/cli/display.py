@@ -63,7 +63,8 @@ def totals_text(totals: RunTotals) -> str:
     """Return what a run has asked so far in one line."""
     tokens = totals.usage.input_tokens + totals.usage.output_tokens
     cost = "price unknown" if totals.cost_usd is None else f"${totals.cost_usd:.4f}"
-    return f"{totals.asked} judgments asked, {totals.reused} reused, {tokens:,} tokens, {cost}"
+    told = f"{totals.asked} judgments asked, {totals.reused} reused, {tokens:,} tokens, {cost}"
+    return "; ".join(part for part in (told, totals.slowdown.in_words()) if part)
 
 
 def _outcome_text(outcome: AnswerOutcome) -> str:

@@ -7,7 +7,9 @@ import argparse
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    byte_count,
     paths_of,
+    positive_dollars,
     positive_int,
     positive_seconds,
     temperature,
@@ -30,6 +32,7 @@ could not start.
 """
 
 _PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic", "replay")
+_BATCH_PROVIDERS = ("openai", "azure_openai")
 
 
 def add_command(commands: Subcommands) -> None:
@@ -54,6 +57,7 @@ def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True)
     )
     _add_judge_options(parser)
     _add_pace_options(parser)
+    _add_money_options(parser)
     _add_capture_options(parser)
     parser.add_argument(
         "--overwrite",
@@ -110,20 +114,77 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 def _add_pace_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how much at once")
     for name, default, what in (
-        ("max_concurrent_tasks", 3, "tasks"),
-        ("max_concurrent_answers", 3, "answers of one task"),
+        ("max_concurrent_tasks", 3, "tasks, all with --batch"),
+        ("max_concurrent_answers", 3, "answers of one task, all with --batch"),
         ("max_webpage_retrieval", 10, "page captures, over the whole run"),
         ("max_llm_requests", 30, "judge requests, over the whole run"),
     ):
+        # What all means is known once the run begins.
+        given = None if "--batch" in what else default
         group.add_argument(
-            f"--{name}", metavar="N", type=positive_int, default=default, help=f"{what} (default: {default})"
+            f"--{name}", metavar="N", type=positive_int, default=given, help=f"{what} (default: {default})"
         )
+    order = group.add_mutually_exclusive_group()
+    order.add_argument(
+        "--sequential",
+        action="store_true",
+        help="one verification after another, as the scripts have them; the scores are the same",
+    )
+    order.add_argument(
+        "--speculate",
+        action="store_true",
+        help="judge claims before it is known whether they will be skipped: the same scores, sooner, for "
+        "more requests; the run says what that cost",
+    )
+    group.add_argument(
+        "--page_memory",
+        metavar="SIZE",
+        type=byte_count,
+        default="256M",
+        help="memory for prepared pages, such as 512M or 2G; the least recently used are dropped and "
+        "prepared again when a claim needs them (default: 256M)",
+    )
     group.add_argument(
         "--answer_timeout",
         metavar="S",
         type=positive_seconds,
         default=3600.0,
         help="seconds that a script may take for one answer (default: 3600)",
+    )
+
+
+def _add_money_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what it costs")
+    _add_batch_option(group)
+    group.add_argument(
+        "--estimate",
+        action="store_true",
+        help="say how many answers, judge requests, tokens and dollars this command would take, and which "
+        "pages are not cached; asks, runs and writes nothing, and needs no key",
+    )
+    group.add_argument(
+        "--max_cost",
+        metavar="USD",
+        type=positive_dollars,
+        help="stop asking when the run has cost so many dollars; what is done is kept, answers that are not "
+        "finished have no result, and the same command goes on with as much again",
+    )
+
+
+def _add_batch_option(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--batch",
+        action="store_true",
+        help="ask by the provider's batch endpoints (openai, azure_openai), at half the price, for those who "
+        "can wait up to a day for each round of questions; may be interrupted: the same command goes on. "
+        "--max_llm_requests does not apply, and --answer_timeout counts only while no batch is waited for",
+    )
+    group.add_argument(
+        "--batch_poll",
+        metavar="S",
+        type=positive_seconds,
+        default=5.0,
+        help="with --batch: seconds to the first look at a batch; later ones are up to 60 apart (default: 5)",
     )
 
 
@@ -161,8 +222,17 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"--cache_root {options.cache_root} is no folder: name the one with the cached pages"
         )
+    if options.batch and options.llm_provider not in _BATCH_PROVIDERS:
+        raise UsageError(
+            f"--batch goes with --llm_provider {' or '.join(_BATCH_PROVIDERS)}, not {options.llm_provider}: "
+            "evaluate without --batch"
+        )
     paths = paths_of(options)
     work = select_work(paths, agent_name, options.task_id)
+    if options.estimate:
+        from mind2web2.cli.estimate import print_estimate
+
+        return print_estimate(options, agent_name, paths, work)
     # Only now: the judge's libraries take a while to load.
     from mind2web2.cli.evaluation_run import run_evaluation
 

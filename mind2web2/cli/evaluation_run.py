@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -14,11 +15,15 @@ from rich.console import Console
 
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.api_tools.download import downloads_from
+from mind2web2.batch_client import BatchClient
+from mind2web2.batch_jobs import BatchJobs
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.cli.batch_run import BatchDisplay, open_batches
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
 from mind2web2.cli.run_loop import RunLoop, end_process
 from mind2web2.cli.tables import plain_console, print_run
+from mind2web2.cli.usage_report import write_usage
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.eval_runner import (
     DEFAULT_JUDGE_MODEL,
@@ -33,15 +38,20 @@ from mind2web2.eval_runner import (
 )
 from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
 from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.loop_guard import LoopGuard
+from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
+from mind2web2.spending import Budget
 from mind2web2.utils.path_config import PathConfig
 
 REPLAY = "replay"
 _INTERRUPTED = 130
+# Tasks and answers that go on at once in batch mode: most of the time they wait for a job.
+_ALL = 1_000_000
 # A script that lets nobody else run for so long never will; half of a shorter --answer_timeout leaves
 # the other answers time.
 _LONGEST_BLOCK_S = 60.0
@@ -54,6 +64,7 @@ class _Run:
     work: Sequence[TaskWork]
     console: Console
     progress: RunProgress
+    budget: Budget | None
 
 
 def run_evaluation(
@@ -61,7 +72,7 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
-    run = _Run(options, folders, work, plain_console(), RunProgress())
+    run = _Run(options, folders, work, plain_console(), RunProgress(), _budget(options))
     loop = RunLoop()
     with _opened_store(options, folders) as store:
         settings = _judge_settings(options, store)
@@ -84,35 +95,45 @@ def run_evaluation(
 
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
     options = run.options
-    client = None
-    if options.llm_provider != REPLAY:
-        client = LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
-    judge = RecordedJudge(settings, client, store, overwrite=options.overwrite)
+    batches = open_batches(options, run.folders, settings.model)
+    client = _client(options, batches)
+    judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options)
     parts = RunParts(
         judge=judge,
-        library=PageLibrary(),
+        library=PageLibrary(options.page_memory),
         captures=captures,
         limits=DualSemaphore(
-            asyncio.Semaphore(options.max_webpage_retrieval), asyncio.Semaphore(options.max_llm_requests)
+            asyncio.Semaphore(options.max_webpage_retrieval),
+            asyncio.Semaphore(options.max_llm_requests) if batches is None else nullcontext(),
         ),
         # A replay is there to reproduce scores, not to repeat them.
         reuse=not options.overwrite and client is not None,
         answer_timeout_s=options.answer_timeout,
         log_to_console=options.self_debug,
+        clock=time.monotonic if batches is None else batches.worked_s,
+        pace=_order(options),
     )
-    pace = Pace(options.max_concurrent_tasks, options.max_concurrent_answers)
+    at_once = Pace() if batches is None else Pace(_ALL, _ALL)
+    pace = Pace(
+        options.max_concurrent_tasks or at_once.max_tasks,
+        options.max_concurrent_answers or at_once.max_answers,
+    )
     try:
         with _logging(run.console, run.folders):
             await _tell_uncached(run, captures)
             guard = LoopGuard(min(options.answer_timeout / 2, _LONGEST_BLOCK_S))
-            display = RunDisplay(run.console, run.progress, judge.totals)
+            if batches is None:
+                display = RunDisplay(run.console, run.progress, judge.totals)
+            else:
+                display = BatchDisplay(run.console, run.progress, judge.totals, batches.progress)
             with downloads_from(_network(options)):
-                async with captures or nullcontext(), guard, display:
+                async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     outcomes = await evaluate_work(
                         run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
                     )
     finally:
+        _keep_usage(run, judge)
         if client is not None:
             await client.close()
     root = run.folders.eval_results_root
@@ -120,6 +141,36 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     await asyncio.to_thread(merge_all_results, root)
     print_run(run.console, run.work, outcomes, summary, judge, run.folders, run.progress.problems)
     return outcomes
+
+
+def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
+    if batches is not None:
+        return BatchClient(batches)
+    if options.llm_provider == REPLAY:
+        return None
+    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
+
+
+def _budget(options: argparse.Namespace) -> Budget | None:
+    if options.max_cost is None or options.llm_provider == REPLAY:
+        return None
+    return Budget(
+        options.max_cost,
+        options.judge_model or DEFAULT_JUDGE_MODEL,
+        BATCH_PRICE_SHARE if options.batch else 1.0,
+    )
+
+
+def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
+    try:
+        write_usage(run.folders.agent_results, judge)
+    except ResultWriteError as error:
+        run.progress.problems.append(str(error))
+
+
+def _order(options: argparse.Namespace) -> Order:
+    # A replay has nothing to wait for.
+    return Order(options.sequential, options.speculate and options.llm_provider != REPLAY)
 
 
 def _captures(options: argparse.Namespace) -> SharedCaptures | None:
@@ -163,6 +214,7 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
             options.judge_model or DEFAULT_JUDGE_MODEL,
             options.judge_temperature,
             options.judge_reasoning_effort,
+            batch=options.batch,
         )
     asked = {
         "model": options.judge_model,

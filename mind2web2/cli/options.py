@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Handler = Callable[[argparse.Namespace], int]
 Subcommands = Any  # argparse keeps the type of its subparsers' action to itself
 
+_BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
@@ -61,6 +62,26 @@ def positive_seconds(text: str) -> float:
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return seconds
+
+
+def positive_dollars(text: str) -> float:
+    """Return a positive number of dollars."""
+    try:
+        dollars = float(text.removeprefix("$"))
+    except ValueError:
+        dollars = math.nan
+    if not 0 < dollars < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of dollars")
+    return dollars
+
+
+def byte_count(text: str) -> int:
+    """Return an amount of memory in bytes, given in megabytes or gigabytes: ``512M``, ``1.5G``."""
+    found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
+    size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()]) if found else 0
+    if size < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory such as 512M or 2G")
+    return size
 
 
 def temperature(text: str) -> float:

@@ -11,9 +11,11 @@ from rich.table import Table
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.cautions import cautions
 from mind2web2.cli.display import totals_text
+from mind2web2.cli.usage_report import budget_text, print_usage
 from mind2web2.eval_runner import RunFolders
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.selection import TaskWork
+from mind2web2.speculation import Requests
 
 
 def plain_console() -> Console:
@@ -34,8 +36,13 @@ def print_run(
     console.print(_scores_table(work, outcomes))
     if summary is not None:
         print_metrics(console, summary)
+    print_usage(console, judge.usage)
     settings = judge.settings
     _line(console, f"Judge: {settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
+    if judge.totals.dropped.sent:
+        _line(console, dropped_text(judge.totals.dropped))
+    if judge.budget is not None:
+        _line(console, budget_text(judge.budget))
     for reason, names in _by_reason(outcomes).items():
         _line(console, f"No result: {', '.join(names)}: {reason}")
     for caution in cautions(outcomes):
@@ -46,6 +53,17 @@ def print_run(
         for problem in task.problems:
             _line(console, f"Note: {task.task_id}: {problem}")
     _line(console, f"Results: {folders.agent_results}")
+
+
+def dropped_text(dropped: Requests) -> str:
+    """Return what judging ahead of time cost, in one line."""
+    broken_off = dropped.sent - dropped.answered
+    price = "at an unknown price" if dropped.cost_usd is None else f"for ${dropped.cost_usd:.4f}"
+    return (
+        "Judged ahead of time and then skipped (--speculate): "
+        f"{_counted(dropped.answered, 'judgment')} {price}, "
+        f"and {broken_off} more broken off."
+    )
 
 
 def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:

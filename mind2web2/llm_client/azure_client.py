@@ -7,7 +7,7 @@ from functools import partial
 from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
 from mind2web2.llm_client.failures import Service
 from mind2web2.llm_client.openai_client import CONNECT_TIMEOUT_S
-from mind2web2.llm_client.openai_protocol import OpenAITransport
+from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sync_client import SyncProviderClient
@@ -34,7 +34,7 @@ class AsyncAzureOpenAIClient(AsyncProviderClient):
         api_version: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(_transport(base_url, api_key, api_version), retry or RetryPolicy())
+        super().__init__(OpenAITransport(*connection(base_url, api_key, api_version)), retry or RetryPolicy())
 
 
 class AzureOpenAIClient(SyncProviderClient):
@@ -53,7 +53,14 @@ class AzureOpenAIClient(SyncProviderClient):
         )
 
 
-def _transport(base_url: str | None, api_key: str | None, api_version: str | None) -> OpenAITransport:
+def connection(
+    base_url: str | None = None, api_key: str | None = None, api_version: str | None = None
+) -> Connection:
+    """Return how to connect and what that leads to; settings that are not given come from the environment.
+
+    Raises:
+        UsageError: one is missing or cannot be right; the text names it.
+    """
     key = api_key or variable("AZURE_OPENAI_API_KEY")
     address = base_url or variable("AZURE_OPENAI_ENDPOINT_URL")
     version = api_version or variable("AZURE_OPENAI_API_VERSION")
@@ -83,4 +90,4 @@ def _transport(base_url: str | None, api_key: str | None, api_version: str | Non
         address_variable="AZURE_OPENAI_ENDPOINT_URL",
         secrets=(key,),
     )
-    return OpenAITransport(connect, service)
+    return connect, service

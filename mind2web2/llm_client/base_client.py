@@ -9,6 +9,7 @@ from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient
 from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
+from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sync_client import SyncProviderClient
@@ -51,6 +52,11 @@ class LLMClient:
     def endpoint(self) -> str:
         """Return what tells this provider from others, such as ``openai https://api.openai.com/v1``."""
         return self._async_client.endpoint
+
+    @property
+    def slowdown(self) -> Slowdown:
+        """Return how much rate limits have held requests back."""
+        return self._async_client.slowdown
 
     def response(self, **keywords: Any) -> Any:
         """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.

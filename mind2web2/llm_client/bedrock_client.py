@@ -5,12 +5,14 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.allowance import allowances_in
 from mind2web2.llm_client.bedrock_messages import claude_messages
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
@@ -118,11 +120,18 @@ class BedrockTransport:
                 extra_body=parameters,
             )
         except anthropic.APIStatusError as error:
-            wait_s = retry_after_s(error.response.headers)
-            raise failure_from_body(error.status_code, error.response.text, wait_s, secrets) from error
+            headers = error.response.headers
+            raise failure_from_body(
+                error.status_code,
+                error.response.text,
+                retry_after_s(headers),
+                secrets,
+                allowances_in(headers),
+            ) from error
         except anthropic.APIConnectionError as error:
             raise RequestFailedError(one_line(f"{error.message} {error.__cause__ or ''}", secrets)) from error
-        return read_completion(await raw.http_response.aread(), secrets)
+        completion = read_completion(await raw.http_response.aread(), secrets)
+        return replace(completion, allowances=allowances_in(raw.http_response.headers))
 
     async def close(self) -> None:
         """Close the pool."""

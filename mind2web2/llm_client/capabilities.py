@@ -67,6 +67,7 @@ class Capabilities:
             reasoning_effort=request.reasoning_effort,
             marks_cache=self._takes(model, "cache_control"),
             extra=request.extra,
+            name=request.name,
         )
 
     def learn(self, wire: WireRequest, failure: RequestFailedError) -> bool:

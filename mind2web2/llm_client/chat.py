@@ -55,6 +55,7 @@ class ChatRequest:
         temperature: ``None`` means the default rule: 0, and nothing at all for reasoning models.
         reasoning_effort: passed on where given.
         extra: further parameters of the provider's call, passed on as they are.
+        name: tells this question from equal ones, such as another trial; it is not sent to the model.
     """
 
     model: str
@@ -63,6 +64,7 @@ class ChatRequest:
     temperature: float | None = None
     reasoning_effort: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind2web2.errors import ContextTooLongError, JudgeError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.llm_client.allowance import NOTHING_SAID, Allowances
 
 # 424 is Bedrock's "error while processing the model"; 5xx are handled as a range.
 _PASSING_STATUSES = frozenset({408, 409, 424, 429})
+
+# 529 is Anthropic's "overloaded"; on Bedrock a throttled model may say so with other statuses as well.
+_TOO_FAST_STATUSES = frozenset({429, 529})
+_TOO_FAST_MARK = "throttlingexception"
 
 # A quota is refilled by a person, not by waiting; the rest of the 429s pass.
 _QUOTA_MARKS = (
@@ -79,6 +84,7 @@ class RequestFailedError(Exception):
         codes: tuple[str, ...] = (),
         param: str = "",
         retry_after_s: float | None = None,
+        allowances: Allowances = NOTHING_SAID,
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
@@ -86,6 +92,7 @@ class RequestFailedError(Exception):
         self.status = status
         self.codes = codes
         self.retry_after_s = retry_after_s
+        self.allowances = allowances
 
     def __str__(self) -> str:
         """Return the status and the server's words on one line."""
@@ -120,6 +127,11 @@ class RequestFailedError(Exception):
         return self.status == 402 or (self.status == 429 and any(mark in self.words for mark in _QUOTA_MARKS))
 
     @property
+    def is_too_fast(self) -> bool:
+        """Tell whether the server wants fewer requests for a while."""
+        return self.can_pass and (self.status in _TOO_FAST_STATUSES or _TOO_FAST_MARK in self.words)
+
+    @property
     def can_pass(self) -> bool:
         """Tell whether the same request may pass later."""
         if self.is_quota_spent or self.is_too_long:
@@ -130,7 +142,11 @@ class RequestFailedError(Exception):
 
 
 def failure_from_body(
-    status: int, body: str, retry_after_s: float | None = None, secrets: tuple[str, ...] = ()
+    status: int,
+    body: str,
+    retry_after_s: float | None = None,
+    secrets: tuple[str, ...] = (),
+    allowances: Allowances = NOTHING_SAID,
 ) -> RequestFailedError:
     """Return the failure that an error status and its body describe, in any of the shapes servers use."""
     error = _error_object(body)
@@ -143,6 +159,7 @@ def failure_from_body(
         codes=tuple(error[name] for name in ("code", "type") if name in error),
         param=error.get("param", ""),
         retry_after_s=retry_after_s,
+        allowances=allowances,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mind2web2.llm_client.chat import Message
+from mind2web2.prompts import HashedText
 
 _ROLES = ("system", "developer", "user", "assistant")
 _IMAGE_SCHEMES = ("data:image/", "https://", "http://")
@@ -66,6 +67,8 @@ def _checked_part(part: object, where: str) -> dict[str, Any]:
 
 def sendable_text(text: str) -> str:
     """Return the text with half surrogate pairs, which no request can carry, replaced by U+FFFD."""
+    if isinstance(text, HashedText) and text.is_sendable:
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

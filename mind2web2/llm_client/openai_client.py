@@ -7,7 +7,7 @@ from functools import partial
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.environment import check_address, check_keys, public_address, variable
 from mind2web2.llm_client.failures import Service
-from mind2web2.llm_client.openai_protocol import OpenAITransport
+from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sync_client import SyncProviderClient
@@ -36,7 +36,7 @@ class AsyncOpenAIClient(AsyncProviderClient):
     def __init__(
         self, *, base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
     ) -> None:
-        super().__init__(_transport(base_url, api_key), retry or RetryPolicy())
+        super().__init__(OpenAITransport(*connection(base_url, api_key)), retry or RetryPolicy())
 
 
 class OpenAIClient(SyncProviderClient):
@@ -48,7 +48,12 @@ class OpenAIClient(SyncProviderClient):
         super().__init__(AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry))
 
 
-def _transport(base_url: str | None, api_key: str | None) -> OpenAITransport:
+def connection(base_url: str | None = None, api_key: str | None = None) -> Connection:
+    """Return how to connect and what that leads to; settings that are not given come from the environment.
+
+    Raises:
+        UsageError: one is missing or cannot be right; the text names it.
+    """
     address = base_url or variable("OPENAI_BASE_URL") or OPENAI_ADDRESS
     check_address(address, "the judge's base URL (OPENAI_BASE_URL)")
     key = api_key or variable("OPENAI_API_KEY")
@@ -73,4 +78,4 @@ def _transport(base_url: str | None, api_key: str | None) -> OpenAITransport:
         address_variable="OPENAI_BASE_URL",
         secrets=(key,),
     )
-    return OpenAITransport(connect, service)
+    return connect, service

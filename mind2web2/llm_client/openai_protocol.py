@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from mind2web2.llm_client.allowance import allowances_in
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
+from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.pools import PoolPerLoop
 from mind2web2.llm_client.retry import retry_after_s
 from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
+
+
+# How to make the SDK's client, its own retries off, and where that leads.
+Connection = tuple["Callable[[], AsyncOpenAI]", Service]
 
 
 class _CachedTokens(ReplyPart):
@@ -76,26 +85,49 @@ class OpenAITransport:
 
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
-        import openai  # takes two seconds
+        import httpx2
 
         secrets = self.service.secrets
-        try:
-            raw = await self._sdk.here().chat.completions.with_raw_response.create(
-                model=wire.model,
-                # the SDK's message types say no more than what messages.py has checked
-                messages=cast(Any, wire.messages),
-                extra_body=_parameters(wire),
+        body = _json_body(wire)
+        sdk = self._sdk.here()
+        with sdk_failures(secrets):
+            # not chat.completions.create: it walks through, copies and encodes megabytes for every request
+            response = await sdk.post(
+                _path(sdk, wire.model),
+                cast_to=httpx2.Response,
+                content=body,
+                options={"headers": {"Content-Length": str(body.size_bytes)}},
             )
-        except openai.APIStatusError as error:
-            wait_s = retry_after_s(error.response.headers)
-            raise failure_from_body(error.status_code, error.response.text, wait_s, secrets) from error
-        except openai.APIConnectionError as error:
-            raise RequestFailedError(one_line(f"{error.message} {error.__cause__ or ''}", secrets)) from error
-        return read_completion(raw.content, secrets)
+        return replace(read_completion(response.content, secrets), allowances=allowances_in(response.headers))
 
     async def close(self) -> None:
         """Close the pool."""
         await self._sdk.close()
+
+
+@contextmanager
+def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
+    """Turn what the SDK raises into ``RequestFailedError``."""
+    import openai  # takes two seconds
+
+    try:
+        yield
+    except openai.APIStatusError as error:
+        headers = error.response.headers
+        raise failure_from_body(
+            error.status_code, error.response.text, retry_after_s(headers), secrets, allowances_in(headers)
+        ) from error
+    except openai.APIConnectionError as error:
+        raise RequestFailedError(one_line(f"{error.message} {error.__cause__ or ''}", secrets)) from error
+
+
+def request_body(wire: WireRequest) -> bytes:
+    """Return the body of a request, one line of JSON."""
+    return bytes(_json_body(wire))
+
+
+def _json_body(wire: WireRequest) -> JsonBody:
+    return JsonBody({"model": wire.model, **_parameters(wire)}, wire.messages)
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
@@ -122,6 +154,15 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         served_model=body.model,
         system_fingerprint=body.system_fingerprint,
     )
+
+
+def _path(sdk: AsyncOpenAI, model: str) -> str:
+    """Return where chat completions are asked for; Azure names the deployment there."""
+    from openai import AsyncAzureOpenAI
+
+    if isinstance(sdk, AsyncAzureOpenAI) and "/deployments" not in sdk.base_url.path:
+        return f"/deployments/{quote(model, safe='')}/chat/completions"
+    return "/chat/completions"
 
 
 def _parameters(wire: WireRequest) -> dict[str, Any]:

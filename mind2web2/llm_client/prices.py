@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from mind2web2.llm_client.chat import TokenUsage
 
+# What a request in a batch job costs, of its usual price: at OpenAI and at Azure.
+BATCH_PRICE_SHARE = 0.5
+
 # Below every model's surcharge for long prompts, so that totals of many requests are priced as such.
 _SAMPLE_TOKENS = 1000
 # Below this, every token of a kind costs the same; from here on some models charge more for all of them.

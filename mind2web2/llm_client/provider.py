@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from pydantic import BaseModel
 
@@ -16,6 +17,7 @@ from mind2web2.llm_client.capabilities import Capabilities
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import checked_messages, with_text_at_end
+from mind2web2.llm_client.pacing import Pacer, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
 from mind2web2.llm_client.schema import schema_of
 from mind2web2.llm_client.structured import (
@@ -30,18 +32,31 @@ from mind2web2.llm_client.transport import Completion, Transport, WireRequest
 log = logging.getLogger(__name__)
 
 
+class Sending(Protocol):
+    """How the requests of one question are sent, as ``Attempts`` does."""
+
+    made: int
+
+    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
+        """Return what the request brought."""
+
+
 class AsyncProviderClient(AsyncCalls):
     """A judge behind one transport.
 
     Args:
         transport: speaks the provider's protocol.
         retry: how long to try.
+
+    ``slowdown`` tells how much rate limits have held its requests back.
     """
 
     def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
         self._transport = transport
         self._retry = retry
         self._capabilities = Capabilities(transport.modes)
+        self._pacers: dict[str, Pacer] = {}
+        self.slowdown = Slowdown()
 
     @property
     def endpoint(self) -> str:
@@ -50,7 +65,20 @@ class AsyncProviderClient(AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
-        return await _Exchange(self._transport, self._capabilities, request, self._retry, limit).reply()
+        attempts = self._attempts(request.model, limit)
+        return await _Exchange(self._transport, self._capabilities, request, attempts).reply()
+
+    def _attempts(self, model: str, limit: Limit | None) -> Sending:
+        return Attempts(self._retry, limit, self.endpoint, self._pacer(model))
+
+    def _pacer(self, model: str) -> Pacer:
+        # Servers count each model's requests apart.
+        if model not in self._pacers:
+            retry = self._retry
+            self._pacers[model] = Pacer(
+                self.slowdown, retry.first_wait_s, retry.longest_wait_s, retry.total_s
+            )
+        return self._pacers[model]
 
     async def close(self) -> None:
         """Close the connection pool."""
@@ -73,14 +101,13 @@ class _Exchange:
         transport: Transport,
         capabilities: Capabilities,
         request: ChatRequest,
-        retry: RetryPolicy,
-        limit: Limit | None,
+        attempts: Sending,
     ) -> None:
         self._transport = transport
         self._capabilities = capabilities
         self._request = request
         self._schema = None if request.template is None else schema_of(request.template)
-        self._attempts = Attempts(retry, limit, transport.service.endpoint)
+        self._attempts = attempts
         self._usage = TokenUsage()
 
     async def reply(self) -> ChatReply:

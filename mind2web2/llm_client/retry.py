@@ -11,19 +11,19 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import backoff
 
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.pacing import Pacer
+from mind2web2.llm_client.transport import Completion
 
 if TYPE_CHECKING:
     from backoff.types import Details
 
 log = logging.getLogger(__name__)
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,10 @@ class RetryPolicy:
     request_timeout_s: float = 300.0
 
 
+class _NotYetError(RequestFailedError):
+    """The request has not been sent, since others have to be answered or time has to pass first."""
+
+
 class Attempts:
     """Sends one request, again where that can help, and counts.
 
@@ -52,6 +56,7 @@ class Attempts:
         policy: when to stop.
         limit: entered around each HTTP request, never during a wait.
         endpoint: named in the log.
+        pacer: whose turns are waited for; shared by all requests to a model.
         clock: tells seconds.
     """
 
@@ -60,26 +65,30 @@ class Attempts:
         policy: RetryPolicy,
         limit: Limit | None,
         endpoint: str,
+        pacer: Pacer | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.made = 0
         self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
         self._endpoint = endpoint
+        self._pacer = pacer or Pacer()
         self._clock = clock
 
-    async def send(self, request: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Return the request's answer; the last ``RequestFailedError`` passes through when nothing helped."""
+    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
+        """Return what the request brought; the last ``RequestFailedError`` passes when nothing helped."""
         started_s = self._clock()
         queued_s = 0.0
 
-        async def attempt() -> Answer:
-            nonlocal queued_s
+        async def attempt() -> Completion:
             asked_s = self._clock()
-            async with self._limit:
+
+            def begun() -> None:
+                nonlocal queued_s
                 queued_s += self._clock() - asked_s
                 self.made += 1
-                return await self._in_time(request)
+
+            return await self._in_turn(request, begun)
 
         def is_final(failure: RequestFailedError) -> bool:
             spent_s = self._clock() - started_s - queued_s
@@ -98,7 +107,40 @@ class Attempts:
         )
         return await retrying(attempt)()
 
-    async def _in_time(self, request: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def _in_turn(
+        self, request: Callable[[], Awaitable[Completion]], begun: Callable[[], None]
+    ) -> Completion:
+        """Send within limit and pace; who has to wait for the pace leaves the limit to others meanwhile."""
+        try:
+            async with self._limit:
+                turn = self._pacer.turn_at_once()
+                if turn is None:
+                    raise _NotYetError("others go first")
+                with self._pacer.given_back():
+                    return await self._sent(request, begun, turn)
+        except _NotYetError:
+            turn = await self._pacer.turn()
+        with self._pacer.given_back():
+            # The limit may let nobody in any more by now.
+            async with self._limit:
+                return await self._sent(request, begun, turn)
+
+    async def _sent(
+        self, request: Callable[[], Awaitable[Completion]], begun: Callable[[], None], turn: int
+    ) -> Completion:
+        begun()
+        with self._pacer.sending():
+            try:
+                completion = await self._in_time(request)
+            except RequestFailedError as failure:
+                if failure.is_too_fast:
+                    self._pacer.refused(turn, failure.allowances, failure.retry_after_s)
+                raise
+            usage = completion.usage
+            self._pacer.answered(turn, completion.allowances, usage.input_tokens + usage.output_tokens)
+            return completion
+
+    async def _in_time(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Bound the whole exchange: a client's own timeout starts anew with every byte received."""
         timeout_s = self._policy.request_timeout_s
         try:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from mind2web2.llm_client.allowance import NOTHING_SAID, Allowances
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.failures import Service
 from mind2web2.llm_client.schema import TemplateSchema
@@ -41,6 +42,7 @@ class WireRequest:
         reasoning_effort: ``None`` sends none.
         marks_cache: whether to say which part of the prompt later requests share, where that must be said.
         extra: further parameters, sent as they are.
+        name: tells this question from equal ones; of use where replies come back in a file.
     """
 
     model: str
@@ -51,6 +53,7 @@ class WireRequest:
     reasoning_effort: str | None
     marks_cache: bool
     extra: Mapping[str, Any]
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class Completion:
         usage: tokens of this request.
         served_model: the model's name as the provider reported it.
         system_fingerprint: the backend's version, where reported.
+        allowances: what the server says is left of its rate limits.
     """
 
     text: str
@@ -72,6 +76,7 @@ class Completion:
     usage: TokenUsage = field(default_factory=TokenUsage)
     served_model: str | None = None
     system_fingerprint: str | None = None
+    allowances: Allowances = NOTHING_SAID
 
 
 class ReplyPart(BaseModel):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
+import json
+from typing import NamedTuple, Self
 
 _CODE_LENGTH = 20
 _REMOVED = "[delimiter removed]"
 
 
 class HashedText(str):
-    """A long text that many requests share, with its SHA-256 computed once."""
+    """A long text that many requests share, with its SHA-256 and its JSON computed once."""
 
     _sha256: str | None = None
+    _json: bytes | None = None
+    _is_plain = False
 
     # Not a cached_property: until Python 3.12 all texts share its lock, so that the event loop would wait
     # for the thread that hashes a page.
@@ -22,6 +25,42 @@ class HashedText(str):
         if self._sha256 is None:
             self._sha256 = hashlib.sha256(self.encode()).hexdigest()
         return self._sha256
+
+    def prepared(self) -> Self:
+        """Return this text with everything computed that requests ask of it, to be called in a thread."""
+        _ = self.sha256, self.json_pieces
+        return self
+
+    @property
+    def is_sendable(self) -> bool:
+        """Tell whether the text is known to be Unicode that any provider accepts."""
+        return self._sha256 is not None
+
+    @property
+    def json_pieces(self) -> tuple[bytes, ...]:
+        """Return the text as a JSON string in UTF-8, which is the pieces joined."""
+        if self._json is None and not self._is_plain:
+            self._encode()
+        # Images, a megabyte each, are not kept twice: without anything to escape, encoding is copying.
+        return (b'"', self.encode(), b'"') if self._json is None else (self._json,)
+
+    @property
+    def json_bytes(self) -> int:
+        """Return the length of the JSON string."""
+        if self._json is None and not self._is_plain:
+            self._encode()
+        return len(self) + 2 if self._json is None else len(self._json)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return how much memory the text takes with what is kept of it."""
+        return self.__sizeof__() + len(self._json or b"")
+
+    def _encode(self) -> None:
+        encoded = json.dumps(self, ensure_ascii=False).encode()
+        self._is_plain = self.isascii() and len(encoded) == len(self) + 2
+        if not self._is_plain:
+            self._json = encoded
 
 
 class Block(NamedTuple):

@@ -5,20 +5,21 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
+import logging
 import re
 import sys
 import warnings
-from collections.abc import Awaitable, Callable
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import Any
 
+from mind2web2 import deferred_reads
 from mind2web2.errors import EvalScriptError
+from mind2web2.utils.deferred_script import EvaluateAnswer, deferring
+from mind2web2.utils.script_syntax import HiddenNames, defer_verifications
 
-# What a script returns is checked by whoever calls it: scripts are not ours.
-EvaluateAnswer = Callable[..., Awaitable[Any]]
+log = logging.getLogger(__name__)
 
 REQUIRED_PARAMETERS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 
@@ -40,12 +41,35 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         Exception: whatever else the script raises while it is imported, syntax errors included.
     """
     script_path = Path(path)
-    code = compile_script(parse_script(read_script(script_path), script_path), script_path)
+    source = read_script(script_path)
+    tree, names = deferring_tree(source, script_path)
+    code = compile_script(tree, script_path)
     module = new_module(script_path)
+    function = _loaded(code, module, names, script_path)
+    if names is None:
+        return function
+
+    def load_anew() -> EvaluateAnswer:
+        again = new_module(script_path, module.__name__)
+        return _loaded(code, again, names, script_path)
+
+    return deferring(function, load_anew)
+
+
+def _loaded(code: CodeType, module: ModuleType, names: HiddenNames | None, path: Path) -> EvaluateAnswer:
     sys.modules[module.__name__] = module
+    if names is not None:
+        vars(module).update(
+            {
+                names.deferred: deferred_reads.deferred,
+                names.read: deferred_reads.read,
+                names.settled: deferred_reads.settled,
+                names.in_program_order: deferred_reads.in_program_order,
+            }
+        )
     try:
-        execute_script(code, module, script_path)
-        return find_evaluate_answer(module, script_path)
+        execute_script(code, module, path)
+        return find_evaluate_answer(module, path)
     except BaseException:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
         raise
@@ -76,6 +100,24 @@ def parse_script(source: bytes, path: Path) -> ast.Module:
         return ast.parse(source, filename=str(path))
 
 
+def deferring_tree(source: bytes, path: Path) -> tuple[ast.Module, HiddenNames | None]:
+    """Return a script's syntax tree with verifications deferred, and what it calls for that.
+
+    The names are ``None`` where the script is to run as it stands.
+    """
+    tree = parse_script(source, path)
+    # Of another encoding than the script's perhaps, but names that matter here are plain ASCII.
+    names = HiddenNames.unused_in(source.decode("latin-1"))
+    try:
+        if defer_verifications(tree, names):
+            return tree, names
+        log.info("script keeps program order, as it may run tasks or threads of its own path=%s", path)
+    except RecursionError:
+        # An expression nested so deeply runs as it stands.
+        tree = parse_script(source, path)
+    return tree, None
+
+
 def compile_script(tree: ast.Module, path: Path) -> CodeType:
     """Compile a syntax tree, so that tracebacks show the script's path."""
     with warnings.catch_warnings():
@@ -84,10 +126,14 @@ def compile_script(tree: ast.Module, path: Path) -> CodeType:
         return compile(tree, str(path), "exec", dont_inherit=True)
 
 
-def new_module(path: Path) -> ModuleType:
-    """Return an empty module for a script; no two loads share a name, be it the same file."""
+def new_module(path: Path, name: str | None = None) -> ModuleType:
+    """Return an empty module for a script; no two loads share a name, be it the same file.
+
+    Args:
+        name: of a module that this one is to replace.
+    """
     identifier = re.sub(r"\W", "_", path.stem)
-    name = f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
+    name = name or f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
     spec = spec_from_file_location(name, path, loader=SourceFileLoader(name, str(path)))
     if spec is None:
         raise EvalScriptError(f"eval script {path} cannot be imported: its path gives no module")

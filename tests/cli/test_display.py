@@ -88,3 +88,11 @@ def test_an_unknown_price_is_said():
     """Tokens are shown all the same."""
     totals = RunTotals(asked=1, usage=TokenUsage(1, 0, 1), cost_usd=None)
     assert totals_text(totals) == "1 judgments asked, 0 reused, 2 tokens, price unknown"
+
+
+def test_what_slowed_a_run_is_told():
+    """Refusals and the time that was waited, and nothing where there was neither."""
+    totals = RunTotals()
+    assert "rate limited" not in totals_text(totals)
+    totals.slowdown.refusals, totals.slowdown.waited_s = 12, 34.2
+    assert totals_text(totals).endswith("; rate limited: refused 12 times, 34 s waited")

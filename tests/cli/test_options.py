@@ -4,7 +4,14 @@ import pytest
 from projects import call
 
 from mind2web2.cli import batch_cache_main, cache_all_main, evaluate_main, main
-from mind2web2.cli.options import CommandParser, count, positive_int, positive_seconds, temperature
+from mind2web2.cli.options import (
+    CommandParser,
+    byte_count,
+    count,
+    positive_int,
+    positive_seconds,
+    temperature,
+)
 
 
 def parsed(*words):
@@ -55,6 +62,10 @@ def test_options_are_not_abbreviated(capsys):
         ("--max_llm_requests", "many", "'many' is not a whole number of at least 1"),
         ("--max_llm_requests", "²", "'²' is not a whole number of at least 1"),
         ("--max_llm_requests", "", "'' is not a whole number of at least 1"),
+        ("--page_memory", "0M", "'0M' is not an amount of memory such as 512M or 2G"),
+        ("--page_memory", "512", "'512' is not an amount of memory such as 512M or 2G"),
+        ("--page_memory", "-1G", "'-1G' is not an amount of memory such as 512M or 2G"),
+        ("--page_memory", "muchG", "'muchG' is not an amount of memory such as 512M or 2G"),
         ("--answer_timeout", "0", "'0' is not a positive number of seconds"),
         ("--answer_timeout", "inf", "'inf' is not a positive number of seconds"),
         ("--answer_timeout", "nan", "'nan' is not a positive number of seconds"),
@@ -150,3 +161,11 @@ def test_a_command_without_its_arguments(command, words):
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("usage: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "megabytes"), [("512M", 512), ("2G", 2048), ("1.5g", 1536), (" 64 MB ", 64), ("1GiB", 1024)]
+)
+def test_memory_is_given_in_megabytes_or_gigabytes(text, megabytes):
+    """As people write it."""
+    assert byte_count(text) == megabytes * 1024**2

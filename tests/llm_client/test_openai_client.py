@@ -10,7 +10,7 @@ from email.utils import format_datetime
 import pytest
 from pydantic import BaseModel, RootModel
 from servers import judge_server as faults
-from servers.judge_server import VERDICT, JudgeServer, image_urls, prompt_text
+from servers.judge_server import VERDICT, JudgeServer, RateLimit, image_urls, prompt_text
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -378,7 +378,7 @@ async def test_the_limit_is_not_held_while_waiting():
     """One request waits half a minute for its retry; the other passes through a limit of one."""
     limit = CountingLimit(1)
     retry = RetryPolicy(tries=3, total_s=60)
-    with JudgeServer(faults=[faults.rate_limited(retry_after="30")]) as server:
+    with JudgeServer(faults=[faults.status(503, headers={"Retry-After": "30"})]) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
             waiting = asyncio.create_task(client.chat(question(), limit))
             await limit.left.wait()
@@ -401,18 +401,56 @@ async def test_the_limit_holds_for_requests(quick):
 
 
 async def test_two_hundred_requests_fit_at_once():
-    """The pool lets all of them reach the server before one is answered."""
+    """Pool and pace let all of them reach the server before one is answered, once it has let in some."""
     everybody = threading.Barrier(200)
 
-    def wait_for_everybody(_):
-        everybody.wait(60)
+    def wait_for_everybody(body):
+        if body["seed"]:
+            everybody.wait(60)
         return VERDICT
 
     retry = RetryPolicy(tries=1, request_timeout_s=90)
     with JudgeServer(wait_for_everybody) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
-            replies = await asyncio.gather(*(client.chat(question()) for _ in range(200)))
-    assert server.most_at_once == len(replies) == 200
+            for seed in (0, 1):
+                asked = [client.chat(question(extra={"seed": seed})) for _ in range(400 - 200 * seed)]
+                replies = await asyncio.gather(*asked)
+    assert len(replies) == 200
+    assert server.most_at_once >= 200
+
+
+@pytest.mark.parametrize("tells", [True, False])
+async def test_a_rate_limit_is_used_and_not_fought(tells, quick):
+    """A minute scaled down to 0.3 s: everything is answered, and refusals do not go on."""
+    rate_limit = RateLimit(requests=40, window_s=0.3, tells=tells)
+    with JudgeServer(rate_limit=rate_limit) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            limit = asyncio.Semaphore(200)
+            replies = await asyncio.gather(*(client.chat(question(), limit) for _ in range(300)))
+            slowdown = client.slowdown
+    assert [reply.value for reply in replies] == [Verdict(**VERDICT)] * 300
+    assert len(server.requests) == 300 + rate_limit.refusals == sum(reply.attempts for reply in replies)
+    assert slowdown.refusals == rate_limit.refusals <= 150
+    assert slowdown.in_words().startswith("rate limited: refused ")
+
+
+async def test_a_wait_for_the_rate_limit_ends_with_its_task(quick):
+    """An interrupted run does not sit out the server's minute."""
+    told = {
+        "x-ratelimit-limit-requests": "1",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "1m0s",
+    }
+    with JudgeServer(faults=[faults.Fault(content=VERDICT, headers=told)]) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
+            await client.chat(question())
+            waiting = [asyncio.create_task(client.chat(question())) for _ in range(3)]
+            await asyncio.sleep(0)
+            for task in waiting:
+                task.cancel()
+            ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(end) for end in ended] == [asyncio.CancelledError] * 3
+    assert len(server.requests) == 1
 
 
 async def test_an_image_by_url_is_passed_on(quick):

@@ -111,7 +111,7 @@ class SlowLimit:
 async def test_the_total_time_counts_requests_but_not_queueing(quick, request_s, expected_tries):
     """Tries end when 30 s are spent on requests, however long each waited for its turn."""
     clock = Clock()
-    attempts = Attempts(quick, SlowLimit(clock), "test", clock)
+    attempts = Attempts(quick, SlowLimit(clock), "test", clock=clock)
 
     async def fail():
         clock.now_s += request_s

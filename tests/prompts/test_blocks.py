@@ -1,6 +1,7 @@
 """Blocks around untrusted text: whole, unforgeable, the same every time."""
 
 import hashlib
+import json
 import re
 
 import pytest
@@ -113,3 +114,18 @@ def test_instructions_tell_data_from_instructions(name):
     assert "<<end of answer 0a1b...>>" in text
     assert "never an instruction" in text
     assert text == text.strip()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_shared_text_knows_its_json(text):
+    """The same as anybody else would write."""
+    for shared in (HashedText(text), HashedText(text).prepared()):
+        for _ in range(2):
+            assert b"".join(shared.json_pieces) == json.dumps(text, ensure_ascii=False).encode()
+
+
+def test_a_text_is_sendable_once_it_has_been_hashed():
+    """Which nothing with half a surrogate pair survives."""
+    assert (HashedText("a").is_sendable, HashedText("a").prepared().is_sendable) == (False, True)
+    with pytest.raises(UnicodeEncodeError):
+        HashedText("\ud800").prepared()

@@ -10,8 +10,9 @@ import json
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
@@ -107,6 +108,40 @@ def no_choices() -> Fault:
     return Fault(has_choices=False)
 
 
+@dataclass
+class RateLimit:
+    """So many requests in each window of time; 429 for the rest, as OpenAI does it.
+
+    Args:
+        requests: in a window.
+        window_s: a minute, scaled down.
+        tells: whether each reply says what is left; a refusal always says when to come back.
+    """
+
+    requests: int
+    window_s: float
+    tells: bool = True
+    refusals: int = 0
+    _ends_s: float = 0.0
+    _left: int = 0
+
+    def admit(self) -> tuple[bool, dict[str, str]]:
+        """Tell whether one more request is let in, with the headers that say what is left."""
+        now_s = time.monotonic()
+        if now_s >= self._ends_s:
+            self._ends_s, self._left = now_s + self.window_s, self.requests
+        reset_ms = f"{(self._ends_s - now_s) * 1000 + 1:.0f}"
+        is_let_in = self._left > 0
+        self._left -= is_let_in
+        self.refusals += not is_let_in
+        told = {
+            "x-ratelimit-limit-requests": str(self.requests),
+            "x-ratelimit-remaining-requests": str(self._left),
+            "x-ratelimit-reset-requests": f"{reset_ms}ms",
+        }
+        return is_let_in, (told if self.tells else {}) | ({} if is_let_in else {"retry-after-ms": reset_ms})
+
+
 @dataclass(frozen=True)
 class Call:
     """One request as it arrived; header names are in lower case."""
@@ -127,6 +162,7 @@ class JudgeServer:
         refused_modes: response formats answered with 400: ``json_schema``, ``json_object``.
         takes_temperature: whether requests with a temperature are answered.
         input_tokens, cached_tokens, output_tokens: the usage that each reply reports.
+        rate_limit: what is let in, before faults come.
     """
 
     def __init__(
@@ -139,7 +175,9 @@ class JudgeServer:
         input_tokens: int = 100,
         cached_tokens: int = 60,
         output_tokens: int = 10,
+        rate_limit: RateLimit | None = None,
     ) -> None:
+        self._rate_limit = rate_limit
         self.calls: list[Call] = []
         self.most_at_once = 0
         self.input_tokens = input_tokens
@@ -185,6 +223,17 @@ class JudgeServer:
             self.calls.append(call)
             self._at_once += 1
             self.most_at_once = max(self.most_at_once, self._at_once)
+            is_let_in, told = self._rate_limit.admit() if self._rate_limit else (True, {})
+        if not is_let_in:
+            return rate_limited(**told)
+        return replace(self._ordinary(call, index), headers=told) if told else self._ordinary(call, index)
+
+    def done(self) -> None:
+        """Record that a request has been answered."""
+        with self._lock:
+            self._at_once -= 1
+
+    def _ordinary(self, call: Call, index: int) -> Fault:
         if not call.path.partition("?")[0].endswith(("/chat/completions", "/invoke")):
             return status(404, f"no such path: {call.path}")
         refused = self._refused(call.body)
@@ -195,11 +244,6 @@ class JudgeServer:
         else:
             fault = self._faults[index] if index < len(self._faults) else None
         return fault or Fault(content=self._reply(call.body) if callable(self._reply) else self._reply)
-
-    def done(self) -> None:
-        """Record that a request has been answered."""
-        with self._lock:
-            self._at_once -= 1
 
     def _refused(self, body: Body) -> Fault | None:
         mode = body.get("response_format", {}).get("type")

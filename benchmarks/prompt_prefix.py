@@ -1,0 +1,203 @@
+"""How much of the prompts sits in a prefix that an earlier request of the same run has already sent.
+
+Providers charge a fraction for such a prefix, in whole blocks of 128 tokens. Tokens are counted by a
+stand-in: four characters each, and images by the model's published rule from their size in pixels. So the
+share is what the order of a prompt makes possible, whatever a provider then makes of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import random
+import sys
+import tempfile
+from base64 import b64decode
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from instant_judge import InstantProvider
+from measuring import title
+from PIL import Image
+
+from mind2web2 import CacheFileSys, Evaluator
+from mind2web2.answer_evaluation import RunParts
+from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.judge import Subject
+from mind2web2.judgments import Judgment, JudgmentStore, open_for_replay
+from mind2web2.llm_client.chat import ChatRequest, Limit
+from mind2web2.llm_client.image_tokens import image_tokens
+from mind2web2.page_library import PageLibrary
+from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.selection import select_work
+from mind2web2.utils.path_config import PathConfig
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+MODEL = "o4-mini"
+CHARS_A_TOKEN = 4
+BLOCK_TOKENS = 128
+TARGET_PERCENT = 80
+PAGES, CHECKS_A_PAGE = 6, 5
+
+
+class Ledger:
+    """Counts the tokens of requests, and those in blocks that an earlier request began with."""
+
+    def __init__(self) -> None:
+        self.requests = self.tokens = self.shared_tokens = 0
+        self._prefixes: set[bytes] = set()
+
+    def note(self, request: ChatRequest) -> None:
+        """Count a request as it is sent."""
+        tokens = [token for message in request.messages for token in _tokens(message["content"])]
+        prefixes = list(_prefixes(tokens))
+        shared = 0
+        while shared < len(prefixes) and prefixes[shared] in self._prefixes:
+            shared += 1
+        self._prefixes.update(prefixes)
+        self.requests += 1
+        self.tokens += len(tokens)
+        self.shared_tokens += shared * BLOCK_TOKENS
+
+    def show(self, what: str) -> None:
+        """Print the share."""
+        percent = 100 * self.shared_tokens / self.tokens
+        sys.stdout.write(
+            f"  {what:<58} {percent:5.1f}% of {self.tokens / 1000:6.0f}k tokens in {self.requests:3} requests"
+            f" (target {TARGET_PERCENT}%)\n"
+        )
+        sys.stdout.flush()
+
+
+class NotingJudge(RecordedJudge):
+    """A run's judge that counts what it is asked: all of it, and without the second and third trials."""
+
+    def __init__(self, settings: JudgeSettings, store: JudgmentStore, *, is_replay: bool) -> None:
+        super().__init__(settings, None if is_replay else InstantProvider(), store)
+        self.all, self.first_trials = Ledger(), Ledger()
+
+    async def judgment(
+        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
+    ) -> Judgment:
+        """Count, and answer."""
+        self.all.note(request)
+        if subject.trial == 1:
+            self.first_trials.note(request)
+        return await super().judgment(request, subject, source, limit)
+
+    def show(self, what: str) -> None:
+        """Print both shares."""
+        self.all.show(what)
+        self.first_trials.show(f"{what}, one trial a claim")
+
+
+def _tokens(content: object) -> Iterator[str]:
+    """Yield stand-ins for the tokens of a message, texts that follow each other taken as one."""
+    text = ""
+    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:  # type: ignore[attr-defined]
+        if part["type"] == "text":
+            text += part["text"]
+            continue
+        yield from _words(text)
+        text = ""
+        url = part["image_url"]["url"]
+        digest = hashlib.sha256(url.encode()).hexdigest()
+        yield from (f"{digest} {number}" for number in range(_image_tokens(url)))
+    yield from _words(text)
+
+
+def _words(text: str) -> Iterator[str]:
+    return (text[start : start + CHARS_A_TOKEN] for start in range(0, len(text), CHARS_A_TOKEN))
+
+
+@cache
+def _image_tokens(url: str) -> int:
+    with Image.open(io.BytesIO(b64decode(url.partition(",")[2]))) as image:
+        return image_tokens(MODEL, *image.size)
+
+
+def _prefixes(tokens: list[str]) -> Iterator[bytes]:
+    state = hashlib.sha256()
+    for start in range(0, len(tokens) - BLOCK_TOKENS + 1, BLOCK_TOKENS):
+        state.update("\0".join(tokens[start : start + BLOCK_TOKENS]).encode())
+        yield state.digest()
+
+
+def prose(chars: int, seed: int) -> str:
+    """Return made-up text, the same each time."""
+    choose = random.Random(seed)
+    return " ".join(f"{choose.choice('abcdefghij')}{choose.randrange(10**6)}" for _ in range(chars // 7))[
+        :chars
+    ]
+
+
+def screenshot(seed: int, height_px: int) -> bytes:
+    """Return a picture that no other equals."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (1100, height_px), (seed, 200, 100)).save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+async def example(judge: NotingJudge, results: Path) -> None:
+    """Score the example's nine answers."""
+    paths = PathConfig(REPOSITORY)
+    run = RunParts(
+        judge=judge,
+        library=PageLibrary(),
+        limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(30)),
+        reuse=False,
+        answer_timeout_s=None,
+    )
+    work = select_work(paths, "example")
+    folders = RunFolders("example", paths.cache_root, results)
+    outcomes = await evaluate_work(work, folders, run, Pace(), RunProgress())
+    if any(outcome.result is None for outcome in outcomes):
+        raise SystemExit("an answer of the example has no result")
+
+
+async def synthetic(judge: NotingJudge, folder: Path, page_chars: int, screenshot_px: int) -> None:
+    """Verify 30 claims on 6 pages, one awaited call after another, page by page in turn."""
+    cache = CacheFileSys(folder)
+    urls = [f"https://www.ottermoss.example/{number}" for number in range(PAGES)]
+    for number, url in enumerate(urls):
+        cache.put_web(
+            url, prose(page_chars, number), screenshot(number, screenshot_px) if screenshot_px else None
+        )
+    evaluator = Evaluator()
+    evaluator.initialize(
+        "prefix",
+        client=AnswerJudge(judge, "prefix", "answer_1.md"),
+        task_description=prose(600, 100),
+        answer=prose(5000, 101),
+        global_cache=cache,
+    )
+    for number in range(PAGES * CHECKS_A_PAGE):
+        await evaluator.verify(
+            f"The page says of number {number}: {prose(120, 200 + number)}", None, urls[number % PAGES]
+        )
+
+
+def main() -> None:
+    """Measure and print."""
+    title("Input tokens in a prefix that an earlier request of the run has sent, blocks of 128 tokens")
+    with tempfile.TemporaryDirectory() as folder:
+        with open_for_replay(REPOSITORY / "examples" / "judgments.jsonl") as store:
+            settings = JudgeSettings("replay", store.identities()[0].model)
+            judge = NotingJudge(settings, store, is_replay=True)
+            asyncio.run(example(judge, Path(folder) / "results"))
+            judge.show("the example, nine answers")
+        for name, page_chars, screenshot_px in (
+            ("pages of 2 KB of text", 2000, 0),
+            ("pages of 20 KB of text", 20_000, 0),
+            ("pages of 20 KB with a screenshot of 6,000 px", 20_000, 6000),
+        ):
+            with JudgmentStore(None) as store:
+                judge = NotingJudge(JudgeSettings("openai", MODEL), store, is_replay=False)
+                asyncio.run(synthetic(judge, Path(folder) / name, page_chars, screenshot_px))
+                judge.show(f"30 checks on 6 {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""A judge that is asked in batch jobs, and answers as the same judge asked directly would."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+
+from mind2web2.batch_jobs import BatchJobs, TokensWaitingError
+from mind2web2.llm_client.batch_endpoints import read_line
+from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
+from mind2web2.llm_client.provider import AsyncProviderClient, Sending
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.transport import Completion, WireRequest
+
+log = logging.getLogger(__name__)
+
+# How many jobs a question goes out with at most, when each brings an error that can pass or nothing.
+_MOST_ROUNDS = 4
+
+
+class BatchTransport:
+    """Sends each request with a batch job.
+
+    Args:
+        jobs: entered by whoever asks.
+    """
+
+    modes = OpenAITransport.modes
+
+    def __init__(self, jobs: BatchJobs) -> None:
+        self._jobs = jobs
+        self.service = jobs.endpoints.service
+
+    async def send(self, wire: WireRequest) -> Completion:
+        """Return what one request brought, with another job where an error can pass."""
+        body = request_body(wire)
+        rounds = 1
+        while True:
+            try:
+                return read_line(await self._jobs.line(wire.name, body), self.service.secrets)
+            except TokensWaitingError:
+                continue
+            except RequestFailedError as failure:
+                if rounds == _MOST_ROUNDS or not failure.can_pass:
+                    raise
+                log.info("asked again in another batch request=%s reason=%s", wire.name, failure)
+                rounds += 1
+
+    async def close(self) -> None:
+        """Leave the jobs to whoever entered them."""
+
+
+class _PlainSending:
+    """Sends each request once, at once: what waits in a job is not under way at the server."""
+
+    def __init__(self, limit: Limit | None) -> None:
+        self.made = 0
+        self._limit: Limit = nullcontext() if limit is None else limit
+
+    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
+        """Return what the request brought."""
+        async with self._limit:
+            self.made += 1
+            return await request()
+
+
+class BatchClient(AsyncProviderClient):
+    """A judge behind batch jobs.
+
+    Args:
+        jobs: entered while it is asked.
+    """
+
+    def __init__(self, jobs: BatchJobs) -> None:
+        super().__init__(BatchTransport(jobs), RetryPolicy())
+
+    def _attempts(self, model: str, limit: Limit | None) -> Sending:  # noqa: ARG002 (all are sent alike)
+        return _PlainSending(limit)

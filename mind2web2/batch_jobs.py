@@ -1,0 +1,400 @@
+"""Questions to a judge in batch jobs: gathered, sent together, waited for, also across runs.
+
+A question waits until its reply is there, for a day if need be. While nothing new has been asked for a
+short time, everybody who could ask is presumed to wait as well, and what has been gathered becomes a job.
+When that is presumed wrongly there is one job more, and nothing else is different.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Coroutine
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from uuid import uuid4
+
+from mind2web2.batch_courier import BatchPace, Courier, JobProgress
+from mind2web2.batch_state import BatchFolder, Gathering, JobRecord, LinePlace, Question
+from mind2web2.errors import JudgeError, JudgeUnavailableError
+from mind2web2.judge import unexpected
+from mind2web2.llm_client.batch_endpoints import BatchEndpoints, BatchReport, request_line
+from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
+
+log = logging.getLogger(__name__)
+
+# OpenAI bounds the tokens that an account may have waiting.
+_TOKENS_WAITING = "token_limit_exceeded"
+# What a job as a whole may be refused for, and the status that one such request would have met.
+_STATUS_OF_CODE = {"model_not_found": 404, "billing_hard_limit_reached": 402, "insufficient_quota": 402}
+
+
+class TokensWaitingError(RequestFailedError):
+    """A job was refused since too many tokens are waiting; a smaller or a later one may pass."""
+
+
+@dataclass(eq=False)
+class _Job:
+    record: JobRecord
+    progress: JobProgress
+    error: JudgeError | None = None
+
+    @property
+    def questions(self) -> list[Question]:
+        return list(self.record.questions.items())
+
+
+class BatchJobs:
+    """Brings the reply to each question by batch jobs, while entered.
+
+    Args:
+        endpoints: the provider's; closed at the end.
+        folder: where jobs are remembered, so that a later run goes on with them.
+        model: whom the questions go to, for messages.
+        overwrite: cancel and forget the jobs of earlier runs.
+    """
+
+    def __init__(
+        self,
+        endpoints: BatchEndpoints,
+        folder: BatchFolder,
+        model: str,
+        pace: BatchPace | None = None,
+        *,
+        overwrite: bool = False,
+    ) -> None:
+        self.progress: list[JobProgress] = []
+        self.endpoints = endpoints
+        self._folder = folder
+        self._model = model
+        self._pace = pace or BatchPace()
+        self._courier = Courier(endpoints, folder, self._pace)
+        self._overwrite = overwrite
+        self._gathering = folder.gathering()
+        self._gathered: list[Gathering] = []
+        self._counts = self._bytes = 0
+        self._writing = self._arrivals = 0
+        self._most_requests = self._pace.most_requests
+        self._one_at_a_time = False
+        self._something_queued = asyncio.Event()
+        self._waiting: dict[Question, asyncio.Future[None]] = {}
+        self._under_way: dict[Question, _Job] = {}
+        self._places: dict[Question, list[LinePlace]] = {}
+        self._over: list[JobRecord] = []
+        self._following: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._broken: JudgeError | None = None
+        self._last_number = 0
+        self._waited_s = 0.0
+        self._waits_since_s: float | None = None
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self._folder.lock)
+        try:
+            await self._resume()
+        except BaseException:
+            await self._end()
+            raise
+        self._start(self._submit_what_comes())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                # Whatever was used is in the store of judgments by now, or failed and is to be asked anew.
+                await asyncio.to_thread(self._forget_used)
+        finally:
+            await self._end()
+
+    def worked_s(self) -> float:
+        """Return seconds that have passed while no question waited for a job."""
+        now_s = time.monotonic()
+        waiting_s = 0.0 if self._waits_since_s is None else now_s - self._waits_since_s
+        return now_s - self._waited_s - waiting_s
+
+    async def line(self, custom_id: str, body: bytes) -> bytes:
+        """Return the line of results on a question, from an earlier job or from the next.
+
+        Raises:
+            RequestFailedError: the job brought none.
+            JudgeError: it is not known what the job brings, or it cannot be sent.
+        """
+        body_sha256 = hashlib.sha256(body).hexdigest()
+        question = (custom_id or body_sha256, body_sha256)
+        # Two who ask the same at a time want a reply each.
+        while (earlier := self._waiting.get(question)) is not None:
+            await asyncio.wait({earlier})
+        place = self._taken(question)
+        while place is None:
+            await self._wait_for(question, body)
+            place = self._taken(question)
+        return await asyncio.to_thread(place.read)
+
+    def _taken(self, question: Question) -> LinePlace | None:
+        places = self._places.get(question)
+        return places.pop(0) if places else None
+
+    async def _wait_for(self, question: Question, body: bytes) -> None:
+        if self._broken is not None:
+            raise self._broken
+        job = self._under_way.get(question)
+        if job is not None and job.error is not None:
+            raise job.error
+        future = self._waiting[question] = asyncio.get_running_loop().create_future()
+        if self._waits_since_s is None:
+            self._waits_since_s = time.monotonic()
+        try:
+            if job is None:
+                await self._queue(question, body)
+            await future
+        finally:
+            future.cancel()
+            del self._waiting[question]
+            if not self._waiting:
+                self._waited_s += time.monotonic() - self._waits_since_s
+                self._waits_since_s = None
+
+    async def _queue(self, question: Question, body: bytes) -> None:
+        line = request_line(question[0], self.endpoints.url, body)
+        if self._counts and (
+            self._counts + 1 > self._most_requests or self._bytes + len(line) > self._pace.most_bytes
+        ):
+            self._turn_over()
+        self._arrivals += 1
+        self._counts += 1
+        self._bytes += len(line)
+        self._writing += 1
+        try:
+            await asyncio.to_thread(self._gathering.write, question, line)
+        finally:
+            self._writing -= 1
+            self._something_queued.set()
+
+    def _turn_over(self) -> None:
+        self._gathered.append(self._gathering)
+        self._gathering = self._folder.gathering()
+        self._counts = self._bytes = 0
+
+    async def _submit_what_comes(self) -> None:
+        while True:
+            await self._something_queued.wait()
+            if await self._quiet():
+                self._something_queued.clear()
+                self._turn_over()
+            gathered, self._gathered = self._gathered, []
+            for gathering in gathered:
+                await self._submit(gathering)
+
+    async def _quiet(self) -> bool:
+        """Wait until nobody seems to be about to ask; ``False`` if there is enough for a job before."""
+        loop = asyncio.get_running_loop()
+        while not self._gathered:
+            pause_s = self._pace.quiet_s * (1 + len(self._following))
+            before, started_s = self._arrivals, loop.time()
+            await asyncio.sleep(pause_s)
+            # A loop that comes late has been busy: who wanted to ask could not.
+            is_idle = loop.time() - started_s < 1.5 * pause_s
+            if is_idle and self._arrivals == before and not self._writing:
+                return True
+        return False
+
+    async def _submit(self, gathering: Gathering) -> None:
+        try:
+            while self._one_at_a_time and self._following:
+                await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
+            unwanted = {question for question in gathering.questions if not self._is_waited_for(question)}
+            await asyncio.to_thread(gathering.finish, unwanted)
+            if gathering.questions:
+                await self._send(self._new_job(gathering.questions), gathering)
+        finally:
+            await asyncio.to_thread(gathering.remove)
+
+    def _is_waited_for(self, question: Question) -> bool:
+        future = self._waiting.get(question)
+        return future is not None and not future.done() and question not in self._under_way
+
+    def _new_job(self, questions: list[Question]) -> _Job:
+        self._last_number += 1
+        record = JobRecord(
+            number=self._last_number,
+            name=uuid4().hex,
+            endpoint=self.endpoints.service.endpoint,
+            created_s=time.time(),
+            questions=dict(questions),
+        )
+        return self._known(record, JobProgress(record.number, len(questions), record.created_s))
+
+    def _known(self, record: JobRecord, progress: JobProgress) -> _Job:
+        job = _Job(record, progress)
+        self.progress.append(progress)
+        self._under_way.update(dict.fromkeys(job.questions, job))
+        return job
+
+    async def _send(self, job: _Job, gathering: Gathering) -> None:
+        try:
+            job.record = await self._courier.hand_in(job.record, gathering)
+        except RequestFailedError as failure:
+            self._lose(job, failure)
+            if not failure.can_pass:
+                self._withdraw(job)
+            return
+        job.progress.status = "submitted"
+        log.info("batch %d submitted requests=%d", job.record.number, job.progress.total)
+        self._follow(job)
+
+    def _follow(self, job: _Job) -> None:
+        task = self._start(self._brought_home(job))
+        self._following.add(task)
+        task.add_done_callback(self._following.discard)
+
+    async def _brought_home(self, job: _Job) -> None:
+        try:
+            report = await self._courier.end_of(job.record, job.progress)
+        except RequestFailedError as failure:
+            self._lose(job, failure)
+        else:
+            await self._finished(job, report)
+
+    async def _finished(self, job: _Job, report: BatchReport) -> None:
+        job.record = job.record.model_copy(update={"is_over": True})
+        await asyncio.to_thread(self._folder.save, job.record)
+        places = await asyncio.to_thread(self._folder.places, job.record)
+        if report.status == "cancelled":
+            # What was not answered has an error each, and is not to go out again.
+            places = {name: place for name, place in places.items() if place.is_reply}
+        for question in job.questions:
+            if question[0] in places:
+                self._places.setdefault(question, []).append(places[question[0]])
+        self._over.append(job.record)
+        self._withdraw(job)
+        job.progress.status, job.progress.is_over = report.status, True
+        job.progress.done = replies = sum(place.is_reply for place in places.values())
+        failure = None if len(places) == len(job.questions) else self._failure(job, report)
+        log.log(
+            logging.INFO if replies == len(job.questions) else logging.WARNING,
+            "batch %d %s, replies to %d of %d requests%s",
+            job.record.number,
+            report.status,
+            replies,
+            len(job.questions),
+            f": {failure}" if failure else "",
+        )
+        for question in job.questions:
+            self._settle(question, None if question[0] in places else failure)
+
+    def _failure(self, job: _Job, report: BatchReport) -> RequestFailedError | JudgeError:
+        """Return what a question has met that the job has no line for."""
+        words = "; ".join(f"{code} {text}".strip() for code, text in report.problems)
+        what = f"batch {job.record.number} ({report.id}) is {report.status}"
+        text = one_line(f"{what}: {words}" if words else what, self.endpoints.service.secrets)
+        codes = tuple(code for code, _ in report.problems)
+        if report.status == "cancelled":
+            return JudgeUnavailableError(f"{text} at the provider; the same command asks again")
+        if _TOKENS_WAITING in codes:
+            return self._too_many_tokens(job, text)
+        status = next((_STATUS_OF_CODE[code] for code in codes if code in _STATUS_OF_CODE), None)
+        return RequestFailedError(text, status=status, codes=codes)
+
+    def _too_many_tokens(self, job: _Job, text: str) -> RequestFailedError:
+        others = len(self._following) - 1
+        if others <= 0 and len(job.questions) == 1:
+            return RequestFailedError(f"request too large: {text}", status=429)
+        if others <= 0:
+            # Halves of it go out, one after the other.
+            self._most_requests = min(self._most_requests, len(job.questions) // 2)
+        self._one_at_a_time = True
+        return TokensWaitingError(text)
+
+    def _lose(self, job: _Job, failure: RequestFailedError) -> None:
+        """Give up following a job in this run; what it has asked is not sent again beside it."""
+        job.error = judge_error(failure, self.endpoints.service, self._model, 1)
+        job.progress.status, job.progress.is_over = "given up", True
+        log.warning("batch %d given up for this run reason=%s", job.record.number, failure)
+        for question in job.questions:
+            self._settle(question, job.error)
+
+    def _withdraw(self, job: _Job) -> None:
+        for question in job.questions:
+            self._under_way.pop(question, None)
+
+    def _settle(self, question: Question, error: Exception | None) -> None:
+        future = self._waiting.get(question)
+        if future is None or future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    async def _resume(self) -> None:
+        """Go on with the jobs of earlier runs."""
+        try:
+            await self._courier.check()
+            records = await asyncio.to_thread(self._folder.records)
+            self._last_number = max((record.number for record in records), default=0)
+            own = [record for record in records if record.endpoint == self.endpoints.service.endpoint]
+            for record in own:
+                await (self._abandon(record) if self._overwrite else self._recall(record))
+        except RequestFailedError as failure:
+            raise judge_error(failure, self.endpoints.service, self._model, 1) from failure
+
+    async def _recall(self, record: JobRecord) -> None:
+        if record.is_over:
+            places = await asyncio.to_thread(self._folder.places, record)
+            for question in record.questions.items():
+                # What has met an error cost nothing, and may pass today.
+                if question[0] in places and places[question[0]].is_reply:
+                    self._places.setdefault(question, []).append(places[question[0]])
+            self._over.append(record)
+            return
+        named = await self._courier.found(record)
+        if named is None:
+            await asyncio.to_thread(self._folder.remove, record)
+            return
+        progress = JobProgress(record.number, len(record.questions), record.created_s, True, "under way")
+        self._follow(self._known(named, progress))
+
+    async def _abandon(self, record: JobRecord) -> None:
+        with suppress(RequestFailedError):  # it may be over by now, which is as good
+            await self._courier.cancel(record)
+        await asyncio.to_thread(self._folder.remove, record)
+
+    def _forget_used(self) -> None:
+        for record in self._over:
+            left = {key: sha for key, sha in record.questions.items() if self._places.get((key, sha))}
+            if left:
+                self._folder.save(record.model_copy(update={"questions": left}))
+            else:
+                self._folder.remove(record)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Let nobody wait for work that broke down."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, Exception):
+            log.error("batch jobs break off", exc_info=error)
+            self._broken = self._broken or unexpected(error)
+            for question in list(self._waiting):
+                self._settle(question, self._broken)
+
+    async def _end(self) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for gathering in (*self._gathered, self._gathering):
+            await asyncio.to_thread(gathering.remove)
+        await self.endpoints.close()
+        await asyncio.to_thread(self._folder.unlock)

@@ -1,0 +1,85 @@
+"""A run in batch mode: its jobs opened, shown while they are waited for, and how to go on after a stop."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from mind2web2.batch_courier import BatchPace, JobProgress
+from mind2web2.batch_jobs import BatchJobs
+from mind2web2.batch_state import BatchFolder
+from mind2web2.cli.display import RunDisplay
+from mind2web2.eval_runner import RunFolders, RunProgress
+from mind2web2.llm_client.batch_endpoints import batch_endpoints
+from mind2web2.recorded_judge import RunTotals
+
+FOLDER_NAME = "batches"
+MAY_STOP = (
+    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): batches go on at the "
+    "provider, and the same command fetches their results."
+)
+
+
+def open_batches(options: argparse.Namespace, folders: RunFolders, model: str) -> BatchJobs | None:
+    """Return the run's batch jobs, to be entered while the judge is asked; ``None`` without ``--batch``."""
+    if not options.batch:
+        return None
+    return BatchJobs(
+        batch_endpoints(options.llm_provider, options.judge_base_url),
+        BatchFolder(folders.agent_results / FOLDER_NAME),
+        model,
+        BatchPace(first_poll_s=options.batch_poll, longest_poll_s=max(60.0, options.batch_poll)),
+        overwrite=options.overwrite,
+    )
+
+
+class BatchDisplay(RunDisplay):
+    """Shows the run's batch jobs as well."""
+
+    def __init__(
+        self, console: Console, progress: RunProgress, totals: RunTotals, jobs: list[JobProgress]
+    ) -> None:
+        super().__init__(console, progress, totals)
+        self._jobs = jobs
+        self._told_of: dict[int, str] = {}
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each job when it is sent and when it is over, elsewhere than live in between."""
+        for job in self._jobs:
+            if job.status == "uploading":
+                continue
+            if not self._told_of:
+                yield MAY_STOP
+            if job.number not in self._told_of:
+                yield f"{_heading(job)}: {job.total} requests, {_submission(job)}"
+            line = _line(job)
+            told = self._told_of.setdefault(job.number, _line(replace(job, done=0, is_over=False)))
+            if line != told and (job.is_over or not self.is_live):
+                self._told_of[job.number] = line
+                yield line
+        yield from super().news()
+
+    def state(self) -> RenderableType:
+        """Return the state of the run with a line for each job that is under way."""
+        under_way = [Text(_line(job)) for job in self._jobs if not job.is_over]
+        return Group(super().state(), *under_way)
+
+
+def _line(job: JobProgress) -> str:
+    if job.is_over:
+        return f"{_heading(job)}: {job.status}, {job.done} of {job.total} replies"
+    return f"{_heading(job)}: {job.done} of {job.total} done, {_submission(job)}"
+
+
+def _heading(job: JobProgress) -> str:
+    return f"batch {job.number}"
+
+
+def _submission(job: JobProgress) -> str:
+    earlier = " by an earlier run" if job.is_resumed else ""
+    return f"submitted {datetime.fromtimestamp(job.submitted_s).astimezone():%H:%M}{earlier}"

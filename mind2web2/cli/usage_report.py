@@ -1,0 +1,88 @@
+"""What a run has taken: a table after the scores, and a file beside the results."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from mind2web2.cli.amounts_table import print_amounts
+from mind2web2.recorded_judge import RecordedJudge
+from mind2web2.results import write_file
+from mind2web2.spending import Budget
+from mind2web2.usage import RunUsage, TaskUsage, Usage
+
+log = logging.getLogger(__name__)
+
+FILE_NAME = "usage.json"
+# A line of totals each, so that the file stays small however often an agent is evaluated.
+_RUNS_KEPT = 200
+_COLUMNS = ("asked", "requests", "tokens in", "cached", "out", "dollars", "reused", "had cost")
+
+
+def print_usage(console: Console, usage: RunUsage) -> None:
+    """Print what each task and all together have taken; nothing where no judgment was needed."""
+    if not usage.tasks:
+        return
+    rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
+    print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(usage.total())})
+
+
+def budget_text(budget: Budget) -> str:
+    """Return what a budget was used for, and how to go on where it is used up."""
+    spent = f"Budget: ${budget.spent_usd:.4f} of --max_cost {budget.max_usd:g} spent"
+    if not budget.is_reached:
+        return f"{spent}."
+    return (
+        f"{spent}, and nothing more was asked. The same command (without --overwrite) goes on with another "
+        f"${budget.max_usd:g}; a higher --max_cost goes further."
+    )
+
+
+def write_usage(folder: Path, judge: RecordedJudge) -> None:
+    """Add the run to ``usage.json``: the newest run by task, those before as totals.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    if not judge.usage.tasks:
+        return
+    path = folder / FILE_NAME
+    total = judge.usage.total().as_json()
+    run = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "judge_model": judge.settings.model,
+        "endpoint": judge.endpoint,
+        **total,
+    }
+    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
+    runs = [*_earlier_runs(path), run][-_RUNS_KEPT:]
+    content = {"newest_run": {**run, "tasks": tasks}, "runs": runs}
+    write_file(path, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
+
+
+def _cells(task: TaskUsage) -> Sequence[str]:
+    asked, reused = task.asked, task.reused
+    tokens = (asked.tokens.input_tokens, asked.tokens.cached_tokens, asked.tokens.output_tokens)
+    counts = (asked.judgments, asked.requests, *tokens)
+    return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", _cost(reused))
+
+
+def _cost(usage: Usage) -> str:
+    return "unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+
+
+def _earlier_runs(path: Path) -> list[Any]:
+    try:
+        runs = json.loads(path.read_bytes())["runs"]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+        log.warning("ignored damaged %s: %s", path, error)
+        return []
+    return runs if isinstance(runs, list) else []

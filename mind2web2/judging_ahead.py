@@ -1,0 +1,54 @@
+"""A claim judged before it is known whether it will be skipped (``--speculate``)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from mind2web2.claim_judging import ClaimJudging, Verification
+from mind2web2.evidence import Evidence
+from mind2web2.judge import Judge, JudgeLedger, ledger_set_aside
+from mind2web2.speculation import Requests, counted_ahead, note_dropped
+
+# Returns the URLs, and whether there were sources at all; raises what reading them has raised.
+NotedSources = Callable[[], tuple[list[str], bool]]
+
+
+class JudgedAhead:
+    """Judges from the start; ``end`` drops what nobody wanted, as if it had not been asked.
+
+    Args:
+        judge: whose ledger has it in the end, if it is wanted.
+    """
+
+    def __init__(
+        self, judge: Judge, judging: ClaimJudging, verification: Verification, sources: NotedSources
+    ) -> None:
+        self._judge = judge
+        self._ledger = JudgeLedger()
+        self._requests = Requests()
+        self._is_wanted = False
+        with ledger_set_aside(self._ledger), counted_ahead(self._requests):
+            self._task = asyncio.create_task(_judged(judging, verification, sources))
+
+    async def verdict(self) -> tuple[bool, Evidence]:
+        """Return the verdict, which counts from now on."""
+        self._is_wanted = True
+        return await self._task
+
+    async def end(self) -> None:
+        """Break off what is still under way, and count it where it belongs."""
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        if not self._task.cancelled():
+            self._task.exception()  # of a verdict that is not wanted, it says nothing
+        if self._is_wanted:
+            self._judge.ledger.add(self._ledger)
+        else:
+            note_dropped(self._requests)
+
+
+async def _judged(
+    judging: ClaimJudging, verification: Verification, sources: NotedSources
+) -> tuple[bool, Evidence]:
+    return await judging.judged(verification, *sources())

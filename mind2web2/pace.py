@@ -1,0 +1,41 @@
+"""How an evaluation goes about its judge requests: one after another, together, or ahead of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What may be asked before the program gets there; no choice changes a verdict.
+
+    Args:
+        sequential: everything in program order: one verification, and one source page, after another.
+        speculate: judge a verification before its prerequisites are decided, at the price of requests
+            whose verdict turns out to be skipped.
+    """
+
+    sequential: bool = False
+    speculate: bool = False
+
+
+_DEFAULT = Pace()
+_current: ContextVar[Pace] = ContextVar("mind2web2_pace", default=_DEFAULT)
+
+
+def current_pace() -> Pace:
+    """Return the pace that the running evaluation keeps; the default outside of any run."""
+    return _current.get()
+
+
+@contextmanager
+def pace_kept(pace: Pace) -> Iterator[None]:
+    """Keep a pace while the ``with`` block runs, in all tasks that it starts."""
+    token = _current.set(pace)
+    try:
+        yield
+    finally:
+        _current.reset(token)

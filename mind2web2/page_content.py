@@ -1,0 +1,133 @@
+"""A stored page made ready for the judge: text cut, screenshot cut into parts, PDF drawn, all encoded."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+from mind2web2.api_tools.tool_pdf import render_pdf
+from mind2web2.errors import CaptureError, DocumentError, WorkerError
+from mind2web2.page_request import PageRequest
+from mind2web2.prepared_page import PageContent, PageKind, PageSettings, cut_text
+from mind2web2.prompts import HashedText, encodable
+from mind2web2.utils.images import cut_screenshot
+from mind2web2.utils.pdf_pages import RenderedPdf
+from mind2web2.utils.workers import run_in_worker
+
+Stored = TypeVar("Stored")
+
+_SCREENSHOT_TIMEOUT_S = 60.0
+_PDF_TIMEOUT_S = 120.0
+
+
+async def prepared_content(request: PageRequest, kind: PageKind) -> PageContent:
+    """Return what the judge is shown of a stored page.
+
+    Raises:
+        CaptureError: the page is gone.
+        DocumentError: it cannot be read.
+    """
+    return await (_web_page(request) if kind == "web" else _pdf_page(request))
+
+
+async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
+    """Read from the cache, from which a page may have vanished since it was looked up."""
+    try:
+        return await asyncio.to_thread(read, *arguments)
+    except KeyError as error:
+        raise CaptureError(f"no longer in the cache: {error}") from error
+
+
+async def _web_page(request: PageRequest) -> PageContent:
+    text, screenshot = await _read(request.cache.get_web, request.url, request.with_images)
+    images: tuple[HashedText, ...] = ()
+    notes: tuple[str, ...] = ()
+    doubt: str | None = None
+    if request.with_images and screenshot:
+        try:
+            images, notes = await _screenshot_parts(screenshot, request.settings)
+        except DocumentError as error:
+            notes = (f"screenshot left out: {error}",)
+            doubt = notes[0] if isinstance(error, WorkerError) else None
+    elif request.with_images:
+        notes = ("no screenshot is stored",)
+    return await asyncio.to_thread(_content, request.settings, "web", text or "", images, notes, doubt)
+
+
+async def _screenshot_parts(
+    screenshot: bytes, settings: PageSettings
+) -> tuple[tuple[HashedText, ...], tuple[str, ...]]:
+    cut = partial(
+        cut_screenshot,
+        max_width_px=settings.image_max_width,
+        max_height_px=settings.image_max_height,
+        part_height_px=settings.part_height,
+        overlap_px=settings.part_overlap,
+        jpeg_quality=settings.jpeg_quality,
+    )
+    parts = await run_in_worker(cut, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
+    notes: tuple[str, ...] = ()
+    if parts.is_cut:
+        notes = (
+            f"screenshot cut: {parts.shown_height_px} of {parts.height_px} pixels from the top are shown",
+        )
+    return await asyncio.to_thread(_data_urls, parts.parts), notes
+
+
+async def _pdf_page(request: PageRequest) -> PageContent:
+    pdf = await _read(request.cache.get_pdf, request.url)
+    settings = request.settings
+    rendered = await render_pdf(
+        pdf,
+        max_image_pages=settings.max_pdf_images if request.with_images else 0,
+        max_text_pages=settings.max_pdf_text_pages,
+        jpeg_quality=settings.jpeg_quality,
+        timeout_s=_PDF_TIMEOUT_S,
+    )
+    images = await asyncio.to_thread(_data_urls, rendered.images)
+    notes = _pdf_notes(rendered, settings, request.with_images)
+    return await asyncio.to_thread(_content, settings, "pdf", rendered.text, images, notes)
+
+
+def _pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
+    pages = rendered.page_count
+    notes = []
+    if pages > settings.max_pdf_text_pages:
+        notes.append(f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown")
+    if with_images and pages > settings.max_pdf_images:
+        notes.append(f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown")
+    if rendered.unreadable_pages:
+        notes.append(f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}")
+    return tuple(notes)
+
+
+def _content(
+    settings: PageSettings,
+    kind: PageKind,
+    text: str,
+    images: tuple[HashedText, ...],
+    notes: tuple[str, ...],
+    doubt: str | None = None,
+) -> PageContent:
+    text = encodable(text)
+    limit = settings.max_text_chars
+    if len(text) > limit:
+        notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
+    return PageContent(
+        kind=kind,
+        text=cut_text(text, limit, len(text)),
+        text_chars=min(len(text), limit),
+        text_chars_stored=len(text),
+        images=images,
+        notes=notes,
+        doubt=doubt,
+    )
+
+
+def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:
+    return tuple(
+        HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()).prepared() for jpeg in jpegs
+    )

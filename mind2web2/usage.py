@@ -1,0 +1,84 @@
+"""What a run's judgments have taken, by task: asked in this run, and reused from the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from mind2web2.llm_client.chat import TokenUsage
+
+
+@dataclass(slots=True)
+class Usage:
+    """What some judgments have taken.
+
+    Args:
+        requests: HTTP requests, retries and repairs included.
+        cost_usd: ``None`` where the price of one is not known.
+    """
+
+    judgments: int = 0
+    requests: int = 0
+    tokens: TokenUsage = field(default_factory=TokenUsage)
+    cost_usd: float | None = 0.0
+
+    def add(self, tokens: TokenUsage, requests: int, cost_usd: float | None, judgments: int = 1) -> None:
+        """Count more judgments."""
+        self.judgments += judgments
+        self.requests += requests
+        self.tokens += tokens
+        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a file says of it."""
+        return {
+            "judgments": self.judgments,
+            "requests": self.requests,
+            "input_tokens": self.tokens.input_tokens,
+            "cached_tokens": self.tokens.cached_tokens,
+            "output_tokens": self.tokens.output_tokens,
+            "cost_usd": None if self.cost_usd is None else round(self.cost_usd, 6),
+        }
+
+
+@dataclass(slots=True)
+class TaskUsage:
+    """What the judgments about one task's answers have taken, or about several tasks'.
+
+    Args:
+        asked: in this run.
+        reused: when they were asked, in an earlier run or earlier in this one; nothing was paid again.
+    """
+
+    asked: Usage = field(default_factory=Usage)
+    reused: Usage = field(default_factory=Usage)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what a file says of it."""
+        return {"asked": self.asked.as_json(), "reused": self.reused.as_json()}
+
+
+class RunUsage:
+    """What a run has asked and reused, by task."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[str, TaskUsage] = {}
+
+    def of(self, task_id: str) -> TaskUsage:
+        """Return the account of a task."""
+        return self.tasks.setdefault(task_id, TaskUsage())
+
+    def total(self) -> TaskUsage:
+        """Return the account of all tasks together."""
+        return TaskUsage(
+            _sum(task.asked for task in self.tasks.values()),
+            _sum(task.reused for task in self.tasks.values()),
+        )
+
+
+def _sum(usages: Iterable[Usage]) -> Usage:
+    total = Usage()
+    for usage in usages:
+        total.add(usage.tokens, usage.requests, usage.cost_usd, usage.judgments)
+    return total

@@ -1,0 +1,199 @@
+"""``run_eval.py --batch``: the same scores at half the price, also after the run was killed in between."""
+
+import math
+import re
+
+import pytest
+from projects import (
+    REPOSITORY,
+    Project,
+    block_in,
+    call,
+    claim_in,
+    read_json,
+    run_command,
+    start_command,
+)
+from servers.batch_server import BatchServer, Ending
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2.cli import evaluate_main
+from mind2web2.judgments import FILE_NAME, JudgmentStore, read_judgments
+from mind2web2.selection import read_answer
+
+CLAIMS = {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
+IN_TWO_ROUNDS = """
+leaves = {name: evaluator.add_leaf(name, name) for name in ("deep", "cold", "wide")}
+if await evaluator.verify(claim="The lake is deep.", node=leaves["deep"]):
+    for name in ("cold", "wide"):
+        await evaluator.verify(claim=f"The lake is {name}.", node=leaves[name])
+return evaluator.get_summary()
+"""
+QUICKLY = ("--batch", "--batch_poll", "0.01", "--no_capture")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return a project with two answers of three claims each."""
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    project.add_answer("answer_2", "The lake is shallow.")
+    project.add_script(CLAIMS)
+    return project
+
+
+def supported(body):
+    """Support every claim but one."""
+    return {"reasoning": "read", "result": claim_in(prompt_text(body)) != "The lake is wide."}
+
+
+def options_for(server, *more):
+    """Return the command's options."""
+    return ["--agent_name", "bot", "--judge_base_url", server.base_url, *QUICKLY, *more]
+
+
+def evaluate(project, server, *more):
+    """Run the command as a user does."""
+    return run_command(*options_for(server, *more), cwd=project.root)
+
+
+def scores(project):
+    """Return the scores of the newest results."""
+    return [read_json(project.result_paths(stem)[-1])["final_score"] for stem in ("answer_1", "answer_2")]
+
+
+def test_a_batched_run_says_what_it_does(project):
+    """Its batches, that it may be stopped, and half the price; nothing is left behind."""
+    with BatchServer(supported) as server:
+        run = evaluate(project, server)
+        assert len(server.asked) == len(set(server.asked)) == 12
+    assert (run.returncode, run.stderr) == (0, "")
+    assert scores(project) == [2 / 3, 2 / 3]
+    lines = run.stdout.splitlines()
+    assert any(re.fullmatch(r"batch 1: \d+ requests, submitted \d\d:\d\d", line) for line in lines)
+    assert any(re.fullmatch(r"batch 1: completed, (\d+) of \1 replies", line) for line in lines)
+    assert sum("may be stopped at any time (Ctrl-C)" in line for line in lines) == 1
+    left = project.results / "batches"
+    assert [path.name for path in left.iterdir() if path.name != ".lock"] == []
+    price = 12 * (40 * 1.10 + 60 * 0.275 + 10 * 4.40) / 1e6 / 2
+    assert f"${price:.4f}" in run.stdout
+    usage = read_json(project.result_paths()[-1])["judge_usage"]
+    assert usage["cost_usd"] == pytest.approx(price / 2, abs=1e-6)
+    with JudgmentStore(project.results / FILE_NAME) as store:
+        assert {kept.batch for kept in store.all() if kept.purpose != "gate"} == {True}
+
+
+def test_a_killed_run_is_gone_on_with(project):
+    """Nothing is sent twice, and the scores are those of a run that was not disturbed."""
+    project.add_script_body(IN_TWO_ROUNDS)
+    with BatchServer(supported) as server:
+        server.held_from = 1
+        with start_command(*options_for(server), cwd=project.root) as process:
+            server.wait_until_looked_at(1)
+            process.kill()
+        assert not project.result_paths()
+        server.held_from = 2
+        with start_command(*options_for(server), cwd=project.root) as process:
+            server.wait_until_looked_at(2)
+            process.kill()
+        server.held_from = math.inf
+        run = evaluate(project, server)
+        assert len(server.asked) == len(set(server.asked)) == 12
+    assert (run.returncode, run.stderr) == (0, "")
+    assert "by an earlier run" in run.stdout
+    assert scores(project) == [2 / 3, 2 / 3]
+
+
+def test_a_batched_run_is_reused_by_a_direct_one(project):
+    """Their judgments are the same, so that nothing is asked again."""
+    with BatchServer(supported) as server:
+        assert evaluate(project, server).returncode == 0
+        for stem in ("answer_1", "answer_2"):
+            project.result_paths(stem)[0].unlink()
+        asked = len(server.calls)
+        run = run_command("--agent_name", "bot", "--judge_base_url", server.base_url, cwd=project.root)
+        assert len(server.calls) == asked
+    assert "0 judgments asked, 12 reused" in run.stdout
+    assert scores(project) == [2 / 3, 2 / 3]
+
+
+def test_a_short_answer_timeout_does_not_end_a_wait(project):
+    """A batch takes as long as it takes."""
+    with BatchServer(supported) as server:
+        run = evaluate(project, server, "--answer_timeout", "0.9")
+    assert run.returncode == 0, run.stdout
+    assert scores(project) == [2 / 3, 2 / 3]
+
+
+def test_a_script_that_hangs_is_ended_all_the_same(project):
+    """Its time counts once no batch is waited for."""
+    project.add_script_body("await asyncio.Event().wait()", task="pond")
+    project.add_answer(task="pond")
+    with BatchServer(supported) as server:
+        run = evaluate(project, server, "--answer_timeout", "0.5")
+    assert run.returncode == 1
+    assert "pond/answer_1.md: script pond.py did not return within 0.5 s" in run.stdout
+
+
+def test_a_batch_that_fails_for_good_leaves_answers_without_a_result(project):
+    """Each reason once, with the provider's words; the next run asks again."""
+    ending = Ending("failed", error=("model_not_found", "No batches for o4-mini."))
+    with BatchServer(supported, endings=[ending] * 2) as server:
+        run = evaluate(project, server)
+        assert run.returncode == 1
+        [reason] = re.findall(r"^No result: (.+)$", run.stdout, re.MULTILINE)
+        assert reason.startswith("lake/answer_1.md, lake/answer_2.md: ")
+        assert "No batches for o4-mini." in reason
+        server._endings = []
+        assert evaluate(project, server).returncode == 0
+
+
+@pytest.mark.parametrize("provider", ["bedrock_anthropic", "replay"])
+def test_other_providers_are_refused(project, monkeypatch, provider):
+    """Exit status 2 and one line with the cure."""
+    monkeypatch.chdir(project.root)
+    run = call(evaluate_main, "--agent_name", "bot", "--llm_provider", provider, "--batch")
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+    assert "--batch goes with --llm_provider openai or azure_openai" in run.stderr
+
+
+def test_a_server_without_batches_is_refused(project, monkeypatch):
+    """Before anything is asked."""
+    monkeypatch.chdir(project.root)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    with JudgeServer() as server:
+        run = call(evaluate_main, *options_for(server))
+        assert server.calls == []
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "has no batch endpoints" in run.stderr and "evaluate without --batch" in run.stderr
+    assert not project.result_paths()
+
+
+class Reader:
+    """Says to each question of the example what is recorded for its claim, page and answer."""
+
+    def __init__(self):
+        """Read the recorded judgments."""
+        self._recorded = {}
+        for kept in read_judgments(REPOSITORY / "examples" / "judgments.jsonl"):
+            answer = read_answer(REPOSITORY / "answers" / "example" / kept.task_id / kept.answer_name)
+            self._recorded[kept.claim, kept.page, answer] = kept.text
+
+    def __call__(self, body):
+        """Return the recorded reply."""
+        prompt = prompt_text(body)
+        return self._recorded[tuple(block_in(prompt, name) for name in ("claim", "page address", "answer"))]
+
+
+def test_the_example_has_its_scores(tmp_path):
+    """Those worked out by hand, from as many rounds as the longest chain of judgments has."""
+    with BatchServer(Reader()) as server:
+        options = ["--agent_name", "example", "--judge_base_url", server.base_url, *QUICKLY]
+        run = run_command(*options, "--eval_results_root", tmp_path, cwd=REPOSITORY)
+        assert (run.returncode, run.stderr) == (0, "")
+        assert len(server.asked) == len(set(server.asked)) == 144
+    for task, answers in read_json(REPOSITORY / "examples" / "expected_scores.json").items():
+        for name, score in answers.items():
+            folder = tmp_path / "example" / task / name.removesuffix(".md") / "results"
+            [path] = folder.iterdir()
+            assert read_json(path)["final_score"] == pytest.approx(score)

@@ -1,0 +1,138 @@
+"""``--estimate``: what a run would take, told without a key, a request or a file."""
+
+import re
+
+import pytest
+from projects import KEY_VARIABLES, TASK, Project, call
+from servers.judge_server import JudgeServer
+
+from mind2web2.cli import evaluate_main, main
+
+CLAIMS = {"first": ("The lake is deep.", None), "second": ("The lake is cold.", None)}
+# gpt-4o: 40 tokens at $2.50, 60 cached at $1.25 and 10 out at $10 a million.
+PRICE_USD = (40 * 2.5 + 60 * 1.25 + 10 * 10) / 1e6
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project with one task of two answers, in which commands run without any key."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer("answer_1", "[depth](https://a.example/depth)")
+    project.add_answer("answer_2")
+    project.add_script(CLAIMS)
+    return project
+
+
+@pytest.fixture
+def server():
+    """Return a judge that supports every claim."""
+    with JudgeServer() as server:
+        yield server
+
+
+def run(server, *more):
+    """Run the command with this judge."""
+    options = ("--agent_name", "bot", "--judge_model", "gpt-4o", "--judge_base_url", server.base_url)
+    return call(evaluate_main, *options, "--no_capture", *more)
+
+
+def files(project):
+    """Return all files with their content."""
+    return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
+
+
+def test_a_first_run_is_guessed(project, server):
+    """Nothing is asked or written, and no key is needed."""
+    before = files(project)
+    for command in ((evaluate_main, "--agent_name", "bot"), (main, "evaluate", "bot")):
+        told = call(*command, "--estimate")
+        assert (told.returncode, told.stderr) == (0, "")
+        assert "Answers to evaluate: 2 of 2; 0 have a result that still holds." in told.stdout
+        assert "rests on a guess from its length and links" in told.stdout
+        assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
+        assert re.search(r"^Dollars: about \$\S+ \(\$\S+ to \$\S+, in 8 of 10 cases\)\.$", told.stdout, re.M)
+        assert "not cached yet: 1; captured when a claim needs them." in told.stdout
+        assert told.stdout.endswith("Nothing was asked, run or written.\n")
+    assert (files(project), server.calls) == (before, [])
+
+
+def test_a_later_run_is_known(project, server):
+    """What was judged takes nothing; what is to be judged again takes what it took."""
+    assert run(server).returncode == 0
+    asked, before = len(server.calls), files(project)
+    told = run(server, "--estimate")
+    assert "Answers to evaluate: 0 of 2; 2 have a result that still holds." in told.stdout
+    assert "Judge requests: 0." in told.stdout
+    assert "Dollars: about $0.0000." in told.stdout
+    assert "Cited pages that are not cached yet: 0." in told.stdout
+    again = run(server, "--estimate", "--overwrite")
+    assert f"Estimate: {TASK}: answers 2 of 2, judge requests {asked}, " in again.stdout
+    assert "rests on 2 results of this task" in again.stdout
+    assert f"Dollars: about ${asked * PRICE_USD:.4f}." in again.stdout
+    assert "not cached yet: 1; claims on them fail (--no_capture)." in again.stdout
+    assert (files(project), len(server.calls)) == (before, asked)
+
+
+def test_an_unknown_price_is_said(project, server):
+    """It is not guessed."""
+    told = run(server, "--estimate", "--judge_model", "judge-1")
+    assert told.returncode == 0
+    assert "Dollars: not known, as there is no price for judge-1." in told.stdout
+    assert project.results.exists() is False
+
+
+@pytest.mark.usefixtures("project")
+def test_a_replay_costs_nothing(server):
+    """And needs no estimate."""
+    told = run(server, "--estimate", "--llm_provider", "replay")
+    assert (told.returncode, told.stdout) == (
+        0,
+        "A replay answers from stored judgments: it asks nothing and costs nothing.\n",
+    )
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--max_cost", "1000"], "--max_cost 1000 covers the run."),
+        (["--max_cost", "$0.0001"], "--max_cost 0.0001 will probably not cover the run"),
+        (["--speculate"], "--speculate asks more than that"),
+        (["--llm_provider", "azure_openai"], "results of any server were taken to hold"),
+    ],
+)
+def test_options_that_bear_on_it_are_noted(options, words):
+    """One line each."""
+    told = call(evaluate_main, "--agent_name", "bot", "--estimate", *options)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert words in told.stdout
+
+
+@pytest.mark.usefixtures("project")
+def test_a_batch_halves_the_price():
+    """The requests are as many."""
+    dollars = []
+    for more in ([], ["--batch"]):
+        told = call(evaluate_main, "--agent_name", "bot", "--estimate", "--judge_model", "gpt-4o", *more)
+        dollars.append(float(re.search(r"Dollars: about \$(\S+)", told.stdout)[1]))
+    assert dollars[1] == pytest.approx(dollars[0] / 2, abs=1e-4)
+
+
+def test_answers_that_will_have_no_result_are_listed(project):
+    """With the reason, as after a run."""
+    project.add_answer("answer_3", b"")
+    told = call(evaluate_main, "--agent_name", "bot", "--estimate")
+    assert told.returncode == 0
+    assert "Answers to evaluate: 2 of 3; 0 have a result" in told.stdout
+    assert re.search(r"^No result to be expected: lake/answer_3\.md: answer \S+ is empty", told.stdout, re.M)
+
+
+@pytest.mark.usefixtures("project")
+def test_a_command_that_makes_no_sense_fails_as_without_it():
+    """One line, exit status 2."""
+    told = call(evaluate_main, "--agent_name", "nobody", "--estimate")
+    assert (told.returncode, told.stderr.count("\n")) == (2, 1)

@@ -1,0 +1,180 @@
+"""``--max_cost``: a run stops when the budget is reached, keeps what is done and can go on."""
+
+import re
+import signal
+import threading
+
+import pytest
+from projects import KEY_VARIABLES, TASK, Project, call, read_json, start_command
+from servers.judge_server import JudgeServer
+
+from mind2web2.cli import evaluate_main
+from mind2web2.judgments import FILE_NAME, JudgmentStore
+
+COUNT = 40
+# gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
+PRICE_USD = 0.01
+OPTIONS = ("--agent_name", "bot", "--judge_model", "gpt-4o", "--no_capture")
+# Every answer is under way at once.
+AT_ONCE = ("--max_llm_requests", "200", "--max_concurrent_answers", str(COUNT))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project with many answers, each of which takes two requests."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    for number in range(COUNT):
+        project.add_answer(f"answer_{number}", f"Text {number}.")
+    project.add_script({"leaf": ("The lake is deep.", None)})
+    return project
+
+
+@pytest.fixture
+def server():
+    """Return a judge whose every reply costs a hundredth of a dollar."""
+    with JudgeServer(input_tokens=2000, cached_tokens=0, output_tokens=500) as server:
+        yield server
+
+
+def evaluate(server, *more):
+    """Evaluate with this judge."""
+    return call(evaluate_main, *OPTIONS, *AT_ONCE, "--judge_base_url", server.base_url, *more)
+
+
+def test_a_run_stops_at_its_budget_and_goes_on(project, server):
+    """Finished answers have their scores, the others none; nothing is asked twice."""
+    scored = []
+    for limit_usd in ("0.30", "0.30", "5"):
+        before = len(server.calls)
+        run = evaluate(server, "--max_cost", limit_usd)
+        assert (len(server.calls) - before) * PRICE_USD <= float(limit_usd) + PRICE_USD
+        summary = project.task_summary()
+        assert {entry["score"] for entry in summary.values()} <= {1.0, None}
+        scored.append(sum(entry["score"] == 1.0 for entry in summary.values()))
+        if limit_usd == "0.30":
+            assert len(server.calls) - before >= 28
+            assert (run.returncode, run.stderr) == (1, "")
+            [reason] = re.findall(r"^No result: .*lake/answer_\d+\.md: (.+)$", run.stdout, re.M)
+            assert reason == "--max_cost 0.3 is reached; what the judge has said is kept"
+            assert re.search(
+                r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
+            )
+            assert "The same command (without --overwrite) goes on with another $0.3" in run.stdout
+    assert run.returncode == 0
+    assert re.search(r"^Budget: \$\d\.\d+ of --max_cost 5 spent\.$", run.stdout, re.M)
+    assert scored[0] <= scored[1] < scored[2] == COUNT
+    assert len(server.calls) == 2 * COUNT
+
+
+def test_what_a_server_asks_for_in_vain_is_not_paid_twice(project, server):
+    """Every reply that was paid for is in the store, also of answers without a result."""
+    evaluate(server, "--max_cost", "0.25")
+    with JudgmentStore(project.results / FILE_NAME) as store:
+        assert len(store.all()) == len(server.calls) > 0
+
+
+def test_an_unknown_price_is_a_usage_error(project, server):
+    """Nothing is asked or written."""
+    run = evaluate(server, "--max_cost", "1", "--judge_model", "judge-1")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert "no price is known for model judge-1; leave the option out" in run.stderr
+    assert (server.calls, project.results.exists()) == ([], False)
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("amount", ["0", "-1", "much", "nan", "inf"])
+def test_a_budget_is_a_positive_amount(amount):
+    """Else the command cannot start."""
+    run = call(evaluate_main, "--agent_name", "bot", f"--max_cost={amount}")
+    assert run.returncode == 2
+    assert "is not a positive number of dollars" in run.stderr
+
+
+@pytest.mark.usefixtures("project")
+def test_a_budget_below_a_single_request_says_so(server):
+    """The same command would not get any further."""
+    run = evaluate(server, "--max_cost", "0.000001")
+    assert (run.returncode, server.calls) == (1, [])
+    assert "more than all of --max_cost 1e-06: give a higher one" in run.stdout
+
+
+def test_a_replay_needs_no_price(project, server):
+    """It spends nothing, whatever the model."""
+    assert evaluate(server, "--judge_model", "judge-1").returncode == 0
+    run = call(evaluate_main, *OPTIONS, "--judge_model=judge-1", "--llm_provider=replay", "--max_cost=1")
+    assert run.returncode == 0
+    assert project.results.exists()
+
+
+def test_what_a_run_took_is_told_and_kept(project, server):
+    """By task and in all, what was reused apart; the runs before as totals."""
+    project.add_answer(task="hill")
+    project.add_script({"leaf": ("The lake is deep.", None)}, task="hill")
+    options = [*OPTIONS, "--judge_base_url", server.base_url, "--task_id", "hill"]
+    assert call(evaluate_main, *options).returncode == 0
+    [result] = project.result_paths(task="hill")
+    result.unlink()
+    run = evaluate(server)
+    lines = [line for line in run.stdout.splitlines() if line.startswith("Judge use: ")]
+    nothing = "asked 0, requests 0, tokens in 0, cached 0, out 0, dollars $0.0000"
+    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, dollars $0.8000"
+    assert lines == [
+        f"Judge use: hill: {nothing}, reused 2, had cost $0.0200",
+        f"Judge use: {TASK}: {lake}, reused 0, had cost $0.0000",
+        f"Judge use: all: {lake}, reused 2, had cost $0.0200",
+    ]
+    kept = read_json(project.results / "usage.json")
+    assert [one["asked"]["judgments"] for one in kept["runs"]] == [2, 80]
+    assert kept["newest_run"]["tasks"].keys() == {"hill", TASK}
+    assert kept["newest_run"]["tasks"]["hill"]["reused"]["cost_usd"] == pytest.approx(0.02)
+    assert kept["runs"][1]["asked"] == {
+        "judgments": 80,
+        "requests": 80,
+        "input_tokens": 160_000,
+        "cached_tokens": 0,
+        "output_tokens": 40_000,
+        "cost_usd": pytest.approx(0.8),
+    }
+
+
+def test_a_run_that_needs_no_judgment_tells_of_none(project, server):
+    """All results hold; the file stays as it is."""
+    assert evaluate(server).returncode == 0
+    kept = read_json(project.results / "usage.json")
+    run = evaluate(server)
+    assert "Judge use" not in run.stdout
+    assert read_json(project.results / "usage.json") == kept
+
+
+def test_a_damaged_file_of_usage_is_begun_anew(project, server):
+    """It costs no score."""
+    project.results.mkdir(parents=True)
+    (project.results / "usage.json").write_text('["not ours"')
+    assert evaluate(server).returncode == 0
+    assert len(read_json(project.results / "usage.json")["runs"]) == 1
+
+
+def test_a_stopped_run_keeps_its_usage(project):
+    """Ctrl-C while a request is with the judge: those before it were paid for."""
+    arrived, released = threading.Event(), threading.Event()
+
+    def reply(_body):
+        if len(server.calls) > 2:
+            arrived.set()
+            released.wait(60)
+        return {"reasoning": "read", "result": True}
+
+    with JudgeServer(reply) as server:
+        options = [*OPTIONS, "--judge_base_url", server.base_url, "--max_concurrent_answers", "1"]
+        with start_command(*options, cwd=project.root) as process:
+            assert arrived.wait(60)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        released.set()
+    [run] = read_json(project.results / "usage.json")["runs"]
+    assert run["asked"]["judgments"] == 2

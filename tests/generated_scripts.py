@@ -1,0 +1,299 @@
+"""Eval scripts made up at random, and a judge with random verdicts that takes its random time."""
+
+import asyncio
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+from mind2web2.eval_toolkit import BinaryEvalResult
+from mind2web2.judge import JudgeLedger
+from mind2web2.llm_client.chat import ChatReply
+from mind2web2.pace import Pace, pace_kept
+from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
+
+HEADER = """\
+import asyncio
+from mind2web2 import AggregationStrategy, Evaluator
+
+SEEN = []
+
+def note(node):
+    SEEN.append((node.id, node.status))
+    return node.score
+
+def hidden(node):
+    return getattr(node, "sta" + "tus")
+
+async def each(evaluator, leaves, name, extra=None):
+    for number, leaf in enumerate(leaves):
+        await evaluator.verify(f"{name} {number}", leaf, extra_prerequisites=extra)
+
+async def wanted(evaluator, leaf, name):
+    return await evaluator.verify(name, leaf)
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="m"):
+    evaluator = Evaluator()
+    root = evaluator.initialize("made_up", strategy=AggregationStrategy.{strategy}, client=client)
+    v = evaluator.verifier
+"""
+FOOTER = """
+    evaluator.add_custom_info({"seen": [list(pair) for pair in SEEN]})
+    return evaluator.get_summary()
+"""
+
+
+class MadeUp:
+    """A script under construction: which nodes it has, and its lines."""
+
+    def __init__(self, draw):
+        self._random = draw
+        self.inner = [("root", False)]
+        self.leaves = []
+        self.lines = []
+        self.strategy = self._of(["PARALLEL", "SEQUENTIAL"])
+        self._number = 0
+
+    def _of(self, choices):
+        return choices[self._random.randrange(len(choices))]
+
+    def _name(self, stem):
+        self._number += 1
+        return f"{stem}{self._number}"
+
+    def _line(self, text, indent=4):
+        self.lines.append(" " * indent + text)
+
+    def _place(self):
+        parent, is_critical = self._of(self.inner)
+        critical = is_critical or self._of([True, False, False])
+        return parent, critical
+
+    def add_inner(self):
+        """Add a group."""
+        parent, critical = self._place()
+        name, how = self._name("g"), self._of(["parallel", "sequential"])
+        self._line(f"{name} = evaluator.add_{how}('{name}', 'd', {parent}, critical={critical})")
+        self.inner.append((name, critical))
+
+    def add_leaf(self):
+        """Add a leaf."""
+        parent, critical = self._place()
+        name = self._name("l")
+        self._line(f"{name} = evaluator.add_leaf('{name}', 'd', {parent}, critical={critical})")
+        self.leaves.append(name)
+
+    def add_custom(self):
+        """Add a leaf that the script decides."""
+        parent, critical = self._place()
+        name = self._name("c")
+        result = self._of([True, True, False])
+        self._line(f"{name} = evaluator.add_custom_node({result}, '{name}', 'd', {parent}, {critical})")
+        self.leaves.append(name)
+
+    def _options(self, target):
+        options = ""
+        named = [name for name in [*self.leaves, *(name for name, _ in self.inner)] if name != target]
+        kind = self._of(["none", "none", "one", "list", "mixed"])
+        if kind != "none" and named:
+            first, second = self._of(named), self._of(named)
+            given = {"one": first, "list": f"[{first}, {second}]", "mixed": f"[None, {first}]"}[kind]
+            options += f", extra_prerequisites={given}"
+        return options + self._of(["", "", ", num_trials=1", ", num_trials=5", ", majority_vote=False"])
+
+    def _call(self, leaf):
+        claim = self._name("claim ")
+        options = self._options(leaf)
+        return self._of(
+            [
+                f"evaluator.verify('{claim}', {leaf}{options})",
+                f"evaluator.verify(claim='{claim}', node={leaf}, sources=[]{options})",
+                f"v.simple_verify('{claim}', {leaf}{options})",
+            ]
+        )
+
+    def verify(self, indent=4):
+        """Verify and look away."""
+        self._line(f"await {self._call(self._of([*self.leaves, 'None']))}", indent)
+
+    def verify_group(self):
+        """Verify what has children, or will have some."""
+        self._line(f"await {self._call(self._of(self.inner)[0])}")
+
+    def wait(self):
+        """Verify and look at the verdict."""
+        name = self._name("ok")
+        call = self._of(
+            [self._call(self._of(self.leaves)), f"wanted(evaluator, {self._of(self.leaves)}, '{name}')"]
+        )
+        self._line(f"{name} = await {call}")
+        self._line(f"evaluator.add_custom_node({name}, '{name}', 'd', root, critical=False)")
+
+    def branch(self):
+        """Go on by a verdict."""
+        self._line(f"if await {self._call(self._of(self.leaves))}:")
+        self.verify(8)
+        self._line("else:")
+        self.verify(8)
+
+    def batch(self):
+        """Verify several at the same time."""
+        # A leaf twice in one batch has the verdict that happens to come last.
+        leaves = [*self._random.sample(self.leaves, 2), "None"]
+        items = ", ".join(f"('{self._name('claim ')}', None, {leaf}, None)" for leaf in leaves)
+        start = self._of(["", "", f"{self._name('out')} = "])
+        self._line(f"{start}await evaluator.batch_verify([{items}])")
+
+    def loop(self):
+        """Verify several in a helper."""
+        leaves = ", ".join(self._of(self.leaves) for _ in range(3))
+        self._line(f"await each(evaluator, [{leaves}], '{self._name('claim ')}')")
+
+    def look(self):
+        """Look at what has come out so far."""
+        leaf, group = self._of(self.leaves), self._of(self.inner)[0]
+        self._line(
+            self._of(
+                [
+                    f"SEEN.append(('s', {leaf}.status))",
+                    f"SEEN.append(('a', {group}.aggregated_score))",
+                    f"SEEN.append(('c', {group}.compute_score()))",
+                    "SEEN.append(('r', evaluator.score()))",
+                    f"note({leaf})",
+                    f"SEEN.append(('h', hidden({leaf})))",
+                    f"SEEN.append(('n', sum(n.score for n in [{leaf}])))",
+                    f"SEEN.append(('l', [n.status for n in [{leaf}]]))",
+                    f"SEEN.append(('m', sorted([{leaf}], key=lambda n: n.score)[0].id))",
+                    f"SEEN.append(('e', repr({leaf}.evidence)))",
+                ]
+            )
+        )
+
+    def change(self):
+        """Change what has been decided, or how."""
+        leaf, (group, _) = self._of(self.leaves), self._of(self.inner)
+        self._line(
+            self._of(
+                [
+                    f"{leaf}.score, {leaf}.status = 0.0, 'failed'",
+                    f"setattr({leaf}, 'status', 'passed')",
+                    f"{group}.strategy = AggregationStrategy.SEQUENTIAL",
+                    f"{leaf}.add_node(VerificationNode(id='{self._name('x')}', desc='d', critical=True))",
+                ]
+            )
+        )
+
+    def hold(self):
+        """Hold a semaphore meanwhile."""
+        self._line("async with asyncio.Semaphore(1):")
+        self.verify(8)
+
+    def together(self):
+        """Run helpers at the same time, none of which depends on another."""
+        if self.strategy == "SEQUENTIAL":
+            return
+        calls = []
+        for _ in range(2):
+            group, leaf, other = self._name("t"), self._name("l"), self._name("l")
+            self._line(f"{group} = evaluator.add_sequential('{group}', 'd', root)")
+            for name in (leaf, other):
+                self._line(f"{name} = evaluator.add_leaf('{name}', 'd', {group})")
+            calls.append(f"each(evaluator, [{leaf}, {other}], '{self._name('claim ')}')")
+        self._line(f"await asyncio.gather({', '.join(calls)})")
+
+    def source(self):
+        """Return the script."""
+        header = HEADER.replace("{strategy}", self.strategy).replace(
+            "import AggregationStrategy, Evaluator", "import AggregationStrategy, Evaluator, VerificationNode"
+        )
+        return header + "\n".join(self.lines) + FOOTER
+
+
+def made_up_script(seed, steps, oddities=True):
+    """Return a script's source.
+
+    Args:
+        oddities: with changes of what is decided, and reads of all kinds.
+    """
+    script = MadeUp(random.Random(seed))
+    for _ in range(2):
+        script.add_inner()
+    for _ in range(4):
+        script.add_leaf()
+    usual = [
+        *["verify"] * 8,
+        "wait",
+        "branch",
+        "batch",
+        "loop",
+        "add_inner",
+        "add_leaf",
+        "add_leaf",
+        "add_custom",
+    ]
+    odd = ["look", "look", "change", "hold", "together", "verify_group"] if oddities else []
+    for _ in range(steps):
+        getattr(script, script._of([*usual, *odd]))()
+    return script.source()
+
+
+@dataclass
+class RandomJudge:
+    """Decides by seed, claim and trial, after a random number of the loop's turns; keeps what it is asked."""
+
+    seed: int
+    pace_seed: int
+    longest_turns: int = 12
+    failure: Exception | None = None
+    ledger: JudgeLedger = field(default_factory=JudgeLedger)
+    asked: Counter = field(default_factory=Counter)
+    started_over: int = 0
+    replies: dict = field(default_factory=dict)
+
+    def __post_init__(self):
+        self._pace = random.Random(self.pace_seed)
+
+    def model_for(self, requested):
+        """Return the model."""
+        return requested
+
+    async def ask(self, request, subject, limit):  # noqa: ARG002
+        """Answer in its own time; what was asked before another attempt is known."""
+        question = (subject.node, subject.claim, subject.trial)
+        self.asked[question] += 1
+        if self.started_over and self.replies.get(question, 0):
+            self.replies[question] -= 1
+            self.asked[question] -= 1
+        for _ in range(self._pace.randrange(self.longest_turns)):
+            await asyncio.sleep(0)
+        supported = random.Random(f"{self.seed} {question}").random() < 0.6
+        return ChatReply(text="", value=BinaryEvalResult(reasoning=str(question), result=supported))
+
+    async def gate(self, subject, skip_reason):  # noqa: ARG002
+        """Record nothing."""
+        return skip_reason
+
+    def fail(self, failure):
+        """Remember a failure."""
+        self.failure = self.failure or failure
+        return failure
+
+    def start_over(self):
+        """Remember what the first attempt has asked, as a run's judge does."""
+        self.started_over += 1
+        self.replies = dict(self.asked)
+
+
+async def outcome_of(path, judge, pace):
+    """Return the summary that a script comes to at this pace, or the error that it raises."""
+    function = load_eval_script(path)
+    names = ("answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
+    try:
+        with pace_kept(pace):
+            return await function(client=judge, **dict.fromkeys(names))
+    except (ValueError, TypeError) as error:
+        return f"{type(error).__name__}: {error}"
+    finally:
+        unload_eval_script(function)
+
+
+SEQUENTIAL = Pace(sequential=True)

@@ -1,0 +1,45 @@
+"""Where a provider is reached, without its key."""
+
+import pytest
+
+from mind2web2.errors import UsageError
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.endpoints import endpoint_of
+
+ADDRESSES = {
+    "openai": ("OPENAI_BASE_URL", "http://user:pass@localhost:9/v1/"),
+    "azure_openai": ("AZURE_OPENAI_ENDPOINT_URL", "https://mine.openai.azure.com/"),
+    "bedrock_anthropic": ("AWS_REGION", "us-east-1"),
+}
+KEYS = (
+    "OPENAI_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "AZURE_OPENAI_API_VERSION",
+    "AWS_ACCESS_KEY",
+    "AWS_SECRET_KEY",
+)
+
+
+@pytest.mark.parametrize("provider", ADDRESSES)
+def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
+    """By the environment or by the address given."""
+    monkeypatch.setenv(*ADDRESSES[provider])
+    for base_url in (None, "https://other.example/x"):
+        told = endpoint_of(provider, base_url)
+        with monkeypatch.context() as with_keys:
+            for name in KEYS:
+                with_keys.setenv(name, "k")
+            assert told == LLMClient(provider, is_async=True, base_url=base_url).endpoint
+
+
+def test_what_is_not_set_is_not_known():
+    """OpenAI itself is the default, the others have none."""
+    assert endpoint_of("openai") == "openai https://api.openai.com/v1"
+    assert endpoint_of("azure_openai") is None
+    assert endpoint_of("bedrock_anthropic") is None
+
+
+def test_an_address_that_is_none_is_a_usage_error():
+    """As it is for the run itself."""
+    with pytest.raises(UsageError, match="is not an http"):
+        endpoint_of("openai", "localhost")

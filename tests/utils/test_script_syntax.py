@@ -1,0 +1,112 @@
+"""Where eval scripts' syntax is changed, and where it is left alone."""
+
+import ast
+
+import pytest
+
+from mind2web2.utils.script_syntax import HiddenNames, defer_verifications
+
+NAMES = HiddenNames("D", "R", "S", "P")
+
+
+def changed(source):
+    """Return the source as it runs, ``None`` where it is left alone."""
+    tree = ast.parse(source)
+    return ast.unparse(tree) if defer_verifications(tree, NAMES) else None
+
+
+def body(statement):
+    """Return a statement of an ``async def`` as it runs."""
+    return changed(f"async def f():\n    {statement}\n").removeprefix("async def f():\n    ")
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("await e.verify('c', n)", "await D(e.verify, 'c', n)"),
+        ("await a.b().batch_verify(*x, **y)", "await D(a.b().batch_verify, *x, **y)"),
+        ("ok = await e.verify('c', n)", "ok = await e.verify('c', n)"),
+        ("return await e.verify('c', n)", "return await e.verify('c', n)"),
+        ("await verify('c', n)", "await verify('c', n)"),
+        ("await e.extract('p', T)", "await e.extract('p', T)"),
+        ("return e.get_summary()", "return (await R(e)).get_summary()"),
+        ("n.status = 'failed'", "(await R(n)).status = 'failed'"),
+        ("x = [n.score for n in m]", "x = [(await R(n)).score for n in m]"),
+        ("x = sum((n.score for n in m))", "x = sum((n.score for n in await S(m)))"),
+        ("x = sum((n.size for n in m))", "x = sum((n.size for n in m))"),
+        ("x = sorted(m, key=lambda n: n.score)", "x = sorted(m, key=await S(lambda n: n.score))"),
+        ("x: n.status = n.score", "x: n.status = (await R(n)).score"),
+        ("await asyncio.gather(f(), g())", "await (await S(asyncio)).gather(f(), g())"),
+        ("async with lock:\n        pass", "async with P(), lock:\n        pass"),
+        (
+            "match x:\n        case n.status:\n            y = n.status",
+            "match x:\n        case n.status:\n            y = (await R(n)).status",
+        ),
+        ("g = lambda: n.size", "g = lambda: n.size"),
+    ],
+)
+def test_statements(statement, expected):
+    """A verification that stands by itself is deferred, and whatever may show a verdict waits."""
+    assert body(statement) == expected
+
+
+def test_functions_that_read_are_waited_before():
+    """Also those that do so by way of others; only where they can be waited for."""
+    source = "def a(n):\n    return n.status\n\ndef b(n):\n    return a(n)\n\nasync def f():\n    x = b(n)"
+    assert changed(source) == source.replace("x = b(n)", "x = (await S(b))(n)")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import asyncio\nasyncio.create_task(x)",
+        "import asyncio as a\na.wait_for(x, 1)",
+        "from asyncio import TaskGroup",
+        "from asyncio import gather as together",
+        "import asyncio.tasks",
+        "import threading",
+        "from concurrent.futures import ThreadPoolExecutor",
+        "import asyncio\nx = asyncio.gather(y)",
+        "import asyncio\nf(asyncio)",
+        "from asyncio import gather\nx = gather",
+    ],
+)
+def test_scripts_that_run_things_beside_are_left_alone(source):
+    """What such tasks see depends on when the program waits."""
+    assert changed(f"{source}\nasync def f():\n    await e.verify('c', n)\n") is None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import asyncio\nasync def g():\n    x = await asyncio.gather(y)",
+        "from asyncio import gather, sleep\nasync def g():\n    return await gather(y)",
+        "import asyncio\nLOCK = asyncio.Semaphore(3)\nasyncio.run(x)",
+    ],
+)
+def test_awaited_gathering_is_no_reason(source):
+    """It is over when the program goes on."""
+    assert "D(e.verify" in changed(f"{source}\nasync def f():\n    await e.verify('c', n)\n")
+
+
+def test_hidden_names_are_the_scripts_own_nowhere():
+    """Inside of classes they stay what they are."""
+    names = HiddenNames.unused_in("__mind2web2_0_deferred__ = 1")
+    assert names.deferred == "__mind2web2_1_deferred__"
+    assert names.read.endswith("__")
+
+
+def test_everything_keeps_its_place():
+    """Whatever is put in has the place of what it stands for."""
+    source = "async def f():\n    await e.verify(n.score,\n        n)\n"
+    tree = ast.parse(source)
+    assert defer_verifications(tree, NAMES)
+    compile(tree, "x", "exec")
+    places = {
+        (node.lineno, node.col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr) and node.lineno
+    }
+    assert places <= {
+        (node.lineno, node.col_offset) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)
+    }

@@ -15,12 +15,7 @@ Rest = Callable[[float], Awaitable[bool]]
 """Lets so many seconds of the page's time pass, responses under way included; false if some did not."""
 
 _FRAME_LIMIT_S = 0.3
-# An observer of our own is told together with the page's; an animation frame would come before them.
-_NEXT_FRAME = """() => new Promise((done) => {
-  const root = Object.getOwnPropertyDescriptor(Document.prototype, "documentElement").get.call(document);
-  const observer = new IntersectionObserver(() => { observer.disconnect(); done(true); });
-  observer.observe(root);
-})"""
+_NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => done(true)))"
 
 
 async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any:

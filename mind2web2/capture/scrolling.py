@@ -60,6 +60,8 @@ class _Tour:
 
     async def through(self, world: FrameWorld) -> None:
         panes = await _step(world, "begin", _MAX_PANES) or 0
+        if panes:
+            await self._tell_observers(world)
         for index in range(panes):
             await self._through_pane(world, index)
 
@@ -84,6 +86,7 @@ class _Tour:
             if not place["atEnd"]:
                 continue
             await self._wait(_END_PAGE_TIME_S)
+            await self._tell_observers(world)
             height = await _step(world, "height", index) or 0
             if index == 0 and world.parent_id is None:
                 self.heights_px.append(height)
@@ -93,6 +96,12 @@ class _Tour:
             if growths >= _MAX_GROWTHS:
                 self.is_endless = True
                 return
+
+    async def _tell_observers(self, world: FrameWorld) -> None:
+        # What came into view or went out of it is told while the page's time runs. Told together with what
+        # the next step brings, it would be lost on the many pages that look at the first entry only.
+        await frame_painted(world)
+        await self._wait(_STEP_PAGE_TIME_S)
 
     async def _wait(self, page_time_s: float) -> None:
         # A response that does not come would hold up every step.

@@ -45,7 +45,24 @@ FOLDED = {
     "question about deleting": (
         "Secret 1",
         '<h3><button aria-expanded=false aria-controls=p onclick="p.hidden=false;'
-        "this.setAttribute('aria-expanded',true)\">Delete my account</button></h3><div id=p hidden>Secret 1</div>",
+        "this.setAttribute('aria-expanded',true)\">Delete my "
+        "account</button></h3><div id=p hidden>Secret 1</div>",
+    ),
+    "a restaurant's menu": (
+        "Secret 1",
+        "<main><button class=menu-card aria-expanded=false "
+        "aria-controls=p onclick='p.hidden=false'>Menu</button>"
+        "<div id=p hidden>Secret 1</div></main>",
+    ),
+    "section named like an action": (
+        "Secret 1",
+        "<button aria-expanded=false aria-controls=p>Order details</button><div id=p hidden>Secret 1</div>",
+    ),
+    "accordion in a page that is all one form": (
+        "Secret 1",
+        "<form><input name=q><p>Text of the page, which is longer than what is folded</p>"
+        '<button onclick="this.nextElementSibling.hidden=false">'
+        "Part</button><div hidden>Secret 1</div></form>",
     ),
     "section that is made when opened": (
         "Secret 1",
@@ -56,13 +73,15 @@ FOLDED = {
     "section in a shadow root": (
         "Secret 1",
         "<div id=host></div><script>const root = host.attachShadow({mode: 'open'});"
-        "root.innerHTML = '<button aria-expanded=false aria-controls=p>A</button><div id=p hidden>Secret 1</div>';"
+        "root.innerHTML = '<button aria-expanded=false aria-controls=p>"
+        "A</button><div id=p hidden>Secret 1</div>';"
         "root.querySelector('button').onclick = () => root.querySelector('#p').hidden = false</script>",
     ),
     "section in a closed shadow root": (
         "Secret 1",
         "<div id=host></div><script>const root = host.attachShadow({mode: 'closed'});"
-        "root.innerHTML = '<button aria-expanded=false aria-controls=p>A</button><div id=p hidden>Secret 1</div>';"
+        "root.innerHTML = '<button aria-expanded=false aria-controls=p>"
+        "A</button><div id=p hidden>Secret 1</div>';"
         "root.querySelector('button').onclick = () => root.querySelector('#p').hidden = false</script>",
     ),
     "Bootstrap's collapse": (
@@ -73,7 +92,8 @@ FOLDED = {
     ),
     "accordion without a word of ARIA": (
         "Secret 1 Secret 2",
-        "<style>.panel{display:none}</style><button class=accordion>One</button><div class=panel>Secret 1</div>"
+        "<style>.panel{display:none}</style><button class=accordion>"
+        "One</button><div class=panel>Secret 1</div>"
         "<button class=accordion>Two</button><div class=panel>Secret 2</div><script>"
         "for (const b of document.querySelectorAll('button')) b.onclick = () =>"
         "{ b.nextElementSibling.style.display = 'block' }</script>",
@@ -82,7 +102,8 @@ FOLDED = {
         "Secret 1",
         "<style>.panel{max-height:0;overflow:hidden;transition:max-height .3s}</style>"
         "<h3 style='cursor:pointer'>One</h3><div class=panel>Secret 1</div><script>"
-        "document.querySelector('h3').onclick = (e) => { e.target.nextElementSibling.style.maxHeight = '300px' }"
+        "document.querySelector('h3').onclick = (e) => { "
+        "e.target.nextElementSibling.style.maxHeight = '300px' }"
         "</script>",
     ),
     "accordion of which one part is open at a time": (
@@ -92,16 +113,19 @@ FOLDED = {
             f"<div id=p{n} {'' if n == 1 else 'hidden'}>Secret {n}</div>"
             for n in (1, 2, 3)
         )
-        + "<script>const all = [...document.querySelectorAll('button')]; for (const b of all) b.onclick = () => {"
+        + "<script>const all = [...document.querySelectorAll('button')]; "
+        "for (const b of all) b.onclick = () => {"
         "for (const o of all) { const on = o === b; o.setAttribute('aria-expanded', on);"
         "document.getElementById(o.getAttribute('aria-controls')).hidden = !on } }</script>",
     ),
     "accordion that unmounts what it closes": (
         "Secret 1 Secret 2 Secret 3",
-        "<div id=app></div><script>let open = 1; const show = () => { app.innerHTML = ''; for (const n of [1, 2, 3]) {"
+        "<div id=app></div><script>let open = 1; const show = () => { app.innerHTML = ''; for (const n of "
+        "[1, 2, 3]) {"
         "const b = document.createElement('button'); b.textContent = 'Part ' + n;"
         "b.setAttribute('aria-expanded', open === n); b.onclick = () => { open = n; show() }; app.append(b);"
-        "if (open === n) app.insertAdjacentHTML('beforeend', `<section><p>Secret ${n}</p></section>`) } }; show()"
+        "if (open === n) app.insertAdjacentHTML('beforeend', `<section>"
+        "<p>Secret ${n}</p></section>`) } }; show()"
         "</script>",
     ),
     "tab panels": (
@@ -119,7 +143,8 @@ FOLDED = {
     ),
     "tabs that share a panel": (
         "Secret 1 Secret 2 Secret 3",
-        "<div role=tablist><button role=tab aria-selected=true>A</button><button role=tab aria-selected=false>B</button>"
+        "<div role=tablist><button role=tab aria-selected=true>A</button><button role=tab "
+        "aria-selected=false>B</button>"
         "<button role=tab aria-selected=false>C</button></div><div id=p role=tabpanel>Secret 1</div><script>"
         "const all = [...document.querySelectorAll('button')]; all.forEach((b, i) => b.onclick = () => {"
         "all.forEach((o) => o.setAttribute('aria-selected', o === b)); p.textContent = 'wait';"
@@ -150,7 +175,8 @@ FOLDED = {
     "load more, three times": (
         "Item 4",
         '<ul id=l><li>Item 1</ul><button id=b onclick="setTimeout(() => { const n = l.children.length + 1;'
-        "l.insertAdjacentHTML('beforeend', '<li>Item ' + n); if (n === 4) b.remove() }, 200)\">Load more</button>",
+        "l.insertAdjacentHTML('beforeend', '<li>Item ' + n); if (n === "
+        '4) b.remove() }, 200)">Load more</button>',
     ),
     "text cut by a read more button": (
         "Line 9",
@@ -169,7 +195,8 @@ FOLDED = {
     ),
     "link that opens with a press on the pointer": (
         "Secret 2",
-        "<div role=tablist><button role=tab aria-selected=true>A</button><button role=tab id=b>B</button></div>"
+        "<div role=tablist><button role=tab aria-selected=true>"
+        "A</button><button role=tab id=b>B</button></div>"
         "<div id=p role=tabpanel>Secret 1</div><script>b.onmousedown = () => { p.textContent = 'Secret 2' };"
         "</script>",
     ),
@@ -212,7 +239,10 @@ KEPT_SHUT = {
     ),
     "menu button": (
         "Trap",
-        "<button aria-expanded=false aria-controls=m onclick='m.hidden=false'>Menu</button><ul id=m hidden><li>Trap</ul>",
+        (
+            "<button aria-expanded=false aria-controls=m onclick='m.hidden=false'>Menu</button><ul id=m "
+            "hidden><li>Trap</ul>"
+        ),
     ),
     "popup": (
         "Trap",
@@ -221,7 +251,10 @@ KEPT_SHUT = {
     ),
     "search in the page's header": (
         "Trap",
-        "<header><button aria-expanded=false onclick='s.hidden=false'>Find</button><div id=s hidden>Trap</div></header>",
+        (
+            "<header><button aria-expanded=false onclick='s.hidden=false'>Find</button><div id=s hidden>"
+            "Trap</div></header>"
+        ),
     ),
     "drop-down over the page": (
         "Trap",
@@ -245,11 +278,17 @@ KEPT_SHUT = {
     "plain button": ("Trap", "<button onclick=\"document.body.innerHTML='Trap'\">Recalculate</button>"),
     "disabled control": (
         "Trap",
-        "<button aria-expanded=false aria-disabled=true onclick='t.hidden=false'>A</button><p id=t hidden>Trap</p>",
+        (
+            "<button aria-expanded=false aria-disabled=true "
+            "onclick='t.hidden=false'>A</button><p id=t hidden>Trap</p>"
+        ),
     ),
     "dialog": (
         "Trap",
-        "<button aria-expanded=false aria-controls=d onclick='d.show()'>Size guide</button><dialog id=d>Trap</dialog>",
+        (
+            "<button aria-expanded=false aria-controls=d onclick='d.show()'>Size guide</button><dialog id=d>"
+            "Trap</dialog>"
+        ),
     ),
 }
 
@@ -302,7 +341,8 @@ async def test_the_summary_counts_what_was_opened(page):
     """The record says how many of what were opened."""
     html = (
         "<details><summary>A</summary>1</details><details open><summary>B</summary>2</details>"
-        "<details><summary>C</summary>3</details><button onclick=\"this.outerHTML = '<p>All of it</p>'\">Show all</button>"
+        "<details><summary>C</summary>3</details><button onclick=\"this.outerHTML = '<p>All of it</p>'\">"
+        "Show all</button>"
     )
     _, result = await unfolded(page, html)
     assert result.summary == ("details: 2", "show more: 1")
@@ -332,7 +372,8 @@ async def test_sections_are_fetched_from_the_server(page, site):
     """What a section asks the server for when it is opened has arrived in the end."""
     site.pages["/"] = (
         "<button aria-expanded=false aria-controls=p>A</button><div id=p hidden></div><script>"
-        "document.querySelector('button').onclick = async (e) => { e.target.setAttribute('aria-expanded', true);"
+        "document.querySelector('button').onclick = async (e) => { "
+        "e.target.setAttribute('aria-expanded', true);"
         "p.hidden = false; p.textContent = await (await fetch('/part')).text() }</script>"
     )
     site.pages["/part"] = "Secret 1"
@@ -344,7 +385,8 @@ async def test_sections_are_fetched_from_the_server(page, site):
 async def test_endless_lists_are_bounded(page):
     """A button that always brings more is pressed a limited number of times."""
     html = (
-        "<ul id=l></ul><button onclick=\"l.insertAdjacentHTML('beforeend', '<li>Item ' + l.children.length)\">"
+        "<ul id=l></ul><button "
+        "onclick=\"l.insertAdjacentHTML('beforeend', '<li>Item ' + l.children.length)\">"
         "Load more</button>"
     )
     loaded, _ = await unfolded(page, html)
@@ -363,8 +405,20 @@ async def test_a_page_that_never_rests_is_cut(page):
 async def test_names_of_fields_do_not_lead_astray(page):
     """Forms whose fields are called like properties of the document are unfolded like others."""
     html = (
-        "<img name=body><img name=querySelectorAll><form><input name=parentNode><input name=children><input name=style>"
+        "<img name=body><img name=querySelectorAll><form><input name=parentNode><input name=children>"
+        "<input name=style>"
         "<input name=matches><details><summary>A</summary>Secret 1</details></form>"
     )
     loaded, _ = await unfolded(page, html)
     assert "Secret 1" in await loaded.seen()
+
+
+async def test_what_changes_by_itself_is_not_kept(page):
+    """Nothing is kept of a page that nobody pressed anything on."""
+    html = (
+        "<p id=clock></p><script>let n = 0; setInterval(() => { clock.textContent = `Tick ${n++}` }, "
+        "100)</script>"
+    )
+    loaded = await load(page, html)
+    await unfold(loaded.worlds, 20, loaded.rest)
+    assert await loaded.value("document.body.innerText.split('Tick').length") == 2

@@ -160,7 +160,7 @@ function (parts) {
       const before = sink.line.at(-1);
       const after = text[0];
       if (/[\s([{\u2018\u201c/]/.test(before) || /[\s.,;:!?)\]}\u2019\u201d%/]/.test(after)) return "";
-      if (sink.edge === EDGE.inline && !/[\p{L}\p{N}\ufffd]/u.test(before)) return "";
+      if (sink.edge === EDGE.inline && !/[\p{L}\p{N}:;,%)]/u.test(before)) return "";
       const gap = this.gap(sink, text, node);
       if (gap === null) return sink.edge === EDGE.box ? " " : "";
       if (gap === "\n") return sink.edge === EDGE.box ? " " : "";

@@ -38,6 +38,7 @@ function (limit, pressesEach) {
   state.beforeMore = t.look().texts();
   state.moreNow = pressed.map((control) => ({ control, name: nameOf(control), length: t.textContent(control).length }));
   state.addressBefore = location.href;
+  state.presses += pressed.length;
   for (const control of pressed) t.press(control);
   return pressed.length;
 }

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -169,6 +170,8 @@ class BrowserProcess:
                 proxy={"server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}"},
                 chromium_sandbox=can_be_sandboxed(),
                 env=environment,
+                # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.
+                artifacts_dir=tempfile.gettempdir(),
                 # Ours to handle: an interrupted run ends in order.
                 handle_sigint=False,
                 handle_sigterm=False,

@@ -42,7 +42,7 @@ _COUNTS = (
     "frames",
 )
 
-# The reader leaves the id of each visible frame between these; it keeps no control characters of the page's own.
+# The reader leaves the id of each visible frame between these; it keeps no control characters of the page.
 _FRAME_MARK = re.compile("\x01([^\x01\n]*)\x01")
 
 

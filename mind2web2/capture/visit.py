@@ -40,7 +40,7 @@ _BLOCKED_AFTER_S = 4.0
 _STOP_TRIES = 4
 _STOP_LIMIT_S = 1.0
 # Decoded; more is no document that anybody reads, but an attempt to fill the memory.
-_MAX_DECODED_BYTES = 150 * 1024**2
+_MAX_DECODED_BYTES = 50 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class Visit:
         for _ in range(_STOP_TRIES):
             # It ends what runs at that moment, which may be something short in front of what blocks.
             await self._try_to_send("Runtime.terminateExecution")
-            if await self._try_to_send("DOM.getDocument", depth=0):
+            if self._crashed.done() or await self._try_to_send("DOM.getDocument", depth=0):
                 return
 
     async def _try_to_send(self, method: str, **parameters: Any) -> bool:
@@ -245,8 +245,7 @@ class Visit:
         parsed = asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0))
         try:
             await asyncio.wait({torn, parsed}, return_when=asyncio.FIRST_COMPLETED)
-            if self._torn.is_set():
-                self.is_broken = True
+            if self.is_broken:
                 await self._stop_incomplete("the server dropped the connection within the page")
         finally:
             torn.cancel()
@@ -292,6 +291,7 @@ class Visit:
             await self._stop_incomplete(
                 f"the page sent over {_MAX_DECODED_BYTES // 1024**2} MB and was cut off"
             )
+            self._torn.set()
         except ScriptError as error:
             log.debug("page not watched reason=%s", error)
         finally:
@@ -331,6 +331,7 @@ class Visit:
         if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
             is_the_document = request.url == self.navigation.document.url
             if is_the_document and "ABORTED" not in (request.failure or ""):
+                self.is_broken = True
                 self._torn.set()
 
     def _has_file(self) -> bool:

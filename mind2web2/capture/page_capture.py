@@ -7,12 +7,13 @@ import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.capture.failures import PASSING_STATUSES
 from mind2web2.capture.files import read_file_content
 from mind2web2.capture.navigation import Guard, MainDocument
-from mind2web2.capture.overlays import close_banners
+from mind2web2.capture.overlays import close_banners, pass_consent_wall
 from mind2web2.capture.page_text import PageText, read_text
 from mind2web2.capture.record import Trouble
 from mind2web2.capture.screenshot import take_screenshot
@@ -153,6 +154,8 @@ class _PageReader:
         if worlds is None:
             return
         await self._clear(worlds)
+        if self._consent_only:
+            worlds = await self._past_the_consent_wall(worlds)
         scrolled = await self._scroll(worlds)
         limit_s = self._limit_s(_UNFOLD_LIMIT_S)
         unfolded = await self._stage("unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest))
@@ -176,7 +179,21 @@ class _PageReader:
             self._seen.notes += [
                 note for note in (*cleared.done, *cleared.walls) if note not in self._seen.notes
             ]
-            self._consent_only = self._consent_only or cleared.consent_wall is not None
+            self._consent_only = cleared.consent_wall is not None
+
+    async def _past_the_consent_wall(self, worlds: list[FrameWorld]) -> list[FrameWorld]:
+        led_on = await self._stage(
+            "going past the request for consent",
+            self._settings.load_timeout_s,
+            self._visit.go_through(partial(pass_consent_wall, worlds[0])),
+        )
+        if not led_on:
+            return worlds
+        self._seen.document = self._visit.navigation.document
+        self._seen.notes.append("the site asked for consent first, which was given as sparingly as it let us")
+        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds()) or worlds
+        await self._clear(worlds)
+        return worlds
 
     async def _rest(self, page_time_s: float) -> bool:
         return await self._visit.rest(page_time_s, _REST_LIMIT_S)

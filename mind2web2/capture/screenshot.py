@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,9 @@ _SUSPICIOUS_BYTES_A_PIXEL = 0.012
 _SAME_BRIGHTNESS = 4
 # One, another where it is blank, another where the screen turns out to have more dots than pixels.
 _MAX_SHOTS = 3
+
+# Every task that runs moves the clock on by as long as it took.
+_RUN_CLOCK = {"policy": "advance", "budget": 1000 * _SHOT_LIMIT_S, "maxVirtualTimeTaskStarvationCount": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +106,33 @@ async def _shoot(
     height_px = min(extent.height_px, limit_px)
     clip = {"x": 0, "y": 0, "width": extent.width_px, "height": height_px, "scale": scale}
     try:
-        async with asyncio.timeout(_SHOT_LIMIT_S):
+        async with asyncio.timeout(_SHOT_LIMIT_S), _running_clock(session):
             reply = await send(
                 session,
                 "Page.captureScreenshot",
                 format="jpeg",
                 quality=settings.jpeg_quality,
                 captureBeyondViewport=True,
-                optimizeForSpeed=True,
                 clip=clip,
             )
     except (ScriptError, TimeoutError) as error:
         log.debug("no screenshot reason=%s", error)
         return None
     return base64.b64decode(reply["data"])
+
+
+@asynccontextmanager
+async def _running_clock(session: CDPSession) -> AsyncIterator[None]:
+    """Let the page's time run meanwhile, about as fast as ours.
+
+    While it stands still, one large screenshot in a few never comes: the browser's own timers for painting
+    stand still with it.
+    """
+    await send(session, "Emulation.setVirtualTimePolicy", **_RUN_CLOCK)
+    try:
+        yield
+    finally:
+        await send(session, "Emulation.setVirtualTimePolicy", policy="pause")
 
 
 def _looks_of(jpeg: bytes, extent: _Extent) -> _Looks:

@@ -81,7 +81,8 @@ class _Tour:
             await frame_painted(world)
             await self._wait(_STEP_PAGE_TIME_S)
             if place["top"] > _MAX_HEIGHT_PX:
-                self.is_endless = True
+                # A page that is merely long is all there already.
+                self.is_endless = self.is_endless or growths > 0
                 return
             if not place["atEnd"]:
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -34,6 +34,7 @@ _ON_THE_WAY = re.compile(
 )
 _ON_THE_WAY_CHARS = 600
 _MAX_HOPS = 6
+_LEADING_ON_PAGE_TIME_S = 2.0
 _MAX_DIALOGS = 20
 _WATCH_AFTER_S = 2.0
 _BLOCKED_AFTER_S = 4.0
@@ -211,6 +212,21 @@ class Visit:
         except TimeoutError:
             await self.stop_scripts()
             return False
+
+    async def go_through(self, press: Callable[[], Awaitable[bool]]) -> bool:
+        """Let a press lead to another document, and wait for that one; false where it leads nowhere."""
+        hops = self.navigation.started
+        self.navigation.unlock()
+        try:
+            if await press():
+                await self.rest(_LEADING_ON_PAGE_TIME_S, self.settings.settle_timeout_s)
+                await self.rest(0.0, 1.0)
+            if self.navigation.started == hops:
+                return False
+            await self._settle()
+        finally:
+            self.navigation.lock()
+        return self.navigation.document.file is None
 
     async def _settle(self) -> None:
         for _ in range(_MAX_HOPS):

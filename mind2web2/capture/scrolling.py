@@ -13,6 +13,7 @@ from mind2web2.capture.world import FrameWorld
 _MAX_PANES = 12
 _MAX_HEIGHT_PX = 60_000
 _MAX_GROWTHS = 30
+_ENDLESS_GROWTH = 1.5
 # Long enough for scripts that wait until scrolling has stopped.
 _STEP_PAGE_TIME_S = 0.3
 _END_PAGE_TIME_S = 1.5
@@ -72,17 +73,18 @@ class _Tour:
         await self._wait(_STEP_PAGE_TIME_S)
 
     async def _through_pane(self, world: FrameWorld, index: int) -> None:
-        growths = 0
+        growths = first_height = 0
         while True:
             place = await _step(world, "down", index)
             if place is None:
                 return
             self.rounds += 1
+            first_height = first_height or place["height"]
             await frame_painted(world)
             await self._wait(_STEP_PAGE_TIME_S)
             if place["top"] > _MAX_HEIGHT_PX:
                 # A page that is merely long is all there already.
-                self.is_endless = self.is_endless or growths > 0
+                self.is_endless = self.is_endless or place["height"] > _ENDLESS_GROWTH * first_height
                 return
             if not place["atEnd"]:
                 continue

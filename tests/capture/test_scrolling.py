@@ -132,6 +132,13 @@ async def test_endless_pages_are_bounded(page):
     assert result.heights_px == () or result.heights_px[-1] < 100_000
 
 
+async def test_long_pages_are_not_endless(page):
+    """A page that is merely long is scrolled up to a bound, and nothing is said against it."""
+    _, result = await scrolled(page, "<p>Text</p><div style='height:70000px'></div>")
+    assert result.rounds > 40
+    assert not result.is_endless
+
+
 async def test_pages_that_scroll_smoothly_are_scrolled_all_the_same(page):
     """A page that turns jumps into glides does not keep us from its end."""
     html = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.page_tools import Rest, call_or_none, frame_painted
+from mind2web2.capture.page_tools import Rest, call_or_none, frame_painted, settled
 from mind2web2.capture.world import FrameWorld
 
 _MAX_PANES = 12
@@ -70,7 +70,8 @@ class _Tour:
         for world in worlds:
             await _step(world, "top")
         await frame_painted(worlds[0])
-        await self._wait(_STEP_PAGE_TIME_S)
+        if not self._has_stalled:
+            await settled(worlds[0], self._rest, _END_PAGE_TIME_S)
 
     async def _through_pane(self, world: FrameWorld, index: int) -> None:
         growths = first_height = 0

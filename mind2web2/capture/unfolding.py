@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.page_tools import Rest, call_or_none
+from mind2web2.capture.page_tools import Rest, call_or_none, settled
 from mind2web2.capture.world import FrameWorld
 
 _MAX_ROUNDS = 4
@@ -71,12 +71,12 @@ class _Unfolding:
 
     async def run(self) -> None:
         if await self._step("begin"):
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
         await self._open_sections()
         if await self._show_more():
             await self._open_sections()
         if await self._step("restore"):
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
 
     async def finish(self) -> dict[str, int]:
         counts: dict[str, int] = await self._step("finish") or {}
@@ -86,11 +86,11 @@ class _Unfolding:
         for _ in range(_MAX_ROUNDS):
             if not await self._step("press", _MAX_PRESSES_A_ROUND):
                 return
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
             alone = await self._step("sort") or 0
             for index in range(min(alone, _MAX_PRESSES_ALONE)):
                 if await self._step("pressAlone", index):
-                    await self._rest(_OPENING_PAGE_TIME_S)
+                    await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
                     await self._step("keepAlone", index)
 
     async def _show_more(self) -> bool:
@@ -103,10 +103,10 @@ class _Unfolding:
             )
             if not pressed:
                 return number > 0
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
             outcome = await self._step("sortMore") or {}
             if outcome.get("left"):
-                await self._rest(_OPENING_PAGE_TIME_S)
+                await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
                 return True
         return True
 

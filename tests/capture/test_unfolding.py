@@ -128,6 +128,30 @@ FOLDED = {
         "<p>Secret ${n}</p></section>`) } }; show()"
         "</script>",
     ),
+    "accordion whose sentences are in pieces": (
+        "Secret1 Secret2 Secret3",
+        "<div id=app></div><script>let open = 1; const show = () => { app.textContent = ''; for (const n "
+        "of [1, 2, 3]) {"
+        "const b = document.createElement('button'); b.append('Part ', `${n}`); app.append(b);"
+        "b.setAttribute('aria-expanded', open === n); b.onclick = () => { open = n; show() };"
+        "if (open === n) { const p = document.createElement('p'); "
+        "p.append('Secret', `${n}`); app.append(p) } } };"
+        "show()</script>",
+    ),
+    "section that slides open frame by frame": (
+        "Secret 1",
+        "<style>.p{height:0;overflow:hidden}</style><button>A</button><div class=p>Secret 1</div><script>"
+        "document.querySelector('button').onclick = (e) => { const begun = Date.now(); const slide = () => {"
+        "const done = Math.min((Date.now() - begun) / 400, 1); e.target.nextElementSibling.style.height ="
+        "`${done * 50}px`; if (done < 1) requestAnimationFrame(slide) }; slide() }</script>",
+    ),
+    "tab that is a link to what it loads": (
+        "Secret 1 Secret 2",
+        "<ul role=tablist><li role=tab aria-selected=true aria-controls=p1><a href='#p1'>A</a></li>"
+        "<li role=tab aria-controls=p2><a id=a href='/part'>B</a></li></ul><div id=p1>Secret 1</div>"
+        "<div id=p2 hidden></div><script>a.onclick = (e) => { e.preventDefault(); p2.textContent = "
+        "'Secret 2' }</script>",
+    ),
     "tab panels": (
         "Secret 1 Secret 2",
         "<div role=tablist><button role=tab aria-selected=true aria-controls=p1>A</button>"
@@ -209,9 +233,9 @@ async def test_what_a_control_opens_can_be_read(page, case):
     expected, html = FOLDED[case]
     words = expected.replace(" Secret", "|Secret").split("|")
     loaded = await load(page, html)
-    before = await loaded.seen()
+    before = await loaded.value("document.body.innerText") + await loaded.seen()
     await unfold(loaded.worlds, 20, loaded.rest)
-    seen = await loaded.seen()
+    seen = await loaded.value("document.body.innerText") + await loaded.seen()
     assert [word for word in words if word not in before] != []
     assert [word for word in words if word not in seen] == []
 
@@ -335,6 +359,20 @@ async def test_panels_say_which_tab_they_belong_to(page):
     )
     loaded, _ = await unfolded(page, html)
     assert (await loaded.seen()).endswith("Monthly | 12 euros | Yearly | 99 euros")
+
+
+async def test_what_tabs_with_one_panel_hold_can_be_told_apart(page):
+    """Where tabs take turns in one panel, each content stands behind its tab's name."""
+    html = (
+        "<div role=tablist><button role=tab aria-selected=true>Monthly</button><button role=tab>"
+        "Yearly</button></div>"
+        "<p id=p>12 euros</p><script>const all = [...document.querySelectorAll('button')];"
+        "all.forEach((b, i) => b.onclick = () => { all.forEach((o) => "
+        "o.setAttribute('aria-selected', o === b));"
+        "p.textContent = ['12 euros', '99 euros'][i] })</script>"
+    )
+    loaded, _ = await unfolded(page, html)
+    assert (await loaded.seen()).endswith("Yearly | 99 euros | Monthly | 12 euros")
 
 
 async def test_the_summary_counts_what_was_opened(page):

@@ -178,6 +178,21 @@ function () {
     return { isSeen, isTextSeen, texts, clipOf };
   };
   const textLength = (found) => { let sum = 0; for (const text of found.values()) sum += text.length; return sum; };
+  // Seen text by the block that it stands in: libraries split a sentence into many text nodes.
+  const blocksOf = (found) => {
+    const blockOf = new Map();
+    const blocks = new Map();
+    for (const [node, text] of found) {
+      const parent = parentOf(node);
+      let block = blockOf.get(parent);
+      if (!block) {
+        for (block = parent; parentOf(block) && /^(?:inline|contents)/.test(styleOf(block).display); ) block = parentOf(block);
+        blockOf.set(parent, block);
+      }
+      blocks.set(block, blocks.has(block) ? `${blocks.get(block)} ${text}` : text);
+    }
+    return blocks;
+  };
   const seenText = (scope) => [...look().texts(scope).values()].join(" ");
 
   const KEPT_ATTRIBUTES = ["class", "href", "alt", "title", "colspan", "rowspan", "scope", "start", "reversed", "value", "type",
@@ -298,6 +313,6 @@ function () {
     getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
     attribute, setAttribute, removeAttribute, hasAttribute, matches, closest, className, box, clientHeight, clientWidth,
     scrollHeight, scrollWidth, inlineStyle, isHtml, tag, root, body, styleOf, shadowOf, queryIn, roots, all, parentOf,
-    holds, byId, normal, labelOf, isRendered, look, textLength, seenText, copyOf, force, reveal, press, endAnimations,
+    holds, byId, normal, labelOf, isRendered, look, textLength, blocksOf, seenText, copyOf, force, reveal, press, endAnimations,
   };
 }

@@ -134,6 +134,7 @@ function (parts) {
         sink.line += "~~";
         sink.isStruckOpen = false;
       }
+      sink.blockBreak = 0; // an item beside the one before goes on in its line, and so does what follows
       sink.line += joint;
       if (isStruck && !sink.isStruckOpen) {
         sink.line += "~~";

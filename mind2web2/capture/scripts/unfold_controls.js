@@ -40,6 +40,11 @@ function () {
     return header !== null && !t.closest(header, "article, main, section, [role=main]") && !t.queryIn(header, "main, article").length;
   };
   const isInHeading = (element) => t.closest(element, "h1, h2, h3, h4, h5, h6, dt, [role=heading], summary") !== null;
+  // What of a tab or a head is to be pressed: the only thing to press within it, if there is one.
+  const pressTarget = (element) => {
+    const inner = t.queryIn(element, "a, button, [role=button]");
+    return inner.length === 1 && t.labelOf(inner[0]) === t.labelOf(element) ? inner[0] : element;
+  };
   const isOff = (element) => t.attribute(element, "aria-disabled") === "true" || t.matches(element, ":disabled");
   const isSubmit = (element) => {
     const kind = (t.attribute(element, "type") ?? "").toLowerCase();
@@ -57,8 +62,9 @@ function () {
     return pattern.test(t.labelOf(element)) || FRAME_NAMES.test(`${t.className(element)} ${t.attribute(element, "id") ?? ""}`);
   };
   const isDangerous = (element) => !isInHeading(element) && DANGEROUS_WORDS.test(t.labelOf(element));
+  // A tab may be a link to what it loads into its panel; its press goes to scripts alone.
   const mayPress = (element) =>
-    !isRealLink(element) && !isOff(element) && !isSubmit(element) && !isDangerous(element)
+    (!isRealLink(element) || (t.attribute(element, "role") === "tab" && namedPanels(element).length > 0)) && !isOff(element) && !isSubmit(element) && !isDangerous(element)
     && !["input", "select", "textarea", "video", "audio"].includes(t.tag(element));
   const isForbidden = (element, allowNavigation = false) => {
     const popup = t.attribute(element, "aria-haspopup");
@@ -187,6 +193,6 @@ function () {
     || (t.attribute(tab, "aria-selected") === null && /(?:^|[\s_-])(?:active|selected|current)(?:[\s_-]|$)/i.test(`${t.className(tab)} ${t.className(t.parentOf(tab))}`));
 
   globalThis.pageControls = {
-    isForbidden, mayPress, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
+    isForbidden, mayPress, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
   };
 }

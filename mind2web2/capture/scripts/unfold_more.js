@@ -35,7 +35,7 @@ function (limit, pressesEach) {
     state.morePresses.set(control, times + 1);
     pressed.push(control);
   }
-  state.beforeMore = t.look().texts();
+  state.beforeMore = [...t.blocksOf(t.look().texts()).values()];
   state.moreNow = pressed.map((control) => ({ control, name: nameOf(control), length: t.textContent(control).length }));
   state.addressBefore = location.href;
   state.presses += pressed.length;

@@ -22,6 +22,8 @@ _MAX_MORE_ROUNDS = 10
 _MAX_MORE_PRESSES_A_ROUND = 40
 # Everything is open by then and only has to be put in order; a page whose scripts never rest may not let us.
 _FINISH_LIMIT_S = 3.0
+# What the script answers where a tab was open already and another had to be opened first.
+_PRESSED_ANOTHER = 2
 # What a section shows some time after it was opened: transitions, and what it asks the server for.
 _OPENING_PAGE_TIME_S = 1.0
 
@@ -89,9 +91,14 @@ class _Unfolding:
             await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
             alone = await self._step("sort") or 0
             for index in range(min(alone, _MAX_PRESSES_ALONE)):
-                if await self._step("pressAlone", index):
-                    await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
-                    await self._step("keepAlone", index)
+                await self._open_alone(index)
+
+    async def _open_alone(self, index: int) -> None:
+        if await self._step("pressAlone", index) == _PRESSED_ANOTHER:
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await self._step("pressAlone", index)
+        await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+        await self._step("keepAlone", index)
 
     async def _show_more(self) -> bool:
         for number in range(_MAX_MORE_ROUNDS):

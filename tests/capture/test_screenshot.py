@@ -210,3 +210,10 @@ async def test_sharp_screens_and_wide_windows_make_no_difference(chromium):
     await context.close()
     assert image.size == (1100, 1500)
     assert share(image, BLUE, (1000, 600, 1100, 1500)) > 0.9
+
+
+async def test_large_screenshots_come_each_time(page):
+    """The browser does not wait for its own timers while the page's clock is stopped."""
+    loaded = await load(page, "<p>Some text that goes on for a while</p>" * 300)
+    shots = [await take_screenshot(loaded.session, loaded.worlds, SETTINGS) for _ in range(7)]
+    assert None not in shots

@@ -48,6 +48,7 @@ function (step, ...given) {
       }
       for (const one of state.round) {
         state.labels.add(t.labelOf(one.control));
+        one.label = t.labelOf(one.control);
         one.isPressable = c.mayPress(one.control);
         if (one.isPressable) press(one.control);
       }
@@ -73,16 +74,25 @@ function (step, ...given) {
       }
       return state.alone.length;
     },
+    // Press one of them; 2 means that another tab had to be pressed first, to see what this one changes.
     pressAlone: (index) => {
       const one = state.alone[index];
+      state.before = null;
+      if (!t.isConnected(one.control)) one.control = twinOf(one);
+      if (!one.control) return 0;
+      const first = one.group?.active;
+      if (first && t.isConnected(first) && c.isActive(one.control) && !one.isSecond && c.mayPress(first)) {
+        one.isSecond = true;
+        press(first);
+        return 2;
+      }
       state.before = new Set(seenBlocks());
-      if (!t.isConnected(one.control)) return false;
-      if (one.kind !== "tab" && t.attribute(one.control, "aria-expanded") === "true") return true;
-      press(one.control);
-      return true;
+      if (one.kind === "tab" || t.attribute(one.control, "aria-expanded") !== "true") press(one.control);
+      return 1;
     },
     keepAlone: (index) => {
       const one = state.alone[index];
+      if (!state.before) return;
       const panel = c.namedPanels(one.control)[0] ?? one.panel;
       const after = t.look().texts();
       const old = state.before;
@@ -178,6 +188,14 @@ function (step, ...given) {
       opened++;
     }
     return opened;
+  }
+  // Some pages make their controls anew at every press.
+  function twinOf({ kind, label }) {
+    const scopes = t.roots();
+    const controls = kind === "tab" ? c.tabs(scopes).flatMap(({ members }) => members) : [...c.expanders(scopes), ...c.toggles(scopes, 100)].map(({ control }) => control);
+    const twin = controls.find((control) => t.labelOf(control) === label && c.mayPress(control)) ?? null;
+    if (twin) state.pressed.add(twin);
+    return twin;
   }
   function holdCopy(control, panel, kind, list) {
     if (!panel || state.copies.length > 150) return;

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import shutil
 import sys
@@ -60,6 +61,11 @@ def replace_folder(fresh: Path, folder: Path) -> None:
     # Of use to running processes only.
     for lock in fresh.rglob("*.lock"):
         lock.unlink()
+    # Pages are listed as they come, which is not the same from run to run.
+    for index in fresh.glob("*/index.json"):
+        entries = json.loads(index.read_text(encoding="utf-8"))
+        in_order = json.dumps(dict(sorted(entries.items())), indent=2, ensure_ascii=False)
+        index.write_text(in_order, encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(fresh, folder)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from mind2web2.api_tools.arxiv_links import id_from_pdf_link
 from mind2web2.api_tools.download import MAX_DOWNLOAD_BYTES, download
+from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.utils.pdf_pages import (
     HEADER_BYTES,
     RenderedPdf,
@@ -18,7 +19,6 @@ from mind2web2.utils.pdf_pages import (
     looks_like_pdf,
     render_pages,
 )
-from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.utils.workers import run_in_worker
 
 __all__ = ["PDFParser", "RenderedPdf", "is_pdf", "render_pdf"]

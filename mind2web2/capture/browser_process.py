@@ -6,10 +6,13 @@ import asyncio
 import logging
 import os
 import select
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.capture.browser_program import (
@@ -31,6 +34,8 @@ log = logging.getLogger(__name__)
 
 START_TIMEOUT_S = 45.0
 CLOSE_TIMEOUT_S = 10.0
+# What patchright calls the folders that it makes for a browser's profile.
+_PROFILE_PREFIX = "playwright_chromiumdev_profile-"
 
 
 class BrowserProcess:
@@ -49,6 +54,7 @@ class BrowserProcess:
         self._pid_watch: int | None = None
         self._display: VirtualDisplay | None = None
         self._dead_end: socket.socket | None = None
+        self._profile: Path | None = None
         self._chores: set[asyncio.Task[Any]] = set()
 
     @classmethod
@@ -106,6 +112,9 @@ class BrowserProcess:
             await self._display.stop()
         if self._dead_end is not None:
             self._dead_end.close()
+        if self._profile is not None:
+            # The driver removes it, but not if it is stopped while it does, or has died.
+            await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
         self.gone.set()
 
     def kill(self) -> None:
@@ -161,6 +170,8 @@ class BrowserProcess:
                 proxy={"server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}"},
                 chromium_sandbox=can_be_sandboxed(),
                 env=environment,
+                # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.
+                artifacts_dir=tempfile.gettempdir(),
                 # Ours to handle: an interrupted run ends in order.
                 handle_sigint=False,
                 handle_sigterm=False,
@@ -194,6 +205,7 @@ class BrowserProcess:
     def _watch_pid(self, pid: int) -> None:
         """Notice the end of a browser also when its driver, which would say so, has died before it."""
         self._pid = pid
+        self._profile = _profile_of(pid)
         if not hasattr(os, "pidfd_open"):  # only Linux has it
             return
         try:
@@ -230,6 +242,17 @@ class BrowserProcess:
                 await self._driver.__aexit__(None, None, None)
         except TimeoutError:
             log.warning("the browser's driver did not end in time")
+
+
+def _profile_of(pid: int) -> Path | None:
+    """Return the temporary folder that a browser was given for its profile, where the system tells."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    prefix = b"--user-data-dir="
+    folders = [Path(os.fsdecode(text[len(prefix) :])) for text in arguments if text.startswith(prefix)]
+    return next((folder for folder in folders if folder.name.startswith(_PROFILE_PREFIX)), None)
 
 
 def _reason(text: str) -> str:

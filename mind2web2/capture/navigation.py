@@ -89,6 +89,10 @@ class Navigation:
         """Keep the main frame where it is from now on."""
         self._is_locked = True
 
+    def unlock(self) -> None:
+        """Let the main frame go on."""
+        self._is_locked = False
+
     @property
     def is_under_way(self) -> bool:
         """Tell whether the main frame has asked for a document that has not answered yet."""

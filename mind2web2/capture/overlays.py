@@ -54,5 +54,10 @@ async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: R
     return Cleared(tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls)))
 
 
+async def pass_consent_wall(world: FrameWorld) -> bool:
+    """Press what leads on from a page that is nothing but a request for consent; false where nothing does."""
+    return bool(await _step(world, "pass"))
+
+
 async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:
     return await call_or_none(world, "consent overlays", name, world.parent_id is not None, *arguments)

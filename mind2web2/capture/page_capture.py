@@ -7,12 +7,13 @@ import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.capture.failures import PASSING_STATUSES
 from mind2web2.capture.files import read_file_content
 from mind2web2.capture.navigation import Guard, MainDocument
-from mind2web2.capture.overlays import close_banners
+from mind2web2.capture.overlays import close_banners, pass_consent_wall
 from mind2web2.capture.page_text import PageText, read_text
 from mind2web2.capture.record import Trouble
 from mind2web2.capture.screenshot import take_screenshot
@@ -37,6 +38,7 @@ _SCROLL_LIMIT_S = 10.0
 _UNFOLD_LIMIT_S = 10.0
 _READ_LIMIT_S = 15.0
 _PICTURE_LIMIT_S = 20.0
+_SHARE_WHEN_INCOMPLETE = 0.3
 # Enough to tell what kind of page it is.
 _OBSERVED_CHARS = 20_000
 
@@ -143,26 +145,31 @@ class _PageReader:
         self._note_troubles(state, text)
         return self._seen
 
+    def _limit_s(self, limit_s: float) -> float:
+        # What already took all the time it had, or had to be stopped, is read as it is.
+        return limit_s if self._visit.is_complete else limit_s * _SHARE_WHEN_INCOMPLETE
+
     async def _bring_out(self) -> None:
         worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
         if worlds is None:
             return
         await self._clear(worlds)
-        scrolled = await self._stage(
-            "scrolling", _SCROLL_LIMIT_S + 2, scroll_through(worlds, _SCROLL_LIMIT_S, self._rest)
-        )
-        unfolded = await self._stage(
-            "unfolding", _UNFOLD_LIMIT_S + 2, unfold(worlds, _UNFOLD_LIMIT_S, self._rest)
-        )
+        if self._consent_only:
+            worlds = await self._past_the_consent_wall(worlds)
+        scrolled = await self._scroll(worlds)
+        limit_s = self._limit_s(_UNFOLD_LIMIT_S)
+        unfolded = await self._stage("unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest))
         if unfolded and unfolded.summary:
             # What was unfolded may have lazy parts of its own.
-            await self._stage(
-                "scrolling again", _SCROLL_LIMIT_S + 2, scroll_through(worlds, _SCROLL_LIMIT_S, self._rest)
-            )
+            await self._scroll(worlds)
             self._seen.unfolded = unfolded.summary
         # Some overlays come with scrolling.
         await self._clear(worlds)
         self._note_bounds(scrolled, unfolded)
+
+    async def _scroll(self, worlds: list[FrameWorld]) -> Scrolled | None:
+        limit_s = self._limit_s(_SCROLL_LIMIT_S)
+        return await self._stage("scrolling", limit_s + 2, scroll_through(worlds, limit_s, self._rest))
 
     async def _clear(self, worlds: list[FrameWorld]) -> None:
         cleared = await self._stage(
@@ -172,7 +179,21 @@ class _PageReader:
             self._seen.notes += [
                 note for note in (*cleared.done, *cleared.walls) if note not in self._seen.notes
             ]
-            self._consent_only = self._consent_only or cleared.consent_wall is not None
+            self._consent_only = cleared.consent_wall is not None
+
+    async def _past_the_consent_wall(self, worlds: list[FrameWorld]) -> list[FrameWorld]:
+        led_on = await self._stage(
+            "going past the request for consent",
+            self._settings.load_timeout_s,
+            self._visit.go_through(partial(pass_consent_wall, worlds[0])),
+        )
+        if not led_on:
+            return worlds
+        self._seen.document = self._visit.navigation.document
+        self._seen.notes.append("the site asked for consent first, which was given as sparingly as it let us")
+        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds()) or worlds
+        await self._clear(worlds)
+        return worlds
 
     async def _rest(self, page_time_s: float) -> bool:
         return await self._visit.rest(page_time_s, _REST_LIMIT_S)
@@ -187,9 +208,9 @@ class _PageReader:
         if scrolled and scrolled.is_endless:
             self._seen.notes.append("the page grows without end and was scrolled up to a bound")
         if scrolled and scrolled.is_cut:
-            self._seen.notes.append(f"the page was scrolled for {_SCROLL_LIMIT_S:g} s and goes on")
+            self._seen.notes.append("the page goes on below what could be scrolled through in time")
         if unfolded and unfolded.is_cut:
-            self._seen.notes.append(f"sections were unfolded for {_UNFOLD_LIMIT_S:g} s, and not all are open")
+            self._seen.notes.append("not all sections could be unfolded in time")
 
     def _note_text(self, text: PageText) -> None:
         self._seen.text = text.text

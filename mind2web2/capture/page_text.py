@@ -26,6 +26,8 @@ _PARTS = {
     "standIns": "stand_ins",
     "writer": "text_writer",
     "tables": "table_text",
+    "tableParts": "table_parts",
+    "raised": "raised_text",
 }
 
 _COUNTS = (
@@ -40,7 +42,7 @@ _COUNTS = (
     "frames",
 )
 
-# The reader leaves the id of each visible frame between these; it drops control characters from the page's own text.
+# The reader leaves the id of each visible frame between these; it keeps no control characters of the page.
 _FRAME_MARK = re.compile("\x01([^\x01\n]*)\x01")
 
 
@@ -95,7 +97,8 @@ async def read_text(worlds: list[FrameWorld], max_chars: int) -> PageText:
 @cache
 def _reader() -> str:
     made = "".join(f"parts.{name} = ({script(file)}\n)(parts);\n" for name, file in _PARTS.items())
-    return f"(...limits) => {{\nconst parts = {{}};\n{made}return ({script('read_page')}\n)(parts, ...limits);\n}}"
+    reader = script("read_page")
+    return f"(...limits) => {{\nconst parts = {{}};\n{made}return ({reader}\n)(parts, ...limits);\n}}"
 
 
 async def _read_frame(world: FrameWorld, max_chars: int) -> dict[str, Any]:
@@ -148,7 +151,7 @@ def _visible_frames(main_id: str, shown: dict[str, list[str]]) -> list[str]:
 
 
 def _spliced(text: str, texts: dict[str, str], max_chars: int) -> str:
-    """Put frames' texts in the place of their marks: with the line's indentation, or on one line in a table's cell."""
+    """Put frames' texts in the place of their marks, indented as those are; on one line in a table's row."""
     if "\x01" not in text:
         return text
     lines: list[str] = []
@@ -161,7 +164,7 @@ def _spliced(text: str, texts: dict[str, str], max_chars: int) -> str:
             lead = line[: mark.start()]
             rest = re.sub(r"[^>\s]", " ", lead)
             inner = texts.get(mark[1], "").split("\n")
-            added = [(rest if i else lead) + part for i, part in enumerate(inner)]
+            added = [((rest if i else lead) + part).rstrip() for i, part in enumerate(inner)]
         else:
             added = [_FRAME_MARK.sub(lambda found: _on_one_line(texts.get(found[1], "")), line)]
         lines += added

@@ -15,12 +15,8 @@ Rest = Callable[[float], Awaitable[bool]]
 """Lets so many seconds of the page's time pass, responses under way included; false if some did not."""
 
 _FRAME_LIMIT_S = 0.3
-# An observer of our own is told together with the page's; an animation frame would come before them.
-_NEXT_FRAME = """() => new Promise((done) => {
-  const root = Object.getOwnPropertyDescriptor(Document.prototype, "documentElement").get.call(document);
-  const observer = new IntersectionObserver(() => { observer.disconnect(); done(true); });
-  observer.observe(root);
-})"""
+_AFTER_FRAME_S = 0.1
+_NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => done(true)))"
 
 
 async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any:
@@ -55,3 +51,16 @@ async def frame_painted(world: FrameWorld) -> bool:
     except (TimeoutError, ScriptError):
         return False
     return True
+
+
+async def settled(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
+    """Let page time pass as ``rest`` does, and let animations that go by painted frames come to their end.
+
+    Returns:
+        What ``rest`` does. Time may pass faster than frames are painted, so that each needs the other.
+    """
+    has_rested = await rest(page_time_s)
+    if await frame_painted(world):
+        await rest(_AFTER_FRAME_S)
+        await frame_painted(world)
+    return has_rested

@@ -170,9 +170,7 @@ class PageTries:
 
     def _captured(self, seen: Sighting) -> CapturedPage:
         if seen.pdf is None and not seen.screenshot and not (seen.text or "").strip():
-            return self._failed(
-                PageFailureError("the page shows neither text nor a picture", "empty_page"), seen
-            )
+            return self._failed(_nothing_shown(seen), seen)
         record = CaptureRecord(
             requested_url=self._url,
             final_url=seen.document.url or self._url,
@@ -204,7 +202,7 @@ class PageTries:
             title=seen.title if seen else "",
             notes=tuple(seen.notes) if seen else (),
             captured_at=_now(),
-            troubles=(Trouble(kind=failure.kind, detail=str(failure)),),
+            troubles=_without_repeats(Trouble(kind=failure.kind, detail=str(failure)), seen),
             failure=str(failure),
             is_transient=failure.is_transient,
             refused=self._refusals(),
@@ -240,6 +238,19 @@ def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> P
     if known is not None and failure.net_error:
         return PageFailureError(known.reason, failure.kind, is_transient=known.is_transient)
     return failure
+
+
+def _nothing_shown(seen: Sighting) -> PageFailureError:
+    status = seen.document.status
+    said = f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
+    return PageFailureError(
+        f"{said}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
+    )
+
+
+def _without_repeats(trouble: Trouble, seen: Sighting | None) -> tuple[Trouble, ...]:
+    others = seen.troubles if seen else []
+    return (trouble, *(other for other in others if other.kind != trouble.kind))
 
 
 def _now() -> str:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.page_tools import Rest, call_or_none, frame_painted
+from mind2web2.capture.page_tools import Rest, call_or_none, frame_painted, settled
 from mind2web2.capture.world import FrameWorld
 
 _MAX_PANES = 12
 _MAX_HEIGHT_PX = 60_000
 _MAX_GROWTHS = 30
+_ENDLESS_GROWTH = 1.5
 # Long enough for scripts that wait until scrolling has stopped.
 _STEP_PAGE_TIME_S = 0.3
 _END_PAGE_TIME_S = 1.5
@@ -60,6 +61,8 @@ class _Tour:
 
     async def through(self, world: FrameWorld) -> None:
         panes = await _step(world, "begin", _MAX_PANES) or 0
+        if panes:
+            await self._tell_observers(world)
         for index in range(panes):
             await self._through_pane(world, index)
 
@@ -67,23 +70,27 @@ class _Tour:
         for world in worlds:
             await _step(world, "top")
         await frame_painted(worlds[0])
-        await self._wait(_STEP_PAGE_TIME_S)
+        if not self._has_stalled:
+            await settled(worlds[0], self._rest, _END_PAGE_TIME_S)
 
     async def _through_pane(self, world: FrameWorld, index: int) -> None:
-        growths = 0
+        growths = first_height = 0
         while True:
             place = await _step(world, "down", index)
             if place is None:
                 return
             self.rounds += 1
+            first_height = first_height or place["height"]
             await frame_painted(world)
             await self._wait(_STEP_PAGE_TIME_S)
             if place["top"] > _MAX_HEIGHT_PX:
-                self.is_endless = True
+                # A page that is merely long is all there already.
+                self.is_endless = self.is_endless or place["height"] > _ENDLESS_GROWTH * first_height
                 return
             if not place["atEnd"]:
                 continue
             await self._wait(_END_PAGE_TIME_S)
+            await self._tell_observers(world)
             height = await _step(world, "height", index) or 0
             if index == 0 and world.parent_id is None:
                 self.heights_px.append(height)
@@ -93,6 +100,12 @@ class _Tour:
             if growths >= _MAX_GROWTHS:
                 self.is_endless = True
                 return
+
+    async def _tell_observers(self, world: FrameWorld) -> None:
+        # What came into view or went out of it is told while the page's time runs. Told together with what
+        # the next step brings, it would be lost on the many pages that look at the first entry only.
+        await frame_painted(world)
+        await self._wait(_STEP_PAGE_TIME_S)
 
     async def _wait(self, page_time_s: float) -> None:
         # A response that does not come would hold up every step.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.page_tools import Rest, call_or_none
+from mind2web2.capture.page_tools import Rest, call_or_none, settled
 from mind2web2.capture.world import FrameWorld
 
 _MAX_ROUNDS = 4
@@ -22,6 +22,8 @@ _MAX_MORE_ROUNDS = 10
 _MAX_MORE_PRESSES_A_ROUND = 40
 # Everything is open by then and only has to be put in order; a page whose scripts never rest may not let us.
 _FINISH_LIMIT_S = 3.0
+# What the script answers where a tab was open already and another had to be opened first.
+_PRESSED_ANOTHER = 2
 # What a section shows some time after it was opened: transitions, and what it asks the server for.
 _OPENING_PAGE_TIME_S = 1.0
 
@@ -71,12 +73,12 @@ class _Unfolding:
 
     async def run(self) -> None:
         if await self._step("begin"):
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
         await self._open_sections()
         if await self._show_more():
             await self._open_sections()
         if await self._step("restore"):
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
 
     async def finish(self) -> dict[str, int]:
         counts: dict[str, int] = await self._step("finish") or {}
@@ -86,12 +88,17 @@ class _Unfolding:
         for _ in range(_MAX_ROUNDS):
             if not await self._step("press", _MAX_PRESSES_A_ROUND):
                 return
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
             alone = await self._step("sort") or 0
             for index in range(min(alone, _MAX_PRESSES_ALONE)):
-                if await self._step("pressAlone", index):
-                    await self._rest(_OPENING_PAGE_TIME_S)
-                    await self._step("keepAlone", index)
+                await self._open_alone(index)
+
+    async def _open_alone(self, index: int) -> None:
+        if await self._step("pressAlone", index) == _PRESSED_ANOTHER:
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+            await self._step("pressAlone", index)
+        await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
+        await self._step("keepAlone", index)
 
     async def _show_more(self) -> bool:
         for number in range(_MAX_MORE_ROUNDS):
@@ -103,10 +110,10 @@ class _Unfolding:
             )
             if not pressed:
                 return number > 0
-            await self._rest(_OPENING_PAGE_TIME_S)
+            await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
             outcome = await self._step("sortMore") or {}
             if outcome.get("left"):
-                await self._rest(_OPENING_PAGE_TIME_S)
+                await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
                 return True
         return True
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -34,13 +34,14 @@ _ON_THE_WAY = re.compile(
 )
 _ON_THE_WAY_CHARS = 600
 _MAX_HOPS = 6
+_LEADING_ON_PAGE_TIME_S = 2.0
 _MAX_DIALOGS = 20
 _WATCH_AFTER_S = 2.0
 _BLOCKED_AFTER_S = 4.0
 _STOP_TRIES = 4
 _STOP_LIMIT_S = 1.0
 # Decoded; more is no document that anybody reads, but an attempt to fill the memory.
-_MAX_DECODED_BYTES = 150 * 1024**2
+_MAX_DECODED_BYTES = 50 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +168,7 @@ class Visit:
         for _ in range(_STOP_TRIES):
             # It ends what runs at that moment, which may be something short in front of what blocks.
             await self._try_to_send("Runtime.terminateExecution")
-            if await self._try_to_send("DOM.getDocument", depth=0):
+            if self._crashed.done() or await self._try_to_send("DOM.getDocument", depth=0):
                 return
 
     async def _try_to_send(self, method: str, **parameters: Any) -> bool:
@@ -212,6 +213,21 @@ class Visit:
             await self.stop_scripts()
             return False
 
+    async def go_through(self, press: Callable[[], Awaitable[bool]]) -> bool:
+        """Let a press lead to another document, and wait for that one; false where it leads nowhere."""
+        hops = self.navigation.started
+        self.navigation.unlock()
+        try:
+            if await press():
+                await self.rest(_LEADING_ON_PAGE_TIME_S, self.settings.settle_timeout_s)
+                await self.rest(0.0, 1.0)
+            if self.navigation.started == hops:
+                return False
+            await self._settle()
+        finally:
+            self.navigation.lock()
+        return self.navigation.document.file is None
+
     async def _settle(self) -> None:
         for _ in range(_MAX_HOPS):
             await self._parsed()
@@ -245,8 +261,7 @@ class Visit:
         parsed = asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0))
         try:
             await asyncio.wait({torn, parsed}, return_when=asyncio.FIRST_COMPLETED)
-            if self._torn.is_set():
-                self.is_broken = True
+            if self.is_broken:
                 await self._stop_incomplete("the server dropped the connection within the page")
         finally:
             torn.cancel()
@@ -292,6 +307,7 @@ class Visit:
             await self._stop_incomplete(
                 f"the page sent over {_MAX_DECODED_BYTES // 1024**2} MB and was cut off"
             )
+            self._torn.set()
         except ScriptError as error:
             log.debug("page not watched reason=%s", error)
         finally:
@@ -331,6 +347,7 @@ class Visit:
         if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
             is_the_document = request.url == self.navigation.document.url
             if is_the_document and "ABORTED" not in (request.failure or ""):
+                self.is_broken = True
                 self._torn.set()
 
     def _has_file(self) -> bool:

@@ -16,8 +16,15 @@ log = logging.getLogger(__name__)
 WORLD_NAME = "mind2web2"
 
 # Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
-_MARK_FRAME = "function (id) { (globalThis.frameIds ??= new Map()).set(this, id); }"
-_MARK_ROOT = "function (root) { (globalThis.closedRoots ??= new Map()).set(this, root); }"
+# An element that the page names like one of them is no map: only the world's own property counts.
+_MARK_FRAME = (
+    "function (id) { if (!Object.hasOwn(globalThis, 'frameIds')) globalThis.frameIds = new Map();"
+    " frameIds.set(this, id); }"
+)
+_MARK_ROOT = (
+    "function (root) { if (!Object.hasOwn(globalThis, 'closedRoots')) globalThis.closedRoots = new Map();"
+    " closedRoots.set(this, root); }"
+)
 
 
 class ScriptError(Exception):
@@ -157,6 +164,7 @@ async def _may_have_closed_roots(world: FrameWorld) -> bool:
             " const inside = DocumentFragment.prototype.querySelectorAll;"
             " for (const waiting = [all]; waiting.length;) { for (const e of waiting.pop()) {"
             " const root = rootOf.call(e); if (root) waiting.push(inside.call(root, '*'));"
+            " else if (e instanceof HTMLFormElement) continue;"
             " else if (e.localName.includes('-') || /^(article|aside|blockquote|body|div|footer|h[1-6]|header"
             "|main|nav|p|section|span)$/.test(e.localName) && !e.firstElementChild && !e.textContent.trim()"
             " && (e.offsetHeight > 0 || hit.has(e))) return true; } } return false; }"

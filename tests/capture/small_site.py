@@ -3,6 +3,8 @@
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+TYPES = {"png": "image/png", "css": "text/css", "js": "text/javascript"}
+
 
 class SmallSite:
     """Serves ``pages`` (path to text or bytes) and notes in ``asked`` what was asked for."""
@@ -21,7 +23,7 @@ class SmallSite:
                 body = site.pages.get(path)
                 self.send_response(404 if body is None else 200)
                 content = body if isinstance(body, bytes) else (body or "").encode()
-                kind = "image/png" if path.endswith(".png") else "text/html; charset=utf-8"
+                kind = TYPES.get(path.rpartition(".")[2], "text/html; charset=utf-8")
                 self.send_header("Content-Type", kind)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()

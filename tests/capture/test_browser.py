@@ -335,7 +335,9 @@ SCRIPT = textwrap.dedent(
             session = await page.context.browser.new_browser_cdp_session()
             processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
             print(next(p["id"] for p in processes if p["type"] == "browser"), flush=True)
-            await asyncio.to_thread(sys.stdin.read, 1)
+            loop, ended = asyncio.get_running_loop(), asyncio.Event()
+            loop.add_reader(0, ended.set)
+            await ended.wait()
 
     asyncio.run(main())
     """
@@ -360,9 +362,7 @@ async def test_nothing_is_left_behind(way, tmp_path):
             os.kill(pid, signal.SIGKILL)
         elif way == "killed":
             run.kill()
-        else:
-            run.stdin.write(b"x")
-        await run.communicate()
+        await run.communicate(b"")
     for end in ends:
         assert select.select([end], [], [], 10)[0]
         os.close(end)
@@ -385,6 +385,7 @@ async def users_browser(profile):
         *("--no-sandbox", "--disable-gpu", "--no-first-run", "about:blank#users"),
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
     )
     try:
         async with asyncio.timeout(20):
@@ -393,7 +394,7 @@ async def users_browser(profile):
         yield f"http://{urlsplit(line.split()[-1].decode()).netloc}"
         assert process.returncode is None
     finally:
-        process.terminate()
+        os.killpg(process.pid, signal.SIGKILL)  # what was started may be a script that started the browser
         await process.communicate()
 
 

@@ -46,7 +46,8 @@ async def test_observers_see_every_part(page):
     """Parts that wait until they are in view have been, each of them, and the page is at its top again."""
     parts = "".join(f"<div style='height:700px' data-n={n}></div>" for n in range(12))
     script = (
-        "<script>const watch = new IntersectionObserver((all) => { for (const one of all) if (one.isIntersecting)"
+        "<script>const watch = new IntersectionObserver((all) => { for "
+        "(const one of all) if (one.isIntersecting)"
         "setTimeout(() => { one.target.textContent = 'Part ' + one.target.dataset.n }, 250) });"
         "for (const one of document.querySelectorAll('div')) watch.observe(one)</script>"
     )
@@ -60,9 +61,11 @@ async def test_scripts_that_listen_for_scrolling_are_heard(page):
     """Parts that a script fills once scrolling has paused at them are filled."""
     parts = "".join(f"<div style='height:900px' data-n={n}></div>" for n in range(8))
     script = (
-        "<script>let timer; addEventListener('scroll', () => { clearTimeout(timer); timer = setTimeout(() => {"
+        "<script>let timer; addEventListener('scroll', () => { "
+        "clearTimeout(timer); timer = setTimeout(() => {"
         "for (const one of document.querySelectorAll('div')) { const box = one.getBoundingClientRect();"
-        "if (box.top < innerHeight && box.bottom > 0) one.textContent = 'Part ' + one.dataset.n } }, 200) })</script>"
+        "if (box.top < innerHeight && box.bottom > 0) one.textContent = 'Part ' + one.dataset.n } }, 200) "
+        "})</script>"
     )
     loaded, _ = await scrolled(page, parts + script)
     seen = await loaded.seen()
@@ -84,7 +87,8 @@ async def test_a_list_is_followed_to_its_end(page):
     """A list that grows at its end is followed until it has no more."""
     script = (
         "<script>addEventListener('scroll', () => { if (list.children.length < 100 &&"
-        "scrollY + innerHeight > document.documentElement.scrollHeight - 200) setTimeout(more, 300) })</script>"
+        "scrollY + innerHeight > document.documentElement.scrollHeight "
+        "- 200) setTimeout(more, 300) })</script>"
     )
     loaded, result = await scrolled(page, f"<div id=list></div>{GROWING}{script}")
     assert "Line 99" in await loaded.seen()
@@ -111,7 +115,8 @@ async def test_lists_within_frames_are_followed(page):
         + GROWING.replace('"', "'")
         + (
             "<script>addEventListener('scroll', () => { if (list.children.length < 80 && "
-            "scrollY + innerHeight > document.documentElement.scrollHeight - 200) setTimeout(more, 300) })</script>"
+            "scrollY + innerHeight > document.documentElement.scrollHeight "
+            "- 200) setTimeout(more, 300) })</script>"
         )
     )
     loaded, _ = await scrolled(page, f'<iframe width=600 height=500 srcdoc="{inner}"></iframe>')
@@ -127,11 +132,20 @@ async def test_endless_pages_are_bounded(page):
     assert result.heights_px == () or result.heights_px[-1] < 100_000
 
 
+async def test_long_pages_are_not_endless(page):
+    """A page that is merely long is scrolled up to a bound, and nothing is said against it."""
+    _, result = await scrolled(page, "<p>Text</p><div style='height:70000px'></div>")
+    assert result.rounds > 40
+    assert not result.is_endless
+
+
 async def test_pages_that_scroll_smoothly_are_scrolled_all_the_same(page):
     """A page that turns jumps into glides does not keep us from its end."""
     html = (
-        "<style>html{scroll-behavior:smooth}</style><div style='height:6000px'></div><p id=p>Start</p><script>"
-        "new IntersectionObserver((all) => { if (all[0].isIntersecting) p.textContent = 'End' }).observe(p)</script>"
+        "<style>html{scroll-behavior:smooth}</style><div "
+        "style='height:6000px'></div><p id=p>Start</p><script>"
+        "new IntersectionObserver((all) => { if (all[0].isIntersecting) p.textContent = 'End' "
+        "}).observe(p)</script>"
     )
     loaded, _ = await scrolled(page, html)
     assert "End" in await loaded.seen()

@@ -97,6 +97,8 @@ function (step, isFrame, ...given) {
         const isThere = t.isConnected(banner) && [banner, ...t.queryIn(t.shadowOf(banner) ?? banner, "*")].some((one) => t.isRendered(one) && t.box(one).height > 0);
         if (!isThere) {
           said.push(`consent banner (${name}): ${choice ? choice[0] : "closed by itself"}`);
+        } else if (isAllThereIs(banner)) {
+          said.push(`consent banner (${name}): left, as the page shows nothing else`);
         } else if (banner !== t.body() && !holdsMostBeside(banner)) {
           hide(banner);
           said.push(`consent banner (${name}): removed`);
@@ -107,10 +109,16 @@ function (step, isFrame, ...given) {
       if (said.length) unlock();
       return said;
     },
+    // Agree to go on where a page is nothing but the request for consent; links and forms may lead on.
+    pass: () => {
+      const choice = consent.choiceIn(t.body());
+      if (choice) t.method(HTMLElement.prototype, "click")(choice[1]);
+      return Boolean(choice);
+    },
     finish: () => {
       if (!isFrame) {
         hideEmptyFrames();
-        for (const overlay of overlays()) clear(overlay);
+        for (const overlay of overlays()) if (!isAllThereIs(overlay)) clear(overlay);
         unlock();
       }
       return { done: state.done, walls: state.walls, consentWall: isFrame ? null : consentWall() };
@@ -121,6 +129,11 @@ function (step, isFrame, ...given) {
   function holdsMostBeside(banner) {
     const text = wordsOf(banner);
     return holdsMost(banner) && text.length > 3000;
+  }
+  function isAllThereIs(banner) {
+    const beside = (element) => !t.holds(banner, element) && t.isRendered(element);
+    if (t.all("img, video, canvas, table, iframe").some(beside)) return false;
+    return totalLength() - wordsOf(banner).length < 120;
   }
   function hide(element) {
     if (t.tag(element) === "dialog" && t.hasAttribute(element, "open")) element.close();

@@ -39,7 +39,10 @@ function () {
   const svgStyle = getter(SVGElement.prototype, "style");
   const isHtml = (node) => node instanceof HTMLElement;
   const inlineStyle = (element) => (isHtml(element) ? htmlStyle(element) : element instanceof SVGElement ? svgStyle(element) : null);
-  const tag = (element) => getter(Element.prototype, "localName")(element);
+  const tag = getter(Element.prototype, "localName");
+  const textData = getter(CharacterData.prototype, "data");
+  const rootNode = method(Node.prototype, "getRootNode");
+  const hostOf = getter(ShadowRoot.prototype, "host");
   const root = getter(Document.prototype, "documentElement")(document);
   const body = () => getter(Document.prototype, "body")(document) ?? root;
   const styleOf = (element) => getComputedStyle(element);
@@ -71,16 +74,16 @@ function () {
       if (slot) return slot;
     }
     const parent = parentNode(node);
-    if (parent instanceof ShadowRoot) return getter(ShadowRoot.prototype, "host")(parent);
+    if (parent instanceof ShadowRoot) return hostOf(parent);
     return parent instanceof Element ? parent : null;
   };
   const closest = (element, selector) => {
     for (let at = element; at; at = parentOf(at)) {
       const found = closestInRoot(at, selector);
       if (found) return found;
-      const scope = method(Node.prototype, "getRootNode")(at);
+      const scope = rootNode(at);
       if (!(scope instanceof ShadowRoot)) return null;
-      at = scope.host;
+      at = hostOf(scope);
       if (matches(at, selector)) return at;
     }
     return null;
@@ -90,7 +93,7 @@ function () {
     return false;
   };
   const byId = (element, id) => {
-    const scope = method(Node.prototype, "getRootNode")(element);
+    const scope = rootNode(element);
     const lookup = scope instanceof Document ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
     return id && lookup ? lookup.call(scope, id) : null;
   };
@@ -154,7 +157,7 @@ function () {
       while (waiting.length && steps++ < limit) {
         const node = waiting.pop();
         if (node instanceof Text) {
-          const text = normal(getter(CharacterData.prototype, "data")(node));
+          const text = normal(textData(node));
           const parent = text && parentOf(node);
           if (parent && isTextSeen(node, parent)) found.set(node, text);
           continue;
@@ -175,6 +178,21 @@ function () {
     return { isSeen, isTextSeen, texts, clipOf };
   };
   const textLength = (found) => { let sum = 0; for (const text of found.values()) sum += text.length; return sum; };
+  // Seen text by the block that it stands in: libraries split a sentence into many text nodes.
+  const blocksOf = (found) => {
+    const blockOf = new Map();
+    const blocks = new Map();
+    for (const [node, text] of found) {
+      const parent = parentOf(node);
+      let block = blockOf.get(parent);
+      if (!block) {
+        for (block = parent; parentOf(block) && /^(?:inline|contents)/.test(styleOf(block).display); ) block = parentOf(block);
+        blockOf.set(parent, block);
+      }
+      blocks.set(block, blocks.has(block) ? `${blocks.get(block)} ${text}` : text);
+    }
+    return blocks;
+  };
   const seenText = (scope) => [...look().texts(scope).values()].join(" ");
 
   const KEPT_ATTRIBUTES = ["class", "href", "alt", "title", "colspan", "rowspan", "scope", "start", "reversed", "value", "type",
@@ -209,7 +227,7 @@ function () {
     while (waiting.length) {
       const [node, into] = waiting.pop();
       if (node instanceof Text) {
-        const data = getter(CharacterData.prototype, "data")(node);
+        const data = textData(node);
         const parent = parentOf(node);
         if (!data.trim() || (parent && view.isTextSeen(node, parent))) appendChild(into, document.createTextNode(data));
         continue;
@@ -295,6 +313,6 @@ function () {
     getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
     attribute, setAttribute, removeAttribute, hasAttribute, matches, closest, className, box, clientHeight, clientWidth,
     scrollHeight, scrollWidth, inlineStyle, isHtml, tag, root, body, styleOf, shadowOf, queryIn, roots, all, parentOf,
-    holds, byId, normal, labelOf, isRendered, look, textLength, seenText, copyOf, force, reveal, press, endAnimations,
+    holds, byId, normal, labelOf, isRendered, look, textLength, blocksOf, seenText, copyOf, force, reveal, press, endAnimations,
   };
 }

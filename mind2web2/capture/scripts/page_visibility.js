@@ -2,16 +2,16 @@
 function (parts) {
   const { dom } = parts;
   const SMALLEST_TEXT_PX = 2;
+  const FAR_PX = 900;
   const MOST_ELEMENTS_BEHIND = 50_000;
   const MOST_PAINTED = 500;
   const PICTURES = /^(img|video|canvas|svg|iframe|object|embed)$/;
   const SVG = "http://www.w3.org/2000/svg";
   const WHITE = [255, 255, 255];
   const view = { width: innerWidth, height: innerHeight, x: scrollX, y: scrollY };
-  const rootStyle = getComputedStyle(dom.root(document));
-  const bodyStyle = dom.body(document) ? getComputedStyle(dom.body(document)) : rootStyle;
-  const cutsOffRight = [rootStyle, bodyStyle].some((style) => /^(hidden|clip)/.test(style.overflowX));
-  const leftmost = rootStyle.direction === "rtl" ? view.width - document.scrollingElement?.scrollWidth : 0;
+  const rootStyles = [dom.root(document), dom.body(document)].filter(Boolean).map((element) => getComputedStyle(element));
+  const cutsOffRight = rootStyles.some((style) => /^(hidden|clip)/.test(style.overflowX));
+  const leftmost = rootStyles[0]?.direction === "rtl" ? view.width - dom.scrollWidth(dom.root(document)) : 0;
   const range = new Range();
 
   const isEmpty = (box) => box.width === 0 || box.height === 0;
@@ -25,7 +25,7 @@ function (parts) {
 
   // `left: -9999px` hides, also in a carousel, where being outside does not.
   function isFarAway(style) {
-    const far = (value) => parseFloat(value) <= -900;
+    const far = (value) => parseFloat(value) <= -FAR_PX;
     if (style.position !== "static" && (far(style.left) || far(style.top))) return true;
     return far(style.marginLeft) || far(style.marginTop) || far(style.textIndent);
   }
@@ -67,7 +67,8 @@ function (parts) {
     const { overflow } = style;
     const clips = overflow !== "visible" && display !== "inline" && !isRootOrBody(element);
     const box = dom.box(element);
-    const isDoubtful = sight.isDoubtful || isEmpty(box) || isOutside(box, isFixed);
+    const isDoubtful =
+      sight.isDoubtful || isEmpty(box) || box.left + view.x < leftmost - FAR_PX || isOutside(box, isFixed);
     let inFlow = own;
     if (!own.isCut) {
       if (clips) inFlow = { isCut: box.width <= 1 || box.height <= 1, isPane: true };
@@ -151,7 +152,7 @@ function (parts) {
     let found = null;
     for (; around.background === undefined; around = around.outer) {
       if (!around.element) {
-        found = /dark/.test(rootStyle.colorScheme) ? null : { rgb: WHITE, owner: around };
+        found = rootStyles.some((style) => style.colorScheme.includes("dark")) ? null : { rgb: WHITE, owner: around };
         break;
       }
       const { style } = around;

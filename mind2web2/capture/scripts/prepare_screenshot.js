@@ -6,7 +6,7 @@ function (step, ...given) {
   const isTall = (element) => t.scrollHeight(element) > t.clientHeight(element) + 8;
 
   // Where a pane scrolls, let it be as high as what it holds, and everything around it too.
-  const expand = (pane, limit) => {
+  const expand = (pane) => {
     t.force(pane, { height: "auto", "max-height": "none", overflow: "visible" });
     if (t.styleOf(pane).contain !== "none") t.force(pane, { contain: "none" });
     for (let at = pane; at && at !== t.root; at = t.parentOf(at)) {
@@ -22,7 +22,6 @@ function (step, ...given) {
     for (const element of [t.body(), t.root]) {
       if (/hidden|clip/.test(t.styleOf(element).overflowY) || (element === t.body() && isTall(element))) t.force(element, { overflow: "visible", height: "auto", "max-height": "none" });
     }
-    void limit;
   };
   const panes = () => t.all("body *").filter((element) => {
     const height = t.clientHeight(element);
@@ -77,12 +76,13 @@ function (step, ...given) {
       t.endAnimations();
       view.scrollTop = 0;
       const found = panes();
-      for (const pane of found.filter((one) => isLarge(one) || t.scrollHeight(one) <= 4000)) if (t.clientHeight(pane) < limit) expand(pane, limit);
-      widen(1.6 * innerWidth);
+      for (const pane of found.filter((one) => isLarge(one) || t.scrollHeight(one) <= 4000)) if (t.clientHeight(pane) < limit) expand(pane);
+      const widest = 1.6 * innerWidth; // what is wider would be shown too small to read
+      widen(widest);
       settleFixed();
       t.force(t.root, { "caret-color": "transparent" });
       const height = Math.max(t.scrollHeight(view), view === t.body() ? 0 : t.box(t.body()).bottom + scrollY);
-      const width = t.scrollWidth(view) > innerWidth + 8 && rightmostText() > innerWidth + 8 ? t.scrollWidth(view) : innerWidth;
+      const width = t.scrollWidth(view) > innerWidth + 8 && rightmostText() > innerWidth + 8 ? Math.min(t.scrollWidth(view), widest) : innerWidth;
       return { width: Math.ceil(width), height: Math.ceil(height) };
     },
     // A frame as high as its document, where it is one to be read.
@@ -93,7 +93,7 @@ function (step, ...given) {
         if (now.width < 200 || now.height < 60 || height <= now.height + 4) return;
         t.force(frame, { height: `${Math.min(height, 10000) + 4}px`, "max-height": "none" });
         for (let at = t.parentOf(frame); at && at !== t.body(); at = t.parentOf(at)) {
-          if (/hidden|clip|auto|scroll/.test(t.styleOf(at).overflowY) && isTall(at)) expand(at, 10000);
+          if (/hidden|clip|auto|scroll/.test(t.styleOf(at).overflowY) && isTall(at)) expand(at);
         }
       }
     },

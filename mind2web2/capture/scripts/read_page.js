@@ -1,7 +1,7 @@
 // Reads everything visible in a document, in the order and with the structure of what is shown. Walks the flattened
 // tree (shadow roots, slots) without recursion, since a page can nest as deep as it likes.
 function (parts, maxChars, maxNodes) {
-  const { dom, visibility, generated, mayGenerate, standIns, tables } = parts;
+  const { dom, visibility, generated, mayGenerate, standIns, tableParts, raised } = parts;
   const { EDGE } = parts.writer;
   const SVG = "http://www.w3.org/2000/svg";
   const UNREAD = new Set(["script", "style", "template", "noscript", "noframes", "noembed", "head", "meta", "link", "base", "title",
@@ -12,11 +12,8 @@ function (parts, maxChars, maxNodes) {
     "figure", "section", "article", "header", "footer", "main", "nav", "aside", "form", "fieldset", "details", "hr", "address"]);
   const WORDS = new Set(["span", "a", "b", "i", "em", "strong", "small", "label", "button", "time", "sup", "sub", "abbr", "code", "cite",
     "q", "s", "u", "del", "ins", "mark", "bdi", "bdo", "data", "font", "kbd", "samp", "var", "tt", "big", "text"]);
-  const RAISED = new Set(["sup", "sub", "rt"]);
   const BOXES = new Set(["inline-block", "inline-flex", "inline-grid", "inline-table"]);
   const INLINE = new Set(["inline", "ruby", "ruby-text", "ruby-base", "ruby-text-container", "math", "contents", ""]);
-  const TABLE_ROLES = new Set(["table", "grid", "treegrid"]);
-  const CELL_ROLES = new Set(["cell", "gridcell", "columnheader", "rowheader"]);
 
   const writer = new parts.writer.Writer(maxChars);
   const frameIds = dom.ownMap("frameIds");
@@ -155,7 +152,7 @@ function (parts, maxChars, maxNodes) {
   function readFrame(element, name, scope) {
     const id = frameIds.get(element);
     if (id === undefined && name !== "iframe" && name !== "frame") return name === "embed";
-    if (!isSeen(element, scope)) return true;
+    if (!isSeen(element, scope) || dom.innerWidth(element) <= 1 || dom.innerHeight(element) <= 1) return true;
     counts.frames++;
     writer.breakBlock(2);
     if (id === undefined) unreadFrames.push(dom.attribute(element, "src") ?? "");
@@ -171,11 +168,11 @@ function (parts, maxChars, maxNodes) {
     const edge = edgeOf(name, scope, outer);
     cross(edge);
     if (scope.isStruck && !outer.isStruck) leaves.push(() => writer.endStruck());
-    if (scope.table && outer.table === scope.table) enterTablePart(element, name, role, scope, leaves);
-    if (isTable(name, role, scope.display)) enterTable(element, name, role, scope, leaves);
+    if (scope.table && outer.table === scope.table) tableParts.enterTablePart(writer, element, name, role, scope, leaves);
+    if (tableParts.isTable(name, role, scope.display)) tableParts.enterTable(writer, element, name, role, scope, leaves);
     else if (isHeading(name, role)) enterHeading(element, name, scope, leaves);
     else enterList(element, name, role, scope, leaves);
-    if (RAISED.has(name)) enterPhrase(element, name, leaves);
+    if (raised.isRaised(name)) raised.enterRaised(writer, element, name, leaves);
     const before = writer.chars;
     const drawn = name === "svg" ? standIns.svg(element) : role === "img" ? asImage(element) : "";
     if (drawn && isSeen(element, scope)) writer.token(drawn, scope.isStruck);
@@ -297,103 +294,19 @@ function (parts, maxChars, maxNodes) {
     if (writer.sink.isTight || !scope.style.whiteSpace.startsWith("pre") || scope.sight.inFlow.isCut) return;
     const { sink } = writer;
     const before = writer.chars;
-    const lines = sink.lines.length;
     writer.wholeLine("```");
-    const opened = writer.chars;
+    const opened = sink.lines.length;
     leaves.push(() => {
       writer.endLine(sink);
-      if (writer.chars !== opened) {
+      if (sink.lines.slice(opened).some((line) => line.text.trim())) {
         sink.blockBreak = 1;
         sink.newlines = 0;
         writer.wholeLine("```");
       } else {
-        sink.lines.length = lines;
+        sink.lines.length = opened - 1;
         writer.chars = before;
       }
       writer.breakBlock(2);
-    });
-  }
-
-  // ---- within a line
-
-  function enterPhrase(element, name, leaves) {
-    if (name === "sup") {
-      const mark = writer.mark();
-      const isLinked = dom.query(element, "a") !== null || dom.name(dom.parent(element) ?? element) === "a";
-      leaves.push(() => writer.rewrite(mark, (before, added) => raised(before, added, isLinked)));
-    } else if (name === "sub") {
-      const mark = writer.mark();
-      leaves.push(() => writer.rewrite(mark, (before, added) => (/\p{L}$/u.test(before) || !/^\p{N}/u.test(added) ? added : `_${added}`)));
-    } else if (name === "rt") {
-      const mark = writer.mark();
-      leaves.push(() => writer.rewrite(mark, (_, added) => `(${added.trim()})`));
-    }
-  }
-
-  // 10 to the 6th is not 106, a note's mark is not part of the number before it, 1st stays as it is.
-  function raised(before, added, isLinked) {
-    const text = added.trim();
-    if (!before || /\s$/.test(before) || /^\s/.test(added) || !/[\p{L}\p{N})\]]$/u.test(before)) {
-      return isLinked && /^\p{N}+$/u.test(text) ? added.replace(text, `[${text}]`) : added;
-    }
-    if (isLinked && /^[\p{L}\p{N}]{1,4}$/u.test(text)) return `[${text}]`;
-    if (/\p{Sc}\s?[\d,.\s]*\d$/u.test(before) && /^\d\d$/.test(text)) return `.${text}`;
-    if (/^(st|nd|rd|th|e|er|re|ère|ème|de|te|ste|o|a|º|ª|™|®|tm|sm|r)$/i.test(text) || !/^[-+\u2212]?[\p{L}\p{N}]/u.test(text)) return added;
-    return /^[-+\u2212]?[\p{L}\p{N}.,]+$/u.test(text) ? `^${text}` : `^(${text})`;
-  }
-
-  // ---- tables
-
-  const isTable = (name, role, display) =>
-    (name === "table" && !CELL_ROLES.has(role)) || TABLE_ROLES.has(role) || ((display === "table" || display === "inline-table") && name !== "table");
-
-  function enterTable(element, name, role, scope, leaves) {
-    const isLayout = role === "presentation" || role === "none";
-    const isDeclared = TABLE_ROLES.has(role) || (name === "table" && isDeclaredTable(element));
-    const table = new tables.Table({ isLayout, isDeclared });
-    scope.table = table;
-    scope.list = null;
-    scope.rowGroup = null;
-    writer.openSink();
-    leaves.push(() => {
-      const loose = writer.closeSink();
-      writer.breakBlock(isLayout ? 1 : 2);
-      tables.write(writer, table, loose);
-      writer.breakBlock(isLayout ? 1 : 2);
-    });
-  }
-
-  function isDeclaredTable(element) {
-    for (let child = dom.first(element); child; child = dom.next(child)) {
-      if (dom.type(child) === 1 && /^(caption|thead)$/.test(dom.name(child)) && getComputedStyle(child).display !== "none") return true;
-    }
-    return dom.hasAttribute(element, "summary");
-  }
-
-  function enterTablePart(element, name, role, scope, leaves) {
-    const { table, display } = scope;
-    if (name === "thead" || name === "tfoot" || name === "tbody") scope.rowGroup = name;
-    else if (name === "tr" || role === "row" || display === "table-row") {
-      table.openRow(scope.rowGroup ?? "tbody");
-      leaves.push(() => {
-        table.row = null;
-      });
-    } else if (name === "td" || name === "th" || CELL_ROLES.has(role) || display === "table-cell") enterCell(element, name, role, scope, leaves);
-  }
-
-  function enterCell(element, name, role, scope, leaves) {
-    const { table } = scope;
-    scope.table = null;
-    scope.list = null;
-    const span = (attribute, most) => {
-      const value = Number.parseInt(dom.attribute(element, attribute) ?? dom.attribute(element, `aria-${attribute}`) ?? "1", 10);
-      return Number.isNaN(value) || value < 0 ? 1 : Math.min(value, most);
-    };
-    const isHeader = role === null ? name === "th" : role === "columnheader" || role === "rowheader" || name === "th";
-    writer.openSink();
-    leaves.push(() => {
-      const { lines, hasTable, hasHeading } = writer.closeSink();
-      table.add({ lines, hasTable, hasHeading, isHeader, columnSpan: span("colspan", 1000) || 1, rowSpan: span("rowspan", 65534) });
     });
   }
 

@@ -60,8 +60,11 @@ function (parts) {
         column += cell.columnSpan;
       }
     });
-    const width = lastColumn + 1;
-    return rows.map((_, r) => Array.from({ length: width }, (_, c) => taken[r][c] ?? null));
+    // A column that no row divides from the one before is only a number in a `colspan`.
+    const columns = Array.from({ length: lastColumn + 1 }, (_, c) => c).filter(
+      (c) => c === 0 || taken.some((row) => (row[c] ?? null) !== (row[c - 1] ?? null)),
+    );
+    return rows.map((_, r) => columns.map((c) => taken[r][c] ?? null));
   }
 
   function endOfGroups(rows) {

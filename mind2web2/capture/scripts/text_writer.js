@@ -4,10 +4,12 @@ function (parts) {
   const { dom } = parts;
   const DEEPEST_INDENT = 12;
   const LONGEST_JOINED_LINE = 240;
+  const TAIL_CHARS = 24;
 
   const newSink = (isTight) => ({
     lines: [], // { lead, text }: the lead holds list markers and indentation
     line: null, // the open line's text
+    tail: "", // its last characters: to look at the line itself would flatten it at each piece
     lead: "",
     hasSpace: false, // white space came after the open line's last character
     blockBreak: 0, // 1: a new line, 2: a blank line between
@@ -132,12 +134,14 @@ function (parts) {
         sink.line += "~~";
         sink.isStruckOpen = false;
       }
+      sink.blockBreak = 0; // an item beside the one before goes on in its line, and so does what follows
       sink.line += joint;
       if (isStruck && !sink.isStruckOpen) {
         sink.line += "~~";
         sink.isStruckOpen = true;
       }
       sink.line += text;
+      sink.tail = (sink.tail + joint + text.slice(-TAIL_CHARS)).slice(-TAIL_CHARS);
       sink.hasSpace = false;
       sink.edge = EDGE.none;
       sink.lastNode = node;
@@ -157,10 +161,10 @@ function (parts) {
       }
       if (isBroken) return "\n";
       if (isRaw || space || sink.edge === EDGE.none) return space;
-      const before = sink.line.at(-1);
+      const before = sink.tail.at(-1);
       const after = text[0];
       if (/[\s([{\u2018\u201c/]/.test(before) || /[\s.,;:!?)\]}\u2019\u201d%/]/.test(after)) return "";
-      if (sink.edge === EDGE.inline && !/[\p{L}\p{N}\ufffd]/u.test(before)) return "";
+      if (sink.edge === EDGE.inline && !/[\p{L}\p{N}:;,%)]/u.test(before)) return "";
       const gap = this.gap(sink, text, node);
       if (gap === null) return sink.edge === EDGE.box ? " " : "";
       if (gap === "\n") return sink.edge === EDGE.box ? " " : "";
@@ -170,7 +174,7 @@ function (parts) {
     // What the eye sees between the last character and the next one; null where that cannot be measured.
     gap(sink, text, node) {
       if (!node || !sink.lastNode) return null;
-      const lastIndex = dom.data(sink.lastNode).search(/\S\s*$/u);
+      const lastIndex = dom.data(sink.lastNode).trimEnd().length - 1;
       const nextIndex = dom.data(node).search(/\S/u);
       if (lastIndex < 0 || nextIndex < 0) return null;
       const last = characterBox(sink.lastNode, lastIndex);
@@ -183,7 +187,7 @@ function (parts) {
       const distance = Math.max(last.left, next.left) - Math.min(last.right, next.right);
       if (distance > 1.6 * higher) return " | ";
       if (distance > 0.25 * higher) return " ";
-      return lower < 0.8 * higher ? besideInOtherSize(sink.line, text, next.bottom < last.bottom - 0.15 * higher) : "";
+      return lower < 0.8 * higher ? besideInOtherSize(sink.tail, text, next.bottom < last.bottom - 0.15 * higher) : "";
     }
 
     // So that two prices struck one after the other are not one.
@@ -202,6 +206,7 @@ function (parts) {
       sink.blockBreak = sink.newlines = 0;
       sink.lead = leadOf(sink);
       sink.line = "";
+      sink.tail = "";
       sink.isStruckOpen = false;
       sink.hasSpace = false;
       sink.edge = EDGE.none;
@@ -242,7 +247,8 @@ function (parts) {
       const isSameLine = mark.isNew ? sink.lines.length <= mark.lines + 1 : sink.lines.length === mark.lines;
       if (!isSameLine || sink.line.length <= mark.at) return;
       const before = sink.line.slice(0, mark.at);
-      sink.line = before + change(before, sink.line.slice(mark.at));
+      sink.line = before + change(before.slice(-TAIL_CHARS), sink.line.slice(mark.at));
+      sink.tail = sink.line.slice(-TAIL_CHARS);
     }
   }
 

@@ -8,10 +8,13 @@ function (step, ...given) {
   });
   const count = (kind, number = 1) => { if (number) state.counts[kind] = (state.counts[kind] ?? 0) + number; };
 
+  const PASSING = /^(?:loading|please wait|lädt|chargement|cargando|caricamento|carregando|laden|загрузка|読み込み中|加载中)\b.{0,40}$/iu;
+  const press = (control) => { state.presses++; t.press(c.pressTarget(control)); };
+
   const steps = {
     // Open what opens without a press, and say whether there is anything to press.
     begin: () => {
-      state.baseline ??= t.look().texts();
+      state.baseline ??= seenBlocks();
       return openDetails();
     },
     // Press all closed controls of one round; the tabs too, for what they load.
@@ -45,8 +48,9 @@ function (step, ...given) {
       }
       for (const one of state.round) {
         state.labels.add(t.labelOf(one.control));
+        one.label = t.labelOf(one.control);
         one.isPressable = c.mayPress(one.control);
-        if (one.isPressable) t.press(one.control);
+        if (one.isPressable) press(one.control);
       }
       return state.round.length;
     },
@@ -58,30 +62,42 @@ function (step, ...given) {
         const isShared = panel && one.kind === "tab" && one.group.members.some((tab) => tab !== one.control && c.namedPanels(tab).includes(panel));
         if (panel && !isShared && c.hasText(panel)) {
           state.panels.push({ ...one, panel });
+          // Another press may empty it again.
+          if (c.isShown(panel)) holdCopy(one.control, panel, one.kind, one.group?.list);
           continue;
         }
         const isOpen = one.kind !== "tab" && t.isConnected(one.control) && t.attribute(one.control, "aria-expanded") === "true";
         if (isOpen && (!panel || c.isShown(panel))) {
           count(one.kind);
-          holdCopy(one.control, panel ?? c.nextPanel(one.control), one.kind, null, true);
+          holdCopy(one.control, panel ?? c.nextPanel(one.control), one.kind, null);
         } else if (one.isPressable) state.alone.push({ ...one, panel });
       }
       return state.alone.length;
     },
+    // Press one of them; 2 means that another tab had to be pressed first, to see what this one changes.
     pressAlone: (index) => {
       const one = state.alone[index];
-      state.before = t.look().texts();
-      if (!t.isConnected(one.control)) return false;
-      if (one.kind !== "tab" && t.attribute(one.control, "aria-expanded") === "true") return true;
-      t.press(one.control);
-      return true;
+      state.before = null;
+      if (!t.isConnected(one.control)) one.control = twinOf(one);
+      if (!one.control) return 0;
+      const first = one.group?.active;
+      if (first && t.isConnected(first) && c.isActive(one.control) && !one.isSecond && c.mayPress(first)) {
+        one.isSecond = true;
+        press(first);
+        return 2;
+      }
+      state.before = new Set(seenBlocks());
+      if (one.kind === "tab" || t.attribute(one.control, "aria-expanded") !== "true") press(one.control);
+      return 1;
     },
     keepAlone: (index) => {
       const one = state.alone[index];
+      if (!state.before) return;
       const panel = c.namedPanels(one.control)[0] ?? one.panel;
       const after = t.look().texts();
-      const known = new Set(state.before.values());
-      const fresh = new Set([...after].filter(([, text]) => !known.has(text)).map(([node]) => node));
+      const old = state.before;
+      const newBlocks = new Set([...t.blocksOf(after)].filter(([, text]) => !old.has(text)).map(([block]) => block));
+      const fresh = new Set([...after.keys()].filter((node) => { for (let at = t.parentOf(node); at; at = t.parentOf(at)) if (newBlocks.has(at)) return true; return false; }));
       if (panel && t.isConnected(panel) && c.isShown(panel)) {
         holdCopy(one.control, panel, one.kind, one.group?.list);
         count(one.kind);
@@ -95,7 +111,7 @@ function (step, ...given) {
       let restored = 0;
       for (const { active } of state.tabLists) {
         if (active && t.isConnected(active) && !c.isRealLink(active) && !c.isActive(active) && c.mayPress(active)) {
-          t.press(active);
+          press(active);
           restored++;
         }
       }
@@ -103,11 +119,11 @@ function (step, ...given) {
     },
     // See what "show more" brought.
     sortMore: () => {
-      const known = new Set(state.beforeMore.values());
+      const old = new Set(state.beforeMore);
       const after = t.look().texts();
       let brought = 0;
-      for (const [, text] of after) if (!known.has(text)) brought += text.length;
-      const left = location.href.replace(/#.*/, "") !== state.addressBefore.replace(/#.*/, "") && lost(state.beforeMore, after).length > state.beforeMore.size / 2;
+      for (const text of t.blocksOf(after).values()) if (!old.has(text)) brought += text.length;
+      const left = location.href.replace(/#.*/, "") !== state.addressBefore.replace(/#.*/, "") && lost(state.beforeMore, after).length > state.beforeMore.length / 2;
       if (left) history.back();
       for (const { control, name } of state.moreNow) {
         state.labels.add(name);
@@ -138,7 +154,9 @@ function (step, ...given) {
       }
       for (const { active } of state.tabLists) {
         const panel = active && c.namedPanels(active)[0];
-        if (panel && c.isShown(panel) && state.panels.some(({ group }) => group?.active === active)) title(panel, active);
+        if (!panel || !state.panels.some(({ group }) => group?.active === active)) continue;
+        if (!c.isShown(panel)) t.reveal(panel);
+        if (c.isShown(panel)) title(panel, active);
       }
       for (const clamped of clampedText()) {
         t.force(clamped, { "-webkit-line-clamp": "none", "max-height": "none", height: "auto" });
@@ -150,6 +168,9 @@ function (step, ...given) {
     },
   };
 
+  function seenBlocks() {
+    return [...t.blocksOf(t.look().texts()).values()];
+  }
   function openDetails() {
     let opened = 0;
     for (const details of t.all("details")) {
@@ -168,12 +189,21 @@ function (step, ...given) {
     }
     return opened;
   }
-  function holdCopy(control, panel, kind, list, isSpare = false) {
+  // Some pages make their controls anew at every press.
+  function twinOf({ kind, label }) {
+    const scopes = t.roots();
+    const controls = kind === "tab" ? c.tabs(scopes).flatMap(({ members }) => members) : [...c.expanders(scopes), ...c.toggles(scopes, 100)].map(({ control }) => control);
+    const twin = controls.find((control) => t.labelOf(control) === label && c.mayPress(control)) ?? null;
+    if (twin) state.pressed.add(twin);
+    return twin;
+  }
+  function holdCopy(control, panel, kind, list) {
     if (!panel || state.copies.length > 150) return;
     const copy = t.copyOf(panel);
     if (!copy) return;
-    const strings = [...t.look().texts(panel).values()];
-    if (strings.length) state.copies.push({ control, panel, kind, list, copy, strings, label: t.labelOf(control).slice(0, 200), isSpare });
+    const strings = [...t.blocksOf(t.look().texts(panel)).values()];
+    const isKnown = state.copies.some((other) => other.control === control && other.strings.join() === strings.join());
+    if (strings.length && !isKnown) state.copies.push({ control, panel, kind, list, copy, strings, label: t.labelOf(control).slice(0, 200) });
   }
   // The largest elements of which everything that can be seen is new.
   function wholes(fresh, after) {
@@ -206,10 +236,14 @@ function (step, ...given) {
     const label = t.labelOf(control).slice(0, 200);
     const first = t.normal(t.textContent(panel)).slice(0, label.length);
     if (!label || first.toLowerCase() === label.toLowerCase()) return;
-    const heading = document.createElement("h4");
-    t.appendChild(heading, document.createTextNode(label));
+    const heading = headingOf(label);
     t.method(Node.prototype, "insertBefore")(panel, heading, t.getter(Node.prototype, "firstChild")(panel));
     if (!t.look().texts(heading).size) t.reveal(heading);
+  }
+  function headingOf(label) {
+    const heading = document.createElement("h4");
+    t.appendChild(heading, document.createTextNode(label));
+    return heading;
   }
   function unclip(control) {
     for (const near of [t.previousElement(control), t.parentOf(control), t.previousElement(c.blockOf(control))]) {
@@ -226,8 +260,8 @@ function (step, ...given) {
     });
   }
   function lost(before, after) {
-    const now = new Set(after.values());
-    return [...before].filter(([node, text]) => text.length > 1 && !now.has(text) && !state.labels.has(text) && ![...state.labels].some((label) => label.includes(text)));
+    const now = ` ${[...after.values()].join(" ")} `;
+    return before.filter((text) => text.length > 1 && !PASSING.test(text) && !now.includes(text) && ![...state.labels].some((label) => label.includes(text)));
   }
   function putCopies() {
     const seen = t.look().texts();
@@ -236,19 +270,23 @@ function (step, ...given) {
     for (const { control, panel, list, copy, strings, label, kind } of state.copies) {
       if (strings.every((text) => words.includes(text))) continue;
       const block = t.isConnected(panel) && kind !== "tab" ? panel : t.isConnected(control) ? (list && t.isConnected(list) ? list : c.blockOf(control)) : null;
-      const heading = document.createElement("h4");
-      t.appendChild(heading, document.createTextNode(label));
-      t.method(Element.prototype, "prepend")(copy, heading);
+      t.method(Element.prototype, "prepend")(copy, headingOf(label));
       put(copy, places.get(block) ?? block);
       if (block) places.set(block, copy);
       count("kept open");
     }
+    for (const { list, active } of state.tabLists) {
+      // What follows the copies of other tabs is the open one's again.
+      const last = places.get(list);
+      if (last && active && !c.namedPanels(active).some(c.isShown)) put(headingOf(t.labelOf(active).slice(0, 200)), last);
+    }
   }
   function putLost() {
+    if (!state.presses) return;
     const missing = lost(state.baseline, t.look().texts()).slice(0, 300);
     if (!missing.length) return;
     const box = document.createElement("div");
-    for (const [, text] of missing) {
+    for (const text of missing) {
       const line = document.createElement("p");
       t.appendChild(line, document.createTextNode(text));
       t.appendChild(box, line);

@@ -7,12 +7,15 @@ function () {
   const POPUP_ROLES = /^(combobox|menuitem|menuitemcheckbox|menuitemradio|option|switch|checkbox|radio|slider|spinbutton|textbox|searchbox|row)$/;
   const POPUP_PANELS = "nav, [role=menu], [role=listbox], [role=tooltip], [role=dialog], [role=alertdialog], [role=navigation], [role=search], dialog, [popover], script, style, template, noscript";
   // What opens a part of the page's frame rather than of its content, in the languages that answers cite most.
-  const FRAME_WORDS = new RegExp("^(?:(?:open|close|toggle|show|main|site|mobile|öffne[n]?|ouvrir|abrir|apri)\\s+)*(?:the\\s+)?(?:menu|men[üuú]|navigation|navegaci[óo]n|nav|"
-    + "search|suche[n]?|recherche[r]?|buscar|cerca|zoeken|szukaj|busca|sök|поиск|検索|搜索|languages?|sprache[n]?|langues?|idiomas?|lingua|taal|język|язык|言語|语言|"
+  const TOOL_WORDS = "search|suche[n]?|recherche[r]?|buscar|cerca|zoeken|szukaj|busca|sök|поиск|検索|搜索|languages?|sprache[n]?|langues?|idiomas?|lingua|taal|język|язык|言語|语言|"
     + "countr(?:y|ies)|land|region|currency|währung|log ?in|sign ?in|sign ?up|register|anmelden|einloggen|connexion|se connecter|iniciar sesi[óo]n|accedi|inloggen|entrar|войти|ログイン|登录|"
     + "(?:my )?account|(?:mein )?konto|mon compte|mi cuenta|profile?|cart|basket|bag|warenkorb|panier|carrito|carrello|winkelwagen|koszyk|корзина|wishlist|share|teilen|partager|compartir|condividi|delen|"
-    + "cookies?|cookie settings|notifications?|chat|settings|einstellungen|theme|dark mode|accessibility|more options|options|actions)(?:\\s+menu)?$", "iu");
-  const FRAME_NAMES = /(?:^|[\s_-])(?:hamburger|burger|navbar|nav|menu|offcanvas|drawer|search|lang(?:uage)?|locale|login|signin|cart|basket|share|social|cookies?|consent|chat|theme)(?:[\s_-]|$)/i;
+    + "cookies?|cookie settings|notifications?|chat|theme|dark mode|accessibility|more options|options|actions";
+  const MENU_WORDS = "menu|men[üuú]|navigation|navegaci[óo]n|nav|settings|einstellungen";
+  const named = (words) => new RegExp(`^(?:(?:open|close|toggle|show|main|site|mobile|öffne[n]?|ouvrir|abrir|apri)\\s+)*(?:the\\s+)?(?:${words})(?:\\s+(?:menu|menü))?$`, "iu");
+  const IS_TOOL = named(TOOL_WORDS);
+  const IS_TOOL_OR_MENU = named(`${TOOL_WORDS}|${MENU_WORDS}`);
+  const FRAME_NAMES = /(?:^|[\s_-])(?:hamburger|burger|nav(?:bar)?-?toggle[r]?|menu-?(?:toggle[r]?|button|btn|icon|trigger|open)|mobile-?(?:menu|nav)|off-?canvas|search-?(?:toggle|button|btn|icon|trigger|open)|lang(?:uage)?-?(?:switch(?:er)?|select(?:or)?|menu|toggle|picker)|cookie|consent)(?:[\s_-]|$)/i;
   const DANGEROUS_WORDS = new RegExp("^(?:delete|remove|buy|add|subscribe|unsubscribe|log ?out|sign ?out|play|pause|pay|order|checkout|check out|book|reserve|submit|send|save|vote|like|follow|"
     + "report|block|download|print|upload|edit|cancel|confirm|apply|reset|clear|install|join|donate|call|email|"
     + "löschen|entfernen|kaufen|in den warenkorb|bestellen|abonnieren|abmelden|abspielen|drucken|senden|supprimer|acheter|ajouter|commander|s'abonner|se déconnecter|imprimer|envoyer|"
@@ -37,19 +40,31 @@ function () {
     return header !== null && !t.closest(header, "article, main, section, [role=main]") && !t.queryIn(header, "main, article").length;
   };
   const isInHeading = (element) => t.closest(element, "h1, h2, h3, h4, h5, h6, dt, [role=heading], summary") !== null;
+  // What of a tab or a head is to be pressed: the only thing to press within it, if there is one.
+  const pressTarget = (element) => {
+    const inner = t.queryIn(element, "a, button, [role=button]");
+    return inner.length === 1 && t.labelOf(inner[0]) === t.labelOf(element) ? inner[0] : element;
+  };
   const isOff = (element) => t.attribute(element, "aria-disabled") === "true" || t.matches(element, ":disabled");
-  const isSubmit = (element) => (t.attribute(element, "type") ?? "").toLowerCase() === "submit"
-    || (t.tag(element) === "button" && !t.hasAttribute(element, "type") && !t.hasAttribute(element, "aria-expanded") && t.closest(element, "form") !== null
-      && t.closest(element, "form").querySelectorAll("input:not([type=hidden]), textarea, select").length > 0);
+  const isSubmit = (element) => {
+    const kind = (t.attribute(element, "type") ?? "").toLowerCase();
+    if (kind || t.tag(element) !== "button" || t.hasAttribute(element, "aria-expanded")) return kind === "submit";
+    const form = t.closest(element, "form");
+    // Some sites put all of a page into one form.
+    return form !== null && t.queryIn(form, "input:not([type=hidden]), textarea, select").length > 0
+      && t.textContent(form).length < 0.5 * t.textContent(t.body()).length;
+  };
   // A name such as "Search" is that of a tool; the same word in a heading is the title of a section.
   const isOfFrame = (element) => {
     if (isInHeading(element)) return false;
-    const label = t.labelOf(element);
-    return FRAME_WORDS.test(label) || FRAME_NAMES.test(`${t.className(element)} ${t.attribute(element, "id") ?? ""}`);
+    // A site's menu is never within its content; what is called so there is a restaurant's.
+    const pattern = t.closest(element, "main, article, [role=main]") ? IS_TOOL : IS_TOOL_OR_MENU;
+    return pattern.test(t.labelOf(element)) || FRAME_NAMES.test(`${t.className(element)} ${t.attribute(element, "id") ?? ""}`);
   };
   const isDangerous = (element) => !isInHeading(element) && DANGEROUS_WORDS.test(t.labelOf(element));
+  // A tab may be a link to what it loads into its panel; its press goes to scripts alone.
   const mayPress = (element) =>
-    !isRealLink(element) && !isOff(element) && !isSubmit(element) && !isDangerous(element)
+    (!isRealLink(element) || (t.attribute(element, "role") === "tab" && namedPanels(element).length > 0)) && !isOff(element) && !isSubmit(element) && !isDangerous(element)
     && !["input", "select", "textarea", "video", "audio"].includes(t.tag(element));
   const isForbidden = (element, allowNavigation = false) => {
     const popup = t.attribute(element, "aria-haspopup");
@@ -178,6 +193,6 @@ function () {
     || (t.attribute(tab, "aria-selected") === null && /(?:^|[\s_-])(?:active|selected|current)(?:[\s_-]|$)/i.test(`${t.className(tab)} ${t.className(t.parentOf(tab))}`));
 
   globalThis.pageControls = {
-    isForbidden, mayPress, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
+    isForbidden, mayPress, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
   };
 }

@@ -35,9 +35,10 @@ function (limit, pressesEach) {
     state.morePresses.set(control, times + 1);
     pressed.push(control);
   }
-  state.beforeMore = t.look().texts();
+  state.beforeMore = [...t.blocksOf(t.look().texts()).values()];
   state.moreNow = pressed.map((control) => ({ control, name: nameOf(control), length: t.textContent(control).length }));
   state.addressBefore = location.href;
+  state.presses += pressed.length;
   for (const control of pressed) t.press(control);
   return pressed.length;
 }

@@ -206,6 +206,10 @@ class BatchJobs:
 
     async def _submit(self, gathering: Gathering) -> None:
         try:
+            # A full one comes without quiet: some of its lines may be still to be written.
+            while self._writing:
+                self._something_queued.clear()
+                await self._something_queued.wait()
             while self._one_at_a_time and self._following:
                 await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
             unwanted = {question for question in gathering.questions if not self._is_waited_for(question)}
@@ -367,11 +371,7 @@ class BatchJobs:
 
     def _forget_used(self) -> None:
         for record in self._over:
-            left = {key: sha for key, sha in record.questions.items() if self._places.get((key, sha))}
-            if left:
-                self._folder.save(record.model_copy(update={"questions": left}))
-            else:
-                self._folder.remove(record)
+            self._folder.keep_only(record, {one for one in record.questions.items() if self._places.get(one)})
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

@@ -85,7 +85,8 @@ class Gathering:
     def write(self, question: Question, line: bytes) -> None:
         """Append a question's line."""
         with self._lock:
-            if self._is_finished:
+            # A question that was given up may be asked once more before the job goes out.
+            if self._is_finished or question in self._lengths:
                 return
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
@@ -168,6 +169,13 @@ class BatchFolder:
     def save(self, record: JobRecord) -> None:
         """Write a job down, in place of what was known of it."""
         write_whole(self._record_path(record), record.model_dump_json(indent=1))
+
+    def keep_only(self, record: JobRecord, left: Collection[Question]) -> None:
+        """Forget what was asked in a job but these questions, and the job itself with the last of them."""
+        if left:
+            self.save(record.model_copy(update={"questions": dict(left)}))
+        else:
+            self.remove(record)
 
     def remove(self, record: JobRecord) -> None:
         """Forget a job and its results."""

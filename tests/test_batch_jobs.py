@@ -3,6 +3,7 @@
 import asyncio
 import json
 import math
+import threading
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -17,7 +18,7 @@ from servers.judge_server import VERDICT, JudgeServer, prompt_text
 from mind2web2.batch_client import BatchClient
 from mind2web2.batch_courier import BatchPace
 from mind2web2.batch_jobs import BatchJobs
-from mind2web2.batch_state import BatchFolder
+from mind2web2.batch_state import BatchFolder, Gathering
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeError,
@@ -148,6 +149,35 @@ async def test_jobs_keep_to_the_limits_of_a_file(batches):
             await all_replies(client, *texts)
         assert max(len(job.requests) for job in server.jobs[3:]) <= 2
         assert len(server.asked) == 14
+
+
+class LateGathering(Gathering):
+    """Writes every line but the first only when no more are taken, or a while later."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._is_begun, self._is_finishing = threading.Event(), threading.Event()
+
+    def write(self, question, line):
+        """Write at once or late."""
+        if self._is_begun.is_set():
+            self._is_finishing.wait(0.2)
+        self._is_begun.set()
+        super().write(question, line)
+
+    def finish(self, unwanted):
+        """Let what is late go on afterwards."""
+        super().finish(unwanted)
+        self._is_finishing.set()
+
+
+async def test_a_full_file_goes_out_with_all_its_lines(batches, monkeypatch):
+    """Also those that were still being written when it was full: nobody would ever get their replies."""
+    monkeypatch.setattr("mind2web2.batch_state.Gathering", LateGathering)
+    with BatchServer() as server:
+        async with asyncio.timeout(20), batches(server, replace(PACE, most_requests=2)) as client:
+            await all_replies(client, *"abc")
+        assert sorted(len(job.requests) for job in server.jobs) == [1, 2]
 
 
 async def test_a_stopped_run_is_gone_on_with(batches, tmp_path):

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 from projects import (
@@ -65,6 +66,13 @@ def stored_claims(project):
         return sorted(judgment.claim for judgment in store.all())
 
 
+def wait_until_stored(project, count):
+    """Wait until so many judgments are stored."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while len(stored_claims(project)) < count:
+        assert time.monotonic() < deadline_s
+
+
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
     """While two of six requests are with the judge: the others are kept and not asked again."""
@@ -73,6 +81,8 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
         options = ["--agent_name", "bot", "--judge_base_url", server.base_url]
         with start_command(*options, cwd=project.root) as process:
             judge.wait()
+            # All six are asked at the same time: the end may come before the replies to the others are kept.
+            wait_until_stored(project, 4)
             process.send_signal(end)
             stdout, stderr = process.communicate(timeout=PATIENCE_S)
         judge.released.set()

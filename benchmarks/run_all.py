@@ -13,6 +13,7 @@ NAMES = (
     "shared_pages",
     "example_replay",
     "discovery",
+    "html_to_text",
     "capture_speed",
     "capture_memory",
     "faithfulness",

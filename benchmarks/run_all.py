@@ -17,6 +17,7 @@ NAMES = (
     "prompt_prefix",
     "example_replay",
     "discovery",
+    "html_to_text",
     "capture_speed",
     "capture_memory",
     "faithfulness",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -55,14 +56,20 @@ class PageOutcome:
 
 @dataclass(slots=True)
 class CrawlProgress:
-    """How far a run has come, for whoever shows it."""
+    """How far a run has come, for whoever shows it.
 
+    Args:
+        is_asking: a model is asked for the answers' links.
+        running: when each page that is under way was begun (``time.monotonic``), the first one first.
+    """
+
+    is_asking: bool = False
     answers_total: int = 0
     answers_read: int = 0
     pages_cited: int = 0
     pages_total: int = 0
     outcomes: list[PageOutcome] = field(default_factory=list)
-    running: dict[str, None] = field(default_factory=dict)
+    running: dict[str, float] = field(default_factory=dict)
 
 
 async def find_citations(
@@ -72,15 +79,21 @@ async def find_citations(
     limit = asyncio.Semaphore(_ANSWERS_AT_ONCE)
     progress.answers_total = sum(map(len, answers_by_task.values()))
 
-    async def urls_of(answer: str) -> list[str]:
+    progress.is_asking = link_judge is not None and link_judge.is_asking
+
+    async def urls_of(answer: str, name: str) -> list[str]:
         async with limit:
             urls = await asyncio.to_thread(cited_urls, answer)
-            urls = [*urls, *(await link_judge.urls(answer) if link_judge else ())]
+            urls = [*urls, *(await link_judge.urls(answer, name) if link_judge else ())]
         progress.answers_read += 1
         return urls
 
-    texts = [text for answers in answers_by_task.values() for text in answers.values()]
-    found = iter(await all_or_first_error(map(urls_of, texts)))
+    texts = [
+        (text, f"{task_id}/{name}")
+        for task_id, answers in answers_by_task.items()
+        for name, text in answers.items()
+    ]
+    found = iter(await all_or_first_error(urls_of(text, name) for text, name in texts))
     return [
         TaskCitations(task_id, {name: next(found) for name in answers})
         for task_id, answers in answers_by_task.items()
@@ -172,23 +185,28 @@ class _Crawl:
 
     def _source_of(self, job: PageJob, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
         """Return the cache that has the page, where that is as good as what a capture is hoped to give."""
-        holders = [cache for cache in caches if cache.has(job.url)]
-        for cache in holders:
-            record = cache.capture_record(job.url)
+        held = [(cache, cache.capture_record(job.url)) for cache in caches if cache.has(job.url)]
+        for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
-        return holders[0] if holders and self._choice != "suspect" else None
+        if self._choice == "suspect":
+            return None
+        # What a server sent while it was out of order is what a capture is to replace.
+        lasting = (cache for cache, record in held if record is None or not record.is_transient)
+        return next(lasting, None)
 
     async def _copy(self, job: PageJob, source: CacheFileSys) -> None:
+        is_copied = False
         for task_id, url in job.wanted_by:
             own = self._cache.of(task_id)
             if own is not source:
                 await asyncio.to_thread(own.copy_page, url, source)
+                is_copied = True
         record = await asyncio.to_thread(source.capture_record, job.url)
-        await self._done(job, PageOutcome(job.url, record, is_copied=True))
+        await self._done(job, PageOutcome(job.url, record, is_copied=is_copied))
 
     async def _capture(self, job: PageJob, capturer: PageCapturer) -> None:
-        self._progress.running[job.url] = None
+        self._progress.running[job.url] = time.monotonic()
         try:
             page = await capturer.capture(job.url, log)
             is_stored = False

@@ -35,15 +35,31 @@ class LinkJudge:
         self._folder = folder
         self._model = model
         self._ask = ask
+        # The first is asked alone: a judge that cannot be reached is found out once, not by all at once.
+        self._trying = asyncio.Lock()
+        self._has_answered = False
         self.answers_not_judged = 0
 
-    async def urls(self, answer: str) -> list[str]:
-        """Return what the judge says or once said; nothing where it has not been asked or failed."""
+    @property
+    def is_asking(self) -> bool:
+        """Tell whether there is a judge that may be asked."""
+        return self._ask is not None
+
+    async def urls(self, answer: str, name: str = "an answer") -> list[str]:
+        """Return what the judge says or once said; nothing where it has not been asked or failed.
+
+        Args:
+            name: of the answer, for warnings.
+        """
         path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
         kept = await asyncio.to_thread(_kept_urls, path, self._model)
         if kept is not None:
             return kept
-        urls = await self._asked(answer)
+        if self._has_answered:
+            urls = await self._asked(answer, name)
+        else:
+            async with self._trying:
+                urls = await self._asked(answer, name)
         if urls is None:
             self.answers_not_judged += 1
             return []
@@ -51,19 +67,23 @@ class LinkJudge:
         await asyncio.to_thread(write_whole, path, as_unicode_text(reply))
         return urls
 
-    async def _asked(self, answer: str) -> list[str] | None:
+    async def _asked(self, answer: str, name: str) -> list[str] | None:
         ask = self._ask
         if ask is None:
             return None
         try:
-            return await ask(answer)
+            urls = await ask(answer)
         except JudgeError as error:
             if self._ask is not None:
-                log.warning("links that only a judge sees are left out: %s", error)
+                log.warning("%s: links that only a model sees are left out: %s", name, error)
             if isinstance(error, JudgeRequestError | JudgeUnavailableError):
                 # The next answer would fare no better: a wrong key, a server that is down.
                 self._ask = None
+            else:
+                self._has_answered = True
             return None
+        self._has_answered = True
+        return urls
 
 
 def _kept_urls(path: Path, model: str) -> list[str] | None:

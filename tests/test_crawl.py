@@ -46,13 +46,15 @@ class ScriptedCapturer:
         if isinstance(reply, Exception):
             raise reply
         failure = reply.get("failure") if isinstance(reply, dict) else None
+        trouble = reply.get("trouble") if isinstance(reply, dict) else reply
         record = CaptureRecord(
             requested_url=url,
             final_url=reply.get("final_url", url) if isinstance(reply, dict) else url,
             kind=None if failure else "web",
             captured_at="2026-01-02T03:04:05+00:00",
-            troubles=(reply,) if isinstance(reply, Trouble) else (),
+            troubles=(trouble,) if trouble else (),
             failure=failure,
+            is_transient=isinstance(reply, dict) and reply.get("is_transient", False),
         )
         text = f"version {self.version} of {url}"
         screenshot = reply.get("screenshot", jpeg()) if isinstance(reply, dict) else jpeg()
@@ -171,6 +173,19 @@ async def test_a_clean_copy_makes_up_for_a_suspect_page(cache):
     [task], _ = await run(cache, capturer, citing("one", A, B), choice="suspect")
     assert capturer.captured == [B]
     assert not any(page.is_suspect for page in task.pages)
+
+
+async def test_what_a_server_out_of_order_sent_is_captured_again(cache):
+    """By a plain run, which neither keeps the error page nor copies it to another task."""
+    broken = {"is_transient": True, "trouble": Trouble(kind="http_error", detail="HTTP status 503")}
+    await run(cache, ScriptedCapturer(a=broken), citing("one", A))
+    capturer = ScriptedCapturer(version=2)
+    [task, other], progress = await run(cache, capturer, citing("one", A), citing("two", A))
+    assert capturer.captured == [A]
+    assert not task.pages[0].is_suspect
+    assert cache.of("two").get_web(A) == cache.of("one").get_web(A)
+    assert other.pages[0].kind == "web"
+    assert [outcome.is_copied for outcome in progress.outcomes] == [False]
 
 
 async def test_the_target_of_a_redirect_is_not_captured_again(cache):

@@ -1,5 +1,7 @@
 """Links that a judge finds: asked for once, kept, and done without where the judge fails."""
 
+import asyncio
+
 import pytest
 
 from mind2web2.errors import JudgeOutputError, JudgeRequestError, JudgeUnavailableError
@@ -58,8 +60,18 @@ async def test_a_failure_is_a_warning(tmp_path, caplog, error, asked_again):
     assert await judge.urls("one") == await judge.urls("two") == []
     assert asked.answers == (["one", "two"] if asked_again else ["one"])
     assert judge.answers_not_judged == 2
-    assert f"links that only a judge sees are left out: {error}" in caplog.messages
+    assert f"an answer: links that only a model sees are left out: {error}" in caplog.messages
     assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_judge_that_is_away_is_found_out_once(tmp_path, caplog):
+    """Though many answers wait for it; the warning names the one that was tried."""
+    asked = Asked(JudgeUnavailableError("no server"))
+    judge = LinkJudge(tmp_path, "model-1", asked)
+    await asyncio.gather(*(judge.urls(f"answer {number}", f"lake/{number}.md") for number in range(5)))
+    assert len(asked.answers) == 1
+    assert (judge.answers_not_judged, judge.is_asking) == (5, False)
+    assert caplog.messages == ["lake/0.md: links that only a model sees are left out: no server"]
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[]", '{"model": "model-1", "urls": "x"}', "[" * 100_000])

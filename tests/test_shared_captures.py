@@ -387,9 +387,9 @@ async def test_the_run_says_how_many_claims_rest_on_suspect_pages(project):
     """With what is wrong and what to do."""
     captures = SharedCaptures.by(Browser(partial(page, troubles=(CHALLENGE,))))
     outcomes = await evaluate(project, ClaimJudge(), captures=captures)
-    assert cautions(outcomes) == [
+    assert cautions(outcomes, "mind2web2 cache bot") == [
         "claims that rest on suspect pages: 8 (challenge 8); look at these pages, and capture them again "
-        "with: mind2web2 cache AGENT --only suspect"
+        "with: mind2web2 cache bot"
     ]
 
 

@@ -31,8 +31,6 @@ VENDORS = (
         (
             "needs to review the security of your connection before proceeding",
             "checking if the site connection is secure",
-            "performance & security by cloudflare",
-            "performance and security by cloudflare",
             "cloudflare ray id",
             "ddos protection by cloudflare",
         ),

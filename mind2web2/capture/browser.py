@@ -96,7 +96,10 @@ class Browser:
 
     async def _start(self) -> BrowserProcess:
         if self._process is not None:
-            log.warning("browser ended unexpectedly, starting it again")
+            if self._process.is_ours:
+                log.warning("browser ended unexpectedly, starting it again")
+            else:
+                log.warning("connection to the browser was lost, connecting again")
             await self._process.stop()
             self._process = None
         if self._settings.cdp_url is not None:
@@ -114,7 +117,8 @@ class Browser:
             "height": self._settings.viewport_height_px,
         }
         context = await process.browser.new_context(
-            proxy={"server": server_url},
+            # Loopback as well, whatever the environment tells patchright.
+            proxy={"server": server_url, "bypass": "<-loopback>"},
             viewport=size,
             screen=size,
             locale=_LOCALE,
@@ -136,15 +140,19 @@ class Browser:
     async def _open_beside_the_users_tabs(self, process: BrowserProcess) -> _Tab:
         context = process.browser.contexts[0]
         page = await context.new_page()
-        tab = _Tab(page, await context.new_cdp_session(page), context=None)
+        try:
+            tab = _Tab(page, await context.new_cdp_session(page), context=None)
 
-        def note(popup: Page) -> None:  # patchright takes no builtin such as list.append
-            tab.popups.append(popup)
+            def note(popup: Page) -> None:  # patchright takes no builtin such as list.append
+                tab.popups.append(popup)
 
-        page.on("popup", note)
-        await page.set_viewport_size(
-            {"width": self._settings.viewport_width_px, "height": self._settings.viewport_height_px}
-        )
+            page.on("popup", note)
+            await page.set_viewport_size(
+                {"width": self._settings.viewport_width_px, "height": self._settings.viewport_height_px}
+            )
+        except BaseException:
+            await page.close()
+            raise
         return tab
 
 
@@ -182,11 +190,12 @@ async def _opened(process: BrowserProcess, opening: Coroutine[Any, Any, _Tab]) -
         async with asyncio.timeout(TAB_TIMEOUT_S):
             return await asyncio.shield(task)
     except TimeoutError as error:
-        process.kill()
+        process.do(_close_late(process, task))
+        await process.end_unless_lent()
         raise BrowserGoneError(f"the browser opened no page within {TAB_TIMEOUT_S:g} s") from error
     except Exception as error:  # patchright's own, or a plain one where its driver has died
-        process.kill()
-        raise BrowserGoneError("the browser no longer opens pages") from error
+        await process.end_unless_lent()
+        raise BrowserGoneError("the browser did not open a page") from error
     except asyncio.CancelledError:
         process.do(_close_late(process, task))
         raise
@@ -204,11 +213,10 @@ async def _close(process: BrowserProcess, tab: _Tab) -> None:
             if tab.context is not None:
                 await tab.context.close()
             else:
-                for page in (*tab.popups, tab.page):
-                    await page.close()
+                await asyncio.gather(*(page.close() for page in (tab.page, *tab.popups)))
     except TimeoutError:
-        log.warning("browser closed no page within %g s and is ended", TAB_TIMEOUT_S)
-        process.kill()
+        log.warning("browser closed no page within %g s", TAB_TIMEOUT_S)
+        await process.end_unless_lent()
     except Exception as error:  # patchright's own where it is gone already, plain ones where its driver is
         log.debug("page not closed reason=%s", error)
 

@@ -95,6 +95,9 @@ class BrowserProcess:
 
     async def stop(self) -> None:
         """End the browser if it is ours, else let go of it; by force where it takes too long."""
+        if not self.is_ours:
+            # Tabs of ours that are still being closed would stay open once nobody is connected.
+            await self._finish_chores()
         if self._browser is not None:
             try:
                 async with asyncio.timeout(CLOSE_TIMEOUT_S):
@@ -135,6 +138,21 @@ class BrowserProcess:
         except ProcessLookupError:
             log.debug("browser had ended already")
 
+    async def end_unless_lent(self) -> None:
+        """End a browser that failed to do something; one that is not ours counts as gone only if it is."""
+        if self.is_ours or not await self._answers():
+            self.kill()
+
+    async def _answers(self) -> bool:
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                session = await self.browser.new_browser_cdp_session()
+                await session.detach()
+        except Exception as error:  # patchright's own, or a plain one where its driver has died
+            log.debug("browser does not answer reason=%s", error)
+            return False
+        return True
+
     async def _bring_up(self, start: Coroutine[Any, Any, None], name: str) -> None:
         from patchright.async_api import Error
 
@@ -167,7 +185,10 @@ class BrowserProcess:
                 executable_path=program.path,
                 headless=settings.headless,
                 args=launch_arguments(settings.network, version, headless=settings.headless),
-                proxy={"server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}"},
+                proxy={
+                    "server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}",
+                    "bypass": "<-loopback>",
+                },
                 chromium_sandbox=can_be_sandboxed(),
                 env=environment,
                 # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.

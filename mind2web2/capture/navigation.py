@@ -31,6 +31,8 @@ _DOCUMENT_PATTERNS = [
     for stage in ("Request", "Response")
 ]
 _CHUNK_BYTES = 1024 * 1024
+# Documents of frames that come from the page itself.
+_FROM_NOWHERE = ("about:", "data:", "blob:")
 _NO_CONTENT = (204, 205, 304)
 # A page that asks for yet another document after so many will never come to rest; redirects don't count.
 _MAX_DOCUMENTS = 8
@@ -41,7 +43,7 @@ class MainDocument:
     """What is known of the page's own document.
 
     Args:
-        url: after redirects.
+        url: after redirects, with its fragment.
         redirects: the URLs that led there.
         file: the content, where it is none that a browser renders.
     """
@@ -121,12 +123,19 @@ class Navigation:
         is_response = "responseStatusCode" in event or "responseErrorReason" in event
         if is_main and not is_response:
             await self._decide_request(event)
+        elif not is_main and not is_response and await self._is_refused_frame(event):
+            await self._fail(event)
         elif is_main and "responseStatusCode" in event:
             await self._decide_response(event)
         else:
             if is_main:
                 self.arrived = self.started
             await self._continue(event)
+
+    async def _is_refused_frame(self, event: dict[str, Any]) -> bool:
+        url = event["request"]["url"]
+        is_fetched = not url.startswith(_FROM_NOWHERE)
+        return is_fetched and self._guard is not None and await self._guard(url) is not None
 
     async def _decide_request(self, event: dict[str, Any]) -> None:
         url = event["request"]["url"]
@@ -144,7 +153,9 @@ class Navigation:
         await self._continue(event)
 
     async def _decide_response(self, event: dict[str, Any]) -> None:
-        url, status = event["request"]["url"], event["responseStatusCode"]
+        # The fragment comes apart, and may be what decides which page this is.
+        url = event["request"]["url"] + event["request"].get("urlFragment", "")
+        status = event["responseStatusCode"]
         headers = _headers_of(event)
         if 300 <= status < 400 and "location" in headers:
             self.document.redirects.append(url)

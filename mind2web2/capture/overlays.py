@@ -50,7 +50,7 @@ async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: R
                 walls += outcome.get("walls", [])
                 consent_wall = consent_wall or outcome.get("consentWall")
     except TimeoutError:
-        done.append("not all: time ran out")
+        done.append("not all banners were looked for: time ran out")
     return Cleared(tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mind2web2.capture.failures import PASSING_STATUSES
 from mind2web2.capture.files import read_file_content
 from mind2web2.capture.navigation import Guard, MainDocument
-from mind2web2.capture.overlays import close_banners, pass_consent_wall
+from mind2web2.capture.overlays import Cleared, close_banners, pass_consent_wall
 from mind2web2.capture.page_text import PageText, read_text
 from mind2web2.capture.record import Trouble
 from mind2web2.capture.screenshot import take_screenshot
@@ -23,6 +24,7 @@ from mind2web2.capture.trouble import PageObservation, signs_of_trouble
 from mind2web2.capture.unfolding import Unfolded, unfold
 from mind2web2.capture.visit import PageState, Visit
 from mind2web2.capture.world import FrameWorld, ScriptError
+from mind2web2.utils.url_key import lookup_key
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Page
@@ -41,6 +43,11 @@ _PICTURE_LIMIT_S = 20.0
 _SHARE_WHEN_INCOMPLETE = 0.3
 # Enough to tell what kind of page it is.
 _OBSERVED_CHARS = 20_000
+# What bars the way to more than the page shows, as overlays are named.
+_BARRING_WALLS = ("paywall", "login wall")
+# Of the words of a request for consent, where it is still there; its form may differ.
+_SHARE_STILL_SHOWN = 0.7
+_NOTHING_CHARS = 20
 
 
 @dataclass(slots=True)
@@ -118,6 +125,16 @@ async def _see_file(document: MainDocument, settings: CaptureSettings) -> Sighti
     return seen
 
 
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a document showed at one moment."""
+
+    text: PageText | None
+    state: PageState | None
+    screenshot: bytes | None
+    frames: tuple[str, ...]
+
+
 class _PageReader:
     """Brings out, reads and pictures the page of a visit; what one stage cannot do, the others still do."""
 
@@ -127,35 +144,38 @@ class _PageReader:
         self._certificate_error = certificate_error
         self._settings = visit.settings
         self._seen = Sighting(visit.navigation.document)
-        self._consent_only = False
+        self._cleared = Cleared()
+        self._missing: list[str] = []
 
     async def read(self, timings_s: dict[str, float]) -> Sighting:
         """Return what the page shows."""
         with _timed(timings_s, "unfold"):
-            await self._bring_out()
-        with _timed(timings_s, "read"):
-            text = await self._stage("reading its text", _READ_LIMIT_S, self._text())
-            state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state())
-        with _timed(timings_s, "picture"):
-            self._seen.screenshot = await self._stage("its picture", _PICTURE_LIMIT_S, self._picture())
+            reading = await self._bring_out()
+        reading = reading or await self._read(timings_s)
         self._seen.is_broken = self._visit.is_broken
         self._seen.notes += self._visit.notes
-        if text is not None:
-            self._note_text(text)
-        self._note_troubles(state, text)
+        self._seen.screenshot = reading.screenshot
+        if reading.text is not None:
+            self._note_text(reading.text)
+        self._note_troubles(reading)
         return self._seen
 
     def _limit_s(self, limit_s: float) -> float:
         # What already took all the time it had, or had to be stopped, is read as it is.
         return limit_s if self._visit.is_complete else limit_s * _SHARE_WHEN_INCOMPLETE
 
-    async def _bring_out(self) -> None:
+    async def _bring_out(self) -> _Reading | None:
+        """Bring out what the page has to show; return a reading only where we lost the page after it."""
         worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
         if worlds is None:
-            return
+            return None
         await self._clear(worlds)
-        if self._consent_only:
-            worlds = await self._past_the_consent_wall(worlds)
+        if self._cleared.consent_wall is not None:
+            reading = await self._past_the_consent_wall(worlds[0])
+            if reading is not None:
+                return reading
+            worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds()) or worlds
+            await self._clear(worlds)
         scrolled = await self._scroll(worlds)
         limit_s = self._limit_s(_UNFOLD_LIMIT_S)
         unfolded = await self._stage("unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest))
@@ -166,6 +186,18 @@ class _PageReader:
         # Some overlays come with scrolling.
         await self._clear(worlds)
         self._note_bounds(scrolled, unfolded)
+        return None
+
+    async def _read(self, timings_s: dict[str, float]) -> _Reading:
+        with _timed(timings_s, "read"):
+            text = await self._stage("reading its text", _READ_LIMIT_S, self._text())
+            state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state())
+        with _timed(timings_s, "picture"):
+            noted = len(self._seen.notes)
+            screenshot = await self._stage("its picture", _PICTURE_LIMIT_S, self._picture())
+            if screenshot is None and len(self._seen.notes) == noted:
+                self._seen.notes.append("no screenshot: the browser gave none, or one of a single colour")
+        return _Reading(text, state, screenshot, tuple(frame.url for frame in self._visit.page.frames[1:]))
 
     async def _scroll(self, worlds: list[FrameWorld]) -> Scrolled | None:
         limit_s = self._limit_s(_SCROLL_LIMIT_S)
@@ -179,21 +211,45 @@ class _PageReader:
             self._seen.notes += [
                 note for note in (*cleared.done, *cleared.walls) if note not in self._seen.notes
             ]
-            self._consent_only = cleared.consent_wall is not None
+            self._cleared = cleared
 
-    async def _past_the_consent_wall(self, worlds: list[FrameWorld]) -> list[FrameWorld]:
-        led_on = await self._stage(
+    async def _past_the_consent_wall(self, world: FrameWorld) -> _Reading | None:
+        """Let a request for consent lead on to what was asked for.
+
+        Returns:
+            What the page showed before, where it led to something else: it may have been the page itself.
+        """
+        wall = self._visit.navigation.document
+        reading = await self._read({})
+        if not self._still_asks(reading):
+            return None
+        await self._stage(
             "going past the request for consent",
             self._settings.load_timeout_s,
-            self._visit.go_through(partial(pass_consent_wall, worlds[0])),
+            self._visit.go_through(partial(pass_consent_wall, world)),
         )
-        if not led_on:
-            return worlds
-        self._seen.document = self._visit.navigation.document
+        document = self._visit.navigation.document
+        if document is wall or document.file is not None:
+            return None
+        asked = lookup_key(self._url)
+        if lookup_key(wall.url) == asked != lookup_key(document.url):
+            self._seen.notes.append("what looked like a request for consent led to another page")
+            return reading
+        self._seen.document = document
         self._seen.notes.append("the site asked for consent first, which was given as sparingly as it let us")
-        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds()) or worlds
-        await self._clear(worlds)
-        return worlds
+        return None
+
+    def _still_asks(self, reading: _Reading) -> bool:
+        """Tell whether a request for consent is to be seen, rather than what is left of a short page."""
+        wall = self._cleared.consent_wall
+        if wall is None:
+            return False
+        shown = (reading.text.text if reading.text else "").lower()
+        words = [word for word in re.findall(r"\w+", wall.lower()) if len(word) > 2]
+        still_there = sum(word in shown for word in words)
+        return len(re.sub(r"\W", "", shown)) < _NOTHING_CHARS or still_there >= _SHARE_STILL_SHOWN * len(
+            words
+        )
 
     async def _rest(self, page_time_s: float) -> bool:
         return await self._visit.rest(page_time_s, _REST_LIMIT_S)
@@ -208,35 +264,44 @@ class _PageReader:
         if scrolled and scrolled.is_endless:
             self._seen.notes.append("the page grows without end and was scrolled up to a bound")
         if scrolled and scrolled.is_cut:
-            self._seen.notes.append("the page goes on below what could be scrolled through in time")
+            self._note_missing("the page goes on below what could be scrolled through in time")
         if unfolded and unfolded.is_cut:
-            self._seen.notes.append("not all sections could be unfolded in time")
+            bounds = f" ({'; '.join(unfolded.notes)})" if unfolded.notes else ""
+            self._note_missing(f"not all sections could be unfolded{bounds}")
 
     def _note_text(self, text: PageText) -> None:
         self._seen.text = text.text
         self._seen.title = text.title
         if text.is_cut:
-            self._seen.notes.append(f"text cut after {len(text.text)} characters")
+            self._note_missing(f"text cut after {len(text.text)} characters")
         if text.unread_frames:
             self._seen.notes.append(f"frames that could not be read: {', '.join(text.unread_frames[:5])}")
 
-    def _note_troubles(self, state: PageState | None, text: PageText | None) -> None:
-        document = self._seen.document
+    def _note_missing(self, note: str) -> None:
+        self._seen.notes.append(note)
+        self._missing.append(note)
+
+    def _note_troubles(self, reading: _Reading) -> None:
+        document, state, text = self._seen.document, reading.state, self._seen.text or ""
+        missing = [*([] if self._visit.is_complete else self._visit.notes), *self._missing]
+        names = {wall.partition(":")[0] for wall in self._cleared.walls}
         self._seen.troubles += signs_of_trouble(
             PageObservation(
                 requested_url=self._url,
-                final_url=document.url,
+                # Scripts may have given the page another address without loading another document.
+                final_url=state.url if state and state.url.startswith("http") else document.url,
                 status=document.status,
                 content_type=document.content_type,
                 title=self._seen.title,
-                text=(self._seen.text or "")[:_OBSERVED_CHARS],
-                text_chars=len(self._seen.text or ""),
-                password_fields=text.password_fields if text else 0,
+                text=text[:_OBSERVED_CHARS],
+                text_chars=len(text),
+                password_fields=reading.text.password_fields if reading.text else 0,
                 markers=state.marks if state else (),
-                consent_only=self._consent_only,
-                missing_because=None if self._visit.is_complete else "; ".join(self._visit.notes),
+                consent_only=self._still_asks(reading),
+                walls=tuple(wall for wall in _BARRING_WALLS if wall in names),
+                missing_because="; ".join(missing) or None,
                 certificate_error=self._certificate_error,
-                frames=tuple(frame.url for frame in self._visit.page.frames[1:]),
+                frames=reading.frames,
             )
         )
 

@@ -29,7 +29,6 @@ class PageClock:
     def __init__(self, session: CDPSession) -> None:
         self._session = session
         self._expired = asyncio.Event()
-        self.has_stalled = False
         session.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
 
     async def advance(self, page_time_s: float, limit_s: float) -> bool:
@@ -41,7 +40,6 @@ class PageClock:
         self._expired.clear()
         if await self._run("pauseIfNetworkFetchesPending", page_time_s, limit_s):
             return True
-        self.has_stalled = True
         # The page waits for something that does not come; what its timers would do all the same is done now.
         await self._run("advance", page_time_s, 1.0)
         return False

@@ -28,6 +28,7 @@ _PARTS = {
     "tables": "table_text",
     "tableParts": "table_parts",
     "raised": "raised_text",
+    "rowItems": "row_items",
 }
 
 _COUNTS = (

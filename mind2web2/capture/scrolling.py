@@ -14,6 +14,7 @@ _MAX_PANES = 12
 _MAX_HEIGHT_PX = 60_000
 _MAX_GROWTHS = 30
 _ENDLESS_GROWTH = 1.5
+_MAX_GATHERING_STEPS = 150
 # Long enough for scripts that wait until scrolling has stopped.
 _STEP_PAGE_TIME_S = 0.3
 _END_PAGE_TIME_S = 1.5
@@ -28,12 +29,14 @@ class Scrolled:
         rounds: steps of one screen, panes and frames included.
         is_endless: it kept growing until a bound was met.
         is_cut: the time ran out before the end was reached.
+        gathered_rows: of lists that drop what is out of view, put back into the page behind what they show.
     """
 
     heights_px: tuple[int, ...] = ()
     rounds: int = 0
     is_endless: bool = False
     is_cut: bool = False
+    gathered_rows: int = 0
 
 
 async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Scrolled:
@@ -48,7 +51,7 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
         is_cut = True
     if tour.rounds:
         await tour.back_to_the_top(worlds)
-    return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut)
+    return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut, tour.gathered_rows)
 
 
 class _Tour:
@@ -58,6 +61,7 @@ class _Tour:
         self.heights_px: list[int] = []
         self.rounds = 0
         self.is_endless = False
+        self.gathered_rows = 0
 
     async def through(self, world: FrameWorld) -> None:
         panes = await _step(world, "begin", _MAX_PANES) or 0
@@ -65,6 +69,8 @@ class _Tour:
             await self._tell_observers(world)
         for index in range(panes):
             await self._through_pane(world, index)
+            if await _step(world, "rewind", index):
+                await self._gather(world, index)
 
     async def back_to_the_top(self, worlds: Sequence[FrameWorld]) -> None:
         for world in worlds:
@@ -72,6 +78,18 @@ class _Tour:
         await frame_painted(worlds[0])
         if not self._has_stalled:
             await settled(worlds[0], self._rest, _END_PAGE_TIME_S)
+        for world in worlds:
+            self.gathered_rows += await _step(world, "place") or 0
+
+    async def _gather(self, world: FrameWorld, index: int) -> None:
+        for _ in range(_MAX_GATHERING_STEPS):
+            await frame_painted(world)
+            await self._wait(_STEP_PAGE_TIME_S)
+            place = await _step(world, "gather", index)
+            if place is None or not place["isMore"]:
+                return
+            self.rounds += 1
+        self.is_endless = True
 
     async def _through_pane(self, world: FrameWorld, index: int) -> None:
         growths = first_height = 0

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.resources import files
-from urllib.parse import SplitResult, urlsplit
+from functools import cached_property
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from mind2web2.capture.bot_walls import VENDORS, WIDGET_MARKS
 from mind2web2.capture.record import Trouble
+from mind2web2.capture.wordings import (
+    contains_one,
+    name_among,
+    names_something,
+    part_that_says,
+    phrases,
+    plain,
+)
 
 # Longer pages have something else to say than that they are not there or may not be seen.
 _LONGEST_NOTICE = 1500
@@ -26,15 +32,23 @@ _CONSENT_HOSTS = ("consent.google.", "consent.youtube.", "consent.yahoo.", "guce
 _CONSENT_WORDS = ("cookie", "クッキー", "werbung", "advertis", "tracking", "partner")
 _LOGIN_PATH = re.compile(
     r"/(?:(?:users?|members?|accounts?|customers?|wp|auth)[-_]?)?(?:log-?in|sign[-_]?in|log-?on|sso|saml2?|authwall|"
-    r"authorize|authenticate|einloggen|anmelden|connexion|iniciar-sesion)(?:\.\w{2,5})?(?:/|$)",
+    r"einloggen|anmelden|connexion|iniciar-sesion)(?:\.\w{2,5})?(?:/|$)",
     re.IGNORECASE,
 )
+_GRANTING_PATH = re.compile(r"/(?:authorize|authenticate)(?:\.\w{2,5})?(?:/|$)", re.IGNORECASE)
+_GRANT_ARGUMENTS = {
+    *("client_id", "redirect_uri", "response_type", "redirect", "return", "returnTo", "return_to", "next"),
+    *("continue", "state", "SAMLRequest"),
+}
 _LOGIN_HOST = re.compile(r"^(?:log-?in|sign-?in|sso|auth|idp|accounts?)\.", re.IGNORECASE)
+_PROTOCOL_PATH = re.compile(
+    r"/(?:oauth2?|openid|saml2?|adfs|authorize|servicelogin|cas)(?:/|$|-)", re.IGNORECASE
+)
+_POLICY_PATH = re.compile(r"privacy|cookie|datenschutz|privacidad|confidentialit|policy|policies|legal", re.I)
+_MEMBERS_WALLS = ("paywall", "login wall")
 _HOME_PATH = re.compile(
     r"^/?(?:[a-z]{2}(?:[-_][a-z]{2})?/?)?(?:(?:index|home|default)(?:\.\w{3,5})?/?)?$", re.I
 )
-_DIVIDERS = re.compile(r"\s*(?:[|·•»:\u2013\u2014]|\s-\s)\s*")
-_MARKUP = re.compile(r"\]\([^()\s]*\)|[#*_`>\[\]\\|]+")
 _REFERENCE = re.compile(r"reference [0-9a-f]+\.[0-9a-f]+\.")
 _CHINESE_OR_JAPANESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -50,6 +64,7 @@ class PageObservation:
         password_fields: visible ones.
         markers: ids, classes and addresses of scripts and frames, in any order: what vendors are known by.
         consent_only: nothing but a consent banner was to be read.
+        walls: what lay over the page and asks for an account or a subscription; none of its own words.
         missing_because: why a part of the page is known to be missing.
         certificate_error: the browser's words, such as ``net::ERR_CERT_DATE_INVALID``.
         frames: addresses of the frames in the page.
@@ -65,6 +80,7 @@ class PageObservation:
     password_fields: int = 0
     markers: tuple[str, ...] = ()
     consent_only: bool = False
+    walls: tuple[str, ...] = ()
     missing_because: str | None = None
     certificate_error: str | None = None
     frames: tuple[str, ...] = ()
@@ -72,7 +88,7 @@ class PageObservation:
     @cached_property
     def plain_title(self) -> str:
         """Return the title as phrases are compared with it."""
-        return _plain(self.title)
+        return plain(self.title)
 
     @cached_property
     def heading(self) -> str:
@@ -80,14 +96,14 @@ class PageObservation:
         lines = [line for line in self.text[:5000].splitlines() if line.strip()]
         headings = [line for line in lines if line.startswith("#")]
         opening = (headings or lines or [""])[0]
-        return _plain(opening) if headings or len(opening) <= _LONGEST_HEADING else ""
+        return plain(opening) if headings or len(opening) <= _LONGEST_HEADING else ""
 
     @cached_property
     def plain_text(self) -> str:
         """Return the text in the same way; empty where it is too long to be a mere notice."""
         if max(self.text_chars, len(self.text)) > 2 * _LONGEST_NOTICE:
             return ""
-        return _plain(self.text)
+        return plain(self.text)
 
     @cached_property
     def length(self) -> int:
@@ -107,9 +123,9 @@ class PageObservation:
         """Tell whether there is a page with a layout, and not a file shown as text."""
         return self.content_type is None or "html" in self.content_type.lower()
 
-    def says(self, phrases: Iterable[str]) -> bool:
-        """Tell whether title or text contains a phrase."""
-        return any(phrase in self.plain_text or phrase in self.plain_title for phrase in phrases)
+    def says(self, wanted: Iterable[str]) -> bool:
+        """Tell whether title or text says one of these."""
+        return contains_one(f"{self.plain_text}\n{self.plain_title}", wanted)
 
 
 def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
@@ -165,15 +181,33 @@ def _challenger(observed: PageObservation) -> str | None:
     has_widget = any(mark in observed.marks for mark in WIDGET_MARKS)
     if _asks_for_a_human(observed, has_widget):
         return "asks for a proof that the visitor is human, or blocks it"
-    if has_widget and _length_beside_widget(observed) <= _BARE_LINE / 2:
+    if has_widget and _is_mere_widget(observed):
         return "shows a captcha and little else"
+    if (observed.status or 200) < 400 and _is_refused(observed):
+        return "refuses to serve the visitor"
     return None
 
 
+def _is_refused(observed: PageObservation) -> bool:
+    """Tell whether a short page refuses what its status says was granted."""
+    if observed.length > _SHORT_NOTICE:
+        return False
+    titles = phrases("refused_titles")
+    for title in (observed.plain_title, observed.heading):
+        named = name_among(title, titles)
+        if named is not None and not _is_subject(named, observed):
+            return True
+    return observed.says(phrases("refused"))
+
+
+def _is_subject(part: str, observed: PageObservation) -> bool:
+    return names_something(part, observed.plain_title, _parts(observed.requested_url).path)
+
+
 def _asks_for_a_human(observed: PageObservation, has_widget: bool) -> bool:
-    titles = _phrases("challenge_titles")
+    titles = phrases("challenge_titles")
     titled = observed.plain_title.startswith(titles) or observed.heading.startswith(titles)
-    asked = observed.says(_phrases("challenge"))
+    asked = observed.says(phrases("challenge"))
     guarded = has_widget or observed.status in (403, 405, 429, 503)
     return sum((titled, asked, guarded)) >= 2 or (asked and observed.length <= _SHORT_NOTICE)
 
@@ -185,11 +219,14 @@ def _says_so(observed: PageObservation, vendor: str, phrases: tuple[str, ...]) -
     return observed.says(phrases)
 
 
-def _length_beside_widget(observed: PageObservation) -> int:
-    text = observed.plain_text
-    for phrase in _phrases("captcha_widget"):
-        text = text.replace(phrase, "")
-    return len(re.sub(r"\W", "", text))
+def _is_mere_widget(observed: PageObservation) -> bool:
+    # Scripts of captchas stand on many a page that is short without being a challenge.
+    text = observed.plain_text.replace(_host(_parts(observed.final_url)) or "\n", "")
+    beside = text
+    for phrase in phrases("captcha_widget"):
+        beside = beside.replace(phrase, "")
+    length = len(re.sub(r"\W", "", beside))
+    return length == 0 or (beside != text and length <= _BARE_LINE / 2)
 
 
 def _is_consent_wall(observed: PageObservation) -> bool:
@@ -198,43 +235,70 @@ def _is_consent_wall(observed: PageObservation) -> bool:
     if observed.length > _LONGEST_NOTICE or not any(word in observed.plain_text for word in _CONSENT_WORDS):
         return False
     # A banner's first words open a wall; elsewhere they are a banner beside the content.
-    opening = observed.plain_text[: _SHORT_NOTICE // 2]
-    return any(phrase in opening or phrase in observed.plain_title for phrase in _phrases("consent"))
+    opening = f"{observed.plain_text[: _SHORT_NOTICE // 2]}\n{observed.plain_title}"
+    if contains_one(opening, phrases("consent_opening")):
+        return True
+    # Policies begin as walls do, but leave the visitor no choice.
+    return (
+        not _POLICY_PATH.search(_parts(observed.requested_url).path)
+        and contains_one(opening, phrases("consent"))
+        and contains_one(observed.plain_text, phrases("consent_choices"))
+    )
 
 
 def _login_wall(observed: PageObservation) -> str | None:
     requested, final = _parts(observed.requested_url), _parts(observed.final_url)
     if _is_login_address(requested):
         return None
-    if _is_login_address(final):
+    if _is_login_address(final) or _is_login_host(final, observed):
         return "led to a login page"
-    if observed.length > _LONGEST_NOTICE:
-        return None
-    if observed.password_fields and observed.length <= _SHORT_NOTICE:
+    if any(wall.startswith(_MEMBERS_WALLS) for wall in observed.walls):
+        return "a request to log in or subscribe lies over the page"
+    return None if observed.length > _LONGEST_NOTICE else _login_notice(observed)
+
+
+def _login_notice(observed: PageObservation) -> str | None:
+    is_short = observed.length <= _SHORT_NOTICE
+    if observed.password_fields and is_short:
         return "shows a login form and little else"
-    if observed.says(_phrases("login")) and (observed.password_fields or observed.length <= _SHORT_NOTICE):
-        return "asks to log in"
+    asks = phrases("login")
     heading = f"{observed.plain_title}\n{observed.heading}"
-    return "asks to log in" if any(phrase in heading for phrase in _phrases("login")) else None
+    has_form = contains_one(observed.plain_text, phrases("login_form"))
+    is_asked = observed.says(asks) and (is_short or observed.password_fields)
+    return "asks to log in" if is_asked or (has_form and contains_one(heading, asks)) else None
 
 
 def _is_login_address(address: SplitResult) -> bool:
-    return bool(_LOGIN_PATH.search(address.path) or _LOGIN_HOST.match(_host(address)))
+    if _LOGIN_PATH.search(address.path):
+        return True
+    # Documents on these protocols have such paths as well, but no client that asks.
+    return bool(_GRANTING_PATH.search(address.path)) and bool(
+        _GRANT_ARGUMENTS & parse_qs(address.query).keys()
+    )
+
+
+def _is_login_host(address: SplitResult, observed: PageObservation) -> bool:
+    """Tell whether a page is of a host for logins, which have help pages too."""
+    if not _LOGIN_HOST.match(_host(address)):
+        return False
+    is_form = bool(observed.password_fields) or observed.says((*phrases("login"), *phrases("login_form")))
+    return is_form or bool(_PROTOCOL_PATH.search(address.path))
 
 
 def _soft_404(observed: PageObservation) -> str | None:
     if observed.length <= _LONGEST_NOTICE:
-        if _names_a_lost_page(observed.plain_title) or _names_a_lost_page(observed.heading):
+        if _names_a_lost_page(observed.plain_title, observed) or _names_a_lost_page(
+            observed.heading, observed
+        ):
             return "its title says that the page does not exist"
-        if observed.length <= _SHORT_NOTICE and observed.says(_phrases("not_found")):
+        if observed.length <= _SHORT_NOTICE and observed.says(phrases("not_found")):
             return "says that the page does not exist"
     return "led to the site's home page" if _was_sent_home(observed) else None
 
 
-def _names_a_lost_page(title: str) -> bool:
-    parts = [part.strip(" .!?…") for part in (title, *_DIVIDERS.split(title))]
-    names = {name.strip(" .!?…") for name in _phrases("not_found_titles")}
-    return any(part in names for part in parts) or any(phrase in title for phrase in _phrases("not_found"))
+def _names_a_lost_page(title: str, observed: PageObservation) -> bool:
+    named = name_among(title, phrases("not_found_titles")) or part_that_says(title, phrases("not_found"))
+    return named is not None and not _is_subject(named, observed)
 
 
 def _was_sent_home(observed: PageObservation) -> bool:
@@ -250,9 +314,11 @@ def _was_sent_home(observed: PageObservation) -> bool:
 def _emptiness(observed: PageObservation) -> str | None:
     if not re.search(r"\w", observed.text):
         return "no text"
-    if observed.length <= _LONGEST_UNFILLED and observed.says(_phrases("needs_javascript")):
+    if observed.length <= _LONGEST_UNFILLED and observed.says(phrases("needs_javascript")):
         return "says little but that it needs JavaScript"
-    if observed.length <= _BARE_LINE and observed.plain_text.strip(" .…") in _phrases("loading"):
+    if observed.length <= _LONGEST_UNFILLED and observed.says(phrases("broken")):
+        return "says little but that something went wrong"
+    if observed.length <= _BARE_LINE and observed.plain_text.strip(" .…") in phrases("loading"):
         return "says only that it is loading"
     return None
 
@@ -265,24 +331,12 @@ def _parts(url: str) -> SplitResult:
         return urlsplit("")
 
 
-@cache
-def _phrases(name: str) -> tuple[str, ...]:
-    """Return the phrases in ``phrases/<name>.txt``, in the form in which pages are compared with them."""
-    text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
-    return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
-
-
 def _host(address: SplitResult) -> str:
     return (address.hostname or "").lower()
 
 
 def _bare_host(address: SplitResult) -> str:
     return re.sub(r"^(?:www\d?|m|mobile)\.", "", _host(address))
-
-
-def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
-    return " ".join(_MARKUP.sub(" ", text).lower().split())
 
 
 def _one_word_of(error: str) -> str:

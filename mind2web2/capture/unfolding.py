@@ -15,9 +15,9 @@ from typing import Any
 from mind2web2.capture.page_tools import Rest, call_or_none, settled
 from mind2web2.capture.world import FrameWorld
 
-_MAX_ROUNDS = 4
-_MAX_PRESSES_A_ROUND = 80
-_MAX_PRESSES_ALONE = 40
+_MAX_ROUNDS = 6
+_MAX_PRESSES_A_ROUND = 150
+_MAX_PRESSES_ALONE = 80
 _MAX_MORE_ROUNDS = 10
 _MAX_MORE_PRESSES_A_ROUND = 40
 # Everything is open by then and only has to be put in order; a page whose scripts never rest may not let us.
@@ -34,11 +34,13 @@ class Unfolded:
 
     Args:
         summary: such as ``"details: 3"``, for the record.
-        is_cut: the time ran out before everything was open.
+        is_cut: the time ran out, or a bound was met, before everything was open.
+        notes: which bounds were met, such as ``"closed sections left shut: 100"``.
     """
 
     summary: tuple[str, ...] = ()
     is_cut: bool = False
+    notes: tuple[str, ...] = ()
 
 
 async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Unfolded:
@@ -47,6 +49,7 @@ async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) ->
     Everything opened is in the page afterwards, text and screenshot alike; nothing seen before is lost.
     """
     counts: Counter[str] = Counter()
+    left: Counter[str] = Counter()
     unfoldings = [_Unfolding(world, rest) for world in worlds]
     is_cut = False
     try:
@@ -59,9 +62,12 @@ async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) ->
         async with asyncio.timeout(min(deadline_s, _FINISH_LIMIT_S)):
             for unfolding in unfoldings:
                 counts.update(await unfolding.finish())
+                left.update(unfolding.left)
     except TimeoutError:
         is_cut = True
-    return Unfolded(tuple(f"{kind}: {number}" for kind, number in counts.items() if number), is_cut)
+    summary = tuple(f"{kind}: {number}" for kind, number in counts.items() if number)
+    notes = tuple(f"{kind} left shut: {number}" for kind, number in left.items() if number)
+    return Unfolded(summary, is_cut or bool(notes), notes)
 
 
 class _Unfolding:
@@ -70,6 +76,7 @@ class _Unfolding:
     def __init__(self, world: FrameWorld, rest: Rest) -> None:
         self._world = world
         self._rest = rest
+        self.left: Counter[str] = Counter()
 
     async def run(self) -> None:
         if await self._step("begin"):
@@ -81,8 +88,9 @@ class _Unfolding:
             await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
 
     async def finish(self) -> dict[str, int]:
-        counts: dict[str, int] = await self._step("finish") or {}
-        return counts
+        outcome: dict[str, dict[str, int]] = await self._step("finish") or {}
+        self.left.update(outcome.get("left", {}))
+        return outcome.get("counts", {})
 
     async def _open_sections(self) -> None:
         for _ in range(_MAX_ROUNDS):
@@ -90,6 +98,7 @@ class _Unfolding:
                 return
             await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
             alone = await self._step("sort") or 0
+            self.left["tabs and sections"] += max(alone - _MAX_PRESSES_ALONE, 0)
             for index in range(min(alone, _MAX_PRESSES_ALONE)):
                 await self._open_alone(index)
 
@@ -102,20 +111,25 @@ class _Unfolding:
 
     async def _show_more(self) -> bool:
         for number in range(_MAX_MORE_ROUNDS):
-            pressed = await call_or_none(
-                self._world,
-                "unfold_controls unfold_more",
-                _MAX_MORE_PRESSES_A_ROUND,
-                _MAX_MORE_ROUNDS,
-            )
-            if not pressed:
+            if not await self._more():
                 return number > 0
             await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
             outcome = await self._step("sortMore") or {}
             if outcome.get("left"):
                 await settled(self._world, self._rest, _OPENING_PAGE_TIME_S)
                 return True
+        self.left["lists with a button for more"] += await self._more(is_count_only=True)
         return True
+
+    async def _more(self, is_count_only: bool = False) -> int:
+        pressed: int | None = await call_or_none(
+            self._world,
+            "unfold_controls unfold_more",
+            _MAX_MORE_PRESSES_A_ROUND,
+            _MAX_MORE_ROUNDS,
+            is_count_only,
+        )
+        return pressed or 0
 
     async def _step(self, name: str, *arguments: Any) -> Any:
         return await call_or_none(self._world, "unfold_controls unfold", name, *arguments)

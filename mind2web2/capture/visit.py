@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from mind2web2.capture.failures import PageFailureError, failure_of_navigation
 from mind2web2.capture.navigation import Guard, Navigation
 from mind2web2.capture.page_clock import PageClock
+from mind2web2.capture.page_tools import frame_painted
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.capture.world import FrameWorld, ScriptError, open_worlds, send
+from mind2web2.capture.world import FrameWorld, ScriptError, open_main_world, open_worlds, send
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession, Dialog, Page, Request
@@ -39,6 +40,7 @@ _MAX_DIALOGS = 20
 _WATCH_AFTER_S = 2.0
 _BLOCKED_AFTER_S = 4.0
 _STOP_TRIES = 4
+_AFTER_STOP_PAGE_TIME_S = 1.0
 _STOP_LIMIT_S = 1.0
 # Decoded; more is no document that anybody reads, but an attempt to fill the memory.
 _MAX_DECODED_BYTES = 50 * 1024**2
@@ -52,8 +54,6 @@ class PageState:
     title: str
     refresh_after_s: float | None
     marks: tuple[str, ...]
-    password_fields: int
-    images: int
     url: str
 
     @property
@@ -100,14 +100,20 @@ class Visit:
         self.page.on("dialog", self._on_dialog)
         self.page.on("crash", self._on_crash)
         self.page.on("requestfailed", self._on_request_failed)
-        self.page.context.on("page", self._on_other_page)
+        if self.settings.cdp_url is None:
+            self.page.context.on("page", self._on_other_page)
+        else:  # the context is the user's, and other tabs in it are none of ours
+            self.page.on("popup", self._on_other_page)
         await self.navigation.start()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.page.context.remove_listener("page", self._on_other_page)
+        if self.settings.cdp_url is None:
+            self.page.context.remove_listener("page", self._on_other_page)
+        else:
+            self.page.remove_listener("popup", self._on_other_page)
         self._crashed.cancel()
         await self.navigation.close()
         for task in self._background:
@@ -190,18 +196,12 @@ class Visit:
         Raises:
             ScriptError: the document was replaced meanwhile.
         """
-        tree = await send(self.session, "Page.getFrameTree")
-        frame_id = tree["frameTree"]["frame"]["id"]
-        world = await send(self.session, "Page.createIsolatedWorld", frameId=frame_id, worldName="mind2web2")
-        main = FrameWorld(self.session, frame_id, None, "", world["executionContextId"])
-        seen = await main.call("page_state")
+        seen = await (await open_main_world(self.session)).call("page_state")
         return PageState(
             text=seen["text"],
             title=seen["title"],
             refresh_after_s=seen["refreshAfter"],
             marks=tuple(seen["marks"]),
-            password_fields=seen["passwordFields"],
-            images=seen["images"],
             url=seen["url"],
         )
 
@@ -240,6 +240,19 @@ class Visit:
         self.navigation.lock()
         if not rested:
             self.notes.append("requests of the page were still under way when it was read")
+            await self._stop_waiting_to_be_painted()
+
+    async def _stop_waiting_to_be_painted(self) -> None:
+        """Give up what holds up the page's rendering, such as a stylesheet that does not come."""
+        try:
+            world = await self.within(_STOP_LIMIT_S, open_main_world(self.session))
+            if await frame_painted(world):
+                return
+        except (ScriptError, TimeoutError) as error:
+            log.debug("page not entered reason=%s", error)
+            return
+        await self._try_to_send("Page.stopLoading")
+        await self.rest(_AFTER_STOP_PAGE_TIME_S, 1.0)
 
     async def _parsed(self) -> None:
         """Wait until the document has arrived whole, or stop it where it goes on for too long."""
@@ -345,7 +358,8 @@ class Visit:
     def _on_request_failed(self, request: Request) -> None:
         # Also told of a document that our own lock aborted, which has not been answered.
         if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
-            is_the_document = request.url == self.navigation.document.url
+            asked, document = (url.partition("#")[0] for url in (request.url, self.navigation.document.url))
+            is_the_document = asked == document
             if is_the_document and "ABORTED" not in (request.failure or ""):
                 self.is_broken = True
                 self._torn.set()

@@ -77,6 +77,16 @@ class FrameWorld:
         return reply["result"].get("value")
 
 
+async def open_main_world(session: CDPSession) -> FrameWorld:
+    """Open a world in the main frame alone, whose maps of frames and closed roots are not filled.
+
+    Raises:
+        ScriptError: it cannot be entered.
+    """
+    frame = (await send(session, "Page.getFrameTree"))["frameTree"]["frame"]
+    return await _world_of(session, frame, None)
+
+
 async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
     """Open a world in every frame of a page, the main frame first and parents before their children.
 
@@ -109,15 +119,19 @@ async def _worlds_of_tree(
 ) -> list[FrameWorld]:
     frame = tree["frame"]
     try:
-        reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME)
+        worlds = [await _world_of(session, frame, parent_id)]
     except ScriptError:
         if parent_id is None:
             raise
         return []
-    worlds = [FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])]
     for child in tree.get("childFrames", []):
         worlds += await _worlds_of_tree(session, child, frame["id"])
     return worlds
+
+
+async def _world_of(session: CDPSession, frame: dict[str, Any], parent_id: str | None) -> FrameWorld:
+    reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME)
+    return FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])
 
 
 async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
@@ -153,7 +167,7 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
 
 async def _may_have_closed_roots(world: FrameWorld) -> bool:
     # The whole document is sent only where there is something to be found: an element that shows more
-    # than its children do. Custom elements are what makes such roots.
+    # than its children do, or not the child that it should. Custom elements are what makes such roots.
     return bool(
         await world.evaluate(
             # What only fixed boxes are painted in has no height, but is met at some place of the window.
@@ -161,13 +175,22 @@ async def _may_have_closed_roots(world: FrameWorld) -> bool:
             " hit.add(Document.prototype.elementFromPoint.call(document, x * innerWidth, y * innerHeight));"
             " const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get;"
             " const all = Document.prototype.querySelectorAll.call(document, '*');"
-            " const inside = DocumentFragment.prototype.querySelectorAll;"
+            " const inside = DocumentFragment.prototype.querySelectorAll, range = new Range();"
+            " let left = 10_000;"
+            " const isDropped = (e) => { const text = e.firstChild, child = e.firstElementChild;"
+            " if (text?.nodeType === 3 && /\\S/.test(text.data)) { range.selectNode(text);"
+            " return range.getClientRects().length === 0; }"
+            " return child !== null && Element.prototype.getClientRects.call(child).length === 0"
+            " && !/^(none|contents)$/.test(getComputedStyle(child).display); };"
             " for (const waiting = [all]; waiting.length;) { for (const e of waiting.pop()) {"
             " const root = rootOf.call(e); if (root) waiting.push(inside.call(root, '*'));"
             " else if (e instanceof HTMLFormElement) continue;"
             " else if (e.localName.includes('-') || /^(article|aside|blockquote|body|div|footer|h[1-6]|header"
-            "|main|nav|p|section|span)$/.test(e.localName) && !e.firstElementChild && !e.textContent.trim()"
-            " && (e.offsetHeight > 0 || hit.has(e))) return true; } } return false; }"
+            "|main|nav|p|section|span)$/.test(e.localName)"
+            # To ask each of very many elements for its boxes would take longer than the answer is worth.
+            " && (!e.firstElementChild && !e.textContent.trim() || left-- > 0 && isDropped(e))"
+            " && (e.offsetHeight > 0 || hit.has(e))) return true; } }"
+            " return false; }"
         )
     )
 

@@ -57,6 +57,16 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     run: Handler = options.run
     try:
         return run(options)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package == "mind2web2":
+            raise
+        print(  # noqa: T201
+            f"{parser.prog}: this Python ({sys.executable}) lacks the package {package}: install the "
+            f"dependencies, or run it as: uv run {'./' * parser.prog.endswith('.sh')}{parser.prog}",
+            file=sys.stderr,
+        )
+        return 2
     except Mind2Web2Error as error:
         # The run could not start (cli.md); what fails later is told in its table.
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201

@@ -7,6 +7,7 @@ import argparse
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    browser_address,
     count,
     paths_of,
     positive_int,
@@ -24,7 +25,8 @@ Find every page that an agent's answers cite and store it as a judge needs it: t
                                                  started with --remote-debugging-port=9222
 
 Only what is missing is done, so that the same command goes on where it stopped. Exit status: 0 every cited
-page is cached, 1 some could not be had, 2 the run could not start.
+page is cached, 1 some could not be had or an answer could not be read, 2 the run could not start. Where no
+model could be asked for links (no key, a server that is down), the last line says so, not the exit status.
 """
 
 _PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic")
@@ -113,6 +115,7 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cdp_url",
         metavar="URL",
+        type=browser_address,
         help="capture through your own running Chrome, logged in and past its captchas, such as "
         "http://127.0.0.1:9222",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 from rich.console import Console, Group, RenderableType
@@ -33,7 +34,7 @@ class CrawlDisplay(LiveDisplay):
         """Return how many pages are done, and some that are under way."""
         progress = self._progress
         if progress.answers_read < progress.answers_total:
-            return Text(f"reading answers: {progress.answers_read}/{progress.answers_total}")
+            return Text(self._reading())
         done, total = len(progress.outcomes), progress.pages_total
         line = Table.grid(padding=(0, 2))
         line.add_row(
@@ -49,8 +50,21 @@ class CrawlDisplay(LiveDisplay):
         return Group(line, *lines)
 
     def sign_of_life(self) -> str:
-        """Return how many pages are under way."""
-        return f"{self._count()} {len(self._progress.running)} pages under way"
+        """Return what is read, or how many pages are under way and which of them takes longest."""
+        progress = self._progress
+        if progress.answers_read < progress.answers_total:
+            return self._reading()
+        pages = f"{self._count()} {len(progress.running)} page{'s' * (len(progress.running) != 1)} under way"
+        first = next(iter(progress.running.items()), None)
+        if first is None:
+            return pages
+        url, begun_s = first
+        return f"{pages}, for {time.monotonic() - begun_s:.0f} s: {url}"
+
+    def _reading(self) -> str:
+        progress = self._progress
+        what = "asking a model for links" if progress.is_asking else "reading answers"
+        return f"{what}: {progress.answers_read}/{progress.answers_total} answers done"
 
     def _count(self) -> str:
         return f"[{self._told}/{self._progress.pages_total}]"

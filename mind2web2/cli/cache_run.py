@@ -8,6 +8,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from rich.console import Console
 
@@ -16,6 +17,7 @@ from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.cache_display import CrawlDisplay
 from mind2web2.cli.cache_tables import print_cached
 from mind2web2.cli.console_log import warnings_on
+from mind2web2.cli.options import caching_command
 from mind2web2.cli.run_loop import RunLoop, end_process
 from mind2web2.cli.tables import plain_console
 from mind2web2.crawl import CrawlProgress, crawl, find_citations
@@ -42,6 +44,7 @@ class _Run:
     paths: PathConfig
     console: Console
     progress: CrawlProgress = field(default_factory=CrawlProgress)
+    unread: list[str] = field(default_factory=list)
 
 
 def cache_agents(options: argparse.Namespace, paths: PathConfig, selected: Selected) -> int:
@@ -51,7 +54,7 @@ def cache_agents(options: argparse.Namespace, paths: PathConfig, selected: Selec
     try:
         tasks = loop.run(_cache_agents(run, selected))
         is_complete = all(page.kind is not None for task in tasks for page in task.pages)
-        exit_status = 0 if is_complete else 1
+        exit_status = 0 if is_complete and not run.unread else 1
     except KeyboardInterrupt:
         done, total = len(run.progress.outcomes), run.progress.pages_total
         run.console.print(
@@ -83,7 +86,8 @@ async def _cache_agent(
     if not options.no_llm:
         link_judge = LinkJudge(cache.folder / FOLDER_NAME, options.judge_model or DEFAULT_JUDGE_MODEL, ask)
     async with CrawlDisplay(run.console, run.progress):
-        texts = await asyncio.to_thread(_texts, answers)
+        texts, unread = await asyncio.to_thread(_texts, answers)
+        run.unread += unread
         citations = await find_citations(texts, link_judge, run.progress)
         tasks = await crawl(
             citations,
@@ -98,15 +102,21 @@ async def _cache_agent(
             choice=options.only or "missing",
             pages_at_once=options.max_concurrent_pages,
         )
-    print_cached(run.console, agent_name, tasks)
+    print_cached(run.console, tasks, partial(caching_command, agent_name, options))
+    if unread:
+        run.console.print(
+            f"Answers that could not be read: {len(unread)} ({', '.join(unread)})", soft_wrap=True
+        )
     if link_judge is not None and link_judge.answers_not_judged:
         count = link_judge.answers_not_judged
-        run.console.print(f"Answers whose links no model looked for: {count}", soft_wrap=True)
+        run.console.print(f"Warning: answers whose links no model looked for: {count}", soft_wrap=True)
     return tasks
 
 
-def _texts(answers: Mapping[str, Sequence[AnswerFile]]) -> dict[str, dict[str, str]]:
+def _texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str, dict[str, str]], list[str]]:
+    """Return the answers' texts by task and file name, and the names of those that cannot be read."""
     texts: dict[str, dict[str, str]] = {}
+    unread: list[str] = []
     for task_id, files in answers.items():
         texts[task_id] = {}
         for file in files:
@@ -114,7 +124,8 @@ def _texts(answers: Mapping[str, Sequence[AnswerFile]]) -> dict[str, dict[str, s
                 texts[task_id][file.name] = read_answer(file.path)
             except AnswerError as error:
                 log.warning("left out: %s", error)
-    return texts
+                unread.append(f"{task_id}/{file.name}")
+    return texts, unread
 
 
 def _capture_settings(options: argparse.Namespace) -> CaptureSettings:

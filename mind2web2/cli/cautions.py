@@ -9,8 +9,12 @@ from typing import Any
 from mind2web2.answer_evaluation import AnswerOutcome
 
 
-def cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
-    """Return, one line each, what may make scores lower than the answers deserve."""
+def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
+    """Return, one line each, what may make scores lower than the answers deserve.
+
+    Args:
+        recapture: the command that captures suspect pages again.
+    """
     pages: set[tuple[str, str]] = set()
     suspect: list[frozenset[str]] = []
     found: list[str] = []
@@ -22,12 +26,13 @@ def cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
         suspect += [troubles for leaf in leaves if (troubles := _troubles_of(leaf))]
         found += _of_answer(outcome, leaves)
     if suspect:
-        kinds = Counter(kind for troubles in suspect for kind in troubles)
+        # One entry a claim, so that the counts add up.
+        kinds = Counter(" and ".join(sorted(troubles)) for troubles in suspect)
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
         found.insert(
             0,
             f"claims that rest on suspect pages: {len(suspect)} ({listed}); look at these pages, and capture "
-            "them again with: mind2web2 cache AGENT --only suspect",
+            f"them again with: {recapture}",
         )
     if pages:
         tasks = Counter(task for task, _ in pages)
@@ -47,7 +52,8 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
     if result.get("undecided_leaves"):
         yield f"{name}: never decided by the script, counted 0: {', '.join(result['undecided_leaves'])}"
     if result.get("doubts"):
-        yield f"{name}: judged anew next time, as this machine may be to blame: {'; '.join(result['doubts'])}"
+        doubts = "; ".join(result["doubts"])
+        yield f"{name}: judged anew next time, as the fault may be this machine's or a moment's: {doubts}"
 
 
 def _leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

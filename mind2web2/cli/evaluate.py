@@ -7,6 +7,7 @@ import argparse
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    browser_address,
     byte_count,
     paths_of,
     positive_dollars,
@@ -201,6 +202,7 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cdp_url",
         metavar="URL",
+        type=browser_address,
         help="through your own running Chrome, logged in and past its captchas, such as http://127.0.0.1:9222",
     )
     group.add_argument(
@@ -218,15 +220,16 @@ def run(options: argparse.Namespace) -> int:
     agent_name = _agent_name(options)
     if options.judgments is not None and options.llm_provider != "replay":
         raise UsageError("--judgments goes with --llm_provider replay")
-    if options.cache_root is not None and not options.cache_root.is_dir():
-        raise UsageError(
-            f"--cache_root {options.cache_root} is no folder: name the one with the cached pages"
-        )
     if options.batch and options.llm_provider not in _BATCH_PROVIDERS:
         raise UsageError(
             f"--batch goes with --llm_provider {' or '.join(_BATCH_PROVIDERS)}, not {options.llm_provider}: "
             "evaluate without --batch"
         )
+    is_captured = not options.no_capture and options.llm_provider != "replay"
+    # A new folder is filled with what is captured; where nothing is, a typing error would fail every claim.
+    root = options.cache_root
+    if root is not None and not root.is_dir() and (root.exists() or not is_captured):
+        raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     paths = paths_of(options)
     work = select_work(paths, agent_name, options.task_id)
     if options.estimate:

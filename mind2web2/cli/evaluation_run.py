@@ -21,6 +21,7 @@ from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
+from mind2web2.cli.options import caching_command
 from mind2web2.cli.run_loop import RunLoop, end_process
 from mind2web2.cli.tables import plain_console, print_run
 from mind2web2.cli.usage_report import write_usage
@@ -139,7 +140,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     root = run.folders.eval_results_root
     summary = await asyncio.to_thread(generate_result_summary, root, run.folders.agent_name)
     await asyncio.to_thread(merge_all_results, root)
-    print_run(run.console, run.work, outcomes, summary, judge, run.folders, run.progress.problems)
+    recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
+    problems = run.progress.problems
+    print_run(run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture)
     return outcomes
 
 
@@ -192,8 +195,12 @@ def _network(options: argparse.Namespace) -> NetworkSettings:
 async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
     counts = [await asyncio.to_thread(uncached_pages, run.folders, task.task_id) for task in run.work]
     if total := sum(counts):
-        then = "captured when a claim needs them" if captures else "claims on them fail (--no_capture)"
+        then = "captured when a claim needs them" if captures else f"claims on them fail ({_no_capture(run)})"
         run.console.print(f"Cited pages that are not cached yet: {total}; {then}.", soft_wrap=True)
+
+
+def _no_capture(run: _Run) -> str:
+    return "--no_capture" if run.options.no_capture else "a replay captures nothing"
 
 
 @contextmanager

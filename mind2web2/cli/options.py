@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from mind2web2.utils.path_config import PathConfig
@@ -29,14 +32,47 @@ class CommandParser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse with underscores in the names of options."""
+        """Parse with underscores in the names of options, and refuse unknown ones under one's own usage."""
         given = sys.argv[1:] if args is None else args
-        return super().parse_known_args([_with_underscores(word) for word in given], namespace)
+        known, unknown = super().parse_known_args([_with_underscores(word) for word in given], namespace)
+        if unknown:
+            self.error(
+                f"unrecognized arguments: {' '.join(getattr(word, 'typed', word) for word in unknown)}"
+            )
+        return known, unknown
+
+
+class _OptionWord(str):
+    """An option as we spell it, which remembers how it was typed."""
+
+    __slots__ = ("typed",)
+    typed: str
+
+
+def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
+    """Return the caching command that fits a run with these options, to be copied into the same shell."""
+    words = ["uv", "run"] if os.environ.get("UV") else []
+    words += ["mind2web2", "cache", agent_name, *more]
+    given = vars(options)
+    tasks = given.get("task_ids") or [given.get("task_id")]
+    for name, value in (
+        *(("task_id", task) for task in tasks),
+        ("answer_folder", given.get("answer_folder")),
+        ("cache_root", given.get("cache_root")),
+        ("cdp_url", given.get("cdp_url")),
+    ):
+        words += [] if value is None else [f"--{name}", str(value)]
+    words += [f"--{name}" for name in ("allow_private_network", "no_llm") if given.get(name)]
+    return shlex.join(words)
 
 
 def _with_underscores(word: str) -> str:
     name = _LONG_OPTION.match(word)
-    return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
+    if name is None or isinstance(word, _OptionWord):
+        return word
+    ours = _OptionWord("--" + name[0][2:].replace("-", "_") + word[name.end() :])
+    ours.typed = word
+    return ours
 
 
 def positive_int(text: str) -> int:
@@ -82,6 +118,19 @@ def byte_count(text: str) -> int:
     if size < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory such as 512M or 2G")
     return size
+
+
+def browser_address(text: str) -> str:
+    """Return the address of a running browser."""
+    try:
+        address = urlsplit(text)
+        is_address = address.scheme in ("http", "https", "ws", "wss") and bool(address.hostname)
+        is_address = is_address and address.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise argparse.ArgumentTypeError(f"{text!r} is no address such as http://127.0.0.1:9222")
+    return text
 
 
 def temperature(text: str) -> float:

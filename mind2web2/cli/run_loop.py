@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn, TypeVar
 
 Value = TypeVar("Value")
@@ -34,7 +35,11 @@ class RunLoop:
         self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=_THREAD_NAMES)
 
     def run(self, main: Coroutine[Any, Any, Value]) -> Value:
-        """Return the coroutine's result; ``KeyboardInterrupt`` once Ctrl-C has stopped it."""
+        """Return the coroutine's result; ``KeyboardInterrupt`` once Ctrl-C or SIGTERM has stopped it."""
+        with _sigterm_as_ctrl_c():
+            return self._run(main)
+
+    def _run(self, main: Coroutine[Any, Any, Value]) -> Value:
         runner = asyncio.Runner()
         loop = runner.get_loop()
         loop.set_default_executor(self._threads)
@@ -56,6 +61,19 @@ class RunLoop:
         self.has_leftovers = not all(task.done() for task in tasks) or _are_busy(threading.enumerate())
         if not self.has_leftovers:
             runner.close()
+
+
+@contextmanager
+def _sigterm_as_ctrl_c() -> Iterator[None]:
+    """Stop as cleanly when a supervisor ends the process as when a person does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def end_process(exit_status: int) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -18,9 +18,13 @@ from mind2web2.selection import TaskWork
 from mind2web2.speculation import Requests
 
 
-def plain_console() -> Console:
-    """Return the console; names and reasons are shown as they are, whatever they look like to rich."""
-    return Console(markup=False, emoji=False, highlight=False)
+def plain_console(file: IO[str] | None = None) -> Console:
+    """Return the console; names and reasons are shown as they are, whatever they look like to rich.
+
+    Args:
+        file: standard output by default.
+    """
+    return Console(file=file, markup=False, emoji=False, highlight=False)
 
 
 def print_run(
@@ -31,8 +35,13 @@ def print_run(
     judge: RecordedJudge,
     folders: RunFolders,
     problems: Sequence[str],
+    recapture: str,
 ) -> None:
-    """Print each task's scores, the agent's metrics, what has no score and why, and what it took."""
+    """Print each task's scores, the agent's metrics, what has no score and why, and what it took.
+
+    Args:
+        recapture: the command that captures suspect pages again.
+    """
     console.print(_scores_table(work, outcomes))
     if summary is not None:
         print_metrics(console, summary)
@@ -45,7 +54,7 @@ def print_run(
         _line(console, budget_text(judge.budget))
     for reason, names in _by_reason(outcomes).items():
         _line(console, f"No result: {', '.join(names)}: {reason}")
-    for caution in cautions(outcomes):
+    for caution in cautions(outcomes, recapture):
         _line(console, f"Warning: {caution}")
     for problem in problems:
         _line(console, f"Warning: {problem}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mind2web2.utils.cache_pages import PageKind, read_file, screenshot_bytes
 from mind2web2.utils.unicode_text import as_unicode_text
 from mind2web2.utils.url_key import lookup_key
+from mind2web2.utils.url_parts import clean_url, split_url
 
 if TYPE_CHECKING:
     from mind2web2.capture.record import CapturedPage, CaptureRecord
@@ -66,8 +67,16 @@ def redirect_target(record: CaptureRecord) -> str | None:
     if record.kind is None or record.is_suspect or final is None:
         # Where a login or an error page is the target, its own URL may well show something else.
         return None
+    if _route(record.final_url) != _route(record.requested_url):
+        # One view of an application is not its others.
+        return None
     is_web = record.final_url.lower().startswith(("http://", "https://"))
     return record.final_url if is_web and final != lookup_key(record.requested_url) else None
+
+
+def _route(url: str) -> str:
+    """Return the client-side route in a URL's fragment, empty where there is none."""
+    return split_url(clean_url(url)).route
 
 
 def content_of(page: CapturedPage) -> tuple[PageKind, list[bytes | None]] | None:

@@ -6,12 +6,12 @@ import select
 import signal
 import sys
 import textwrap
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
+from capture.users_browser import users_browser
 from patchright.async_api import Error
 from servers.hostile_site import http_server
 from servers.tcp_server import tcp_server
@@ -377,27 +377,6 @@ def driver_of(pid):
     return pid
 
 
-@asynccontextmanager
-async def users_browser(profile):
-    """Start a browser of the user's own, with its DevTools open; yields their address."""
-    process = await asyncio.create_subprocess_exec(
-        *(str(find_browser(True).path), "--remote-debugging-port=0", f"--user-data-dir={profile}"),
-        *("--no-sandbox", "--disable-gpu", "--no-first-run", "about:blank#users"),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
-    )
-    try:
-        async with asyncio.timeout(20):
-            while not (line := await process.stderr.readline()).startswith(b"DevTools listening on "):
-                assert line, "the browser ended"
-        yield f"http://{urlsplit(line.split()[-1].decode()).netloc}"
-        assert process.returncode is None
-    finally:
-        os.killpg(process.pid, signal.SIGKILL)  # what was started may be a script that started the browser
-        await process.communicate()
-
-
 async def test_the_users_own_browser_is_used_and_left_running(tmp_path):
     """Its logins hold, its tabs stay, ours are closed, and the browser goes on."""
     seen = []
@@ -426,3 +405,27 @@ async def test_a_users_browser_that_does_not_answer_is_named():
     async with Browser(CaptureSettings(cdp_url="http://127.0.0.1:9")) as browser:
         with pytest.raises(MachineError, match=r"a browser at http://127\.0\.0\.1:9"):
             await browser.start()
+
+
+async def test_a_tab_that_fails_in_the_users_browser_fails_alone(tmp_path, caplog):
+    """The connection and the other tabs go on, and nothing is said to have ended."""
+    async with (
+        users_browser(tmp_path) as address,
+        Browser(CaptureSettings(cdp_url=address)) as browser,
+        browser.page("socks5://127.0.0.1:9") as (page, _),
+    ):
+        context = page.context
+        context.on("page", _close)
+        with pytest.raises(BrowserGoneError):
+            async with browser.page("socks5://127.0.0.1:9") as (_, session):
+                await session.send("Page.getFrameTree")
+        context.remove_listener("page", _close)
+        async with browser.page("socks5://127.0.0.1:9") as (other, _):
+            assert other.context is context
+        assert not page.is_closed()
+    assert caplog.text.count("lost") == caplog.text.count("unexpectedly") == 0
+
+
+async def _close(page):
+    with suppress(Error):
+        await page.close()

@@ -3,7 +3,7 @@
 import pytest
 from capture.loaded import load
 
-from mind2web2.capture.overlays import close_banners
+from mind2web2.capture.overlays import close_banners, pass_consent_wall
 
 ARTICLE = "<h1>Lighthouse</h1>" + "<p>It was built in 1853 of granite and stands 40 metres tall.</p>" * 8
 COVER = "position:fixed;inset:0;z-index:9999;background:#fff"
@@ -242,15 +242,93 @@ async def test_modal_dialog_elements_are_moved_aside(page):
     assert await loaded.value("document.querySelector('dialog:modal')") is None
 
 
-async def test_newsletters_go_without_a_trace(page):
-    """A request to subscribe to a newsletter is no part of the page."""
+async def test_newsletters_cover_nothing(page):
+    """A request to subscribe to a newsletter is moved aside like any other dialog."""
     html = (
         f"{ARTICLE}<div style='{COVER}'><p>Join our newsletter!</p><input type=email>"
         "<button>No thanks</button></div>"
     )
     loaded, result = await cleared(page, html)
-    assert "newsletter" not in await loaded.seen()
-    assert result.done[0].startswith("overlay removed")
+    assert result.done[0].startswith("overlay moved aside")
+    assert await loaded.value("document.elementFromPoint(20, 40).tagName") == "H1"
+
+
+async def test_panels_of_products_are_kept(page):
+    """A fixed panel with an offer and a quantity to choose is content."""
+    html = (
+        f"{ARTICLE}<div style='position:fixed;right:0;top:0;bottom:0;width:40%;background:#fff'>"
+        "<h1>Oak chair</h1>"
+        "<p>199 euros <b>20% off</b></p><label>Quantity <input type=number value=1></label></div>"
+    )
+    loaded, _ = await cleared(page, html)
+    assert "199 euros | 20% off" in await loaded.seen()
+
+
+POLICY = (
+    "<p>We use cookies. This cookie is kept for 90 days.</p><p>You can reject cookies in your browser.</p>"
+)
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        f"<title>Privacy Policy</title>{POLICY}<form>Country <select name=c><option>US</select>"
+        "<button>Continue</button></form>",
+        f"<title>Cookie Policy</title>{POLICY}<form method=post><input type=email>"
+        "<button>Confirm</button></form>",
+        f"<title>Cookie Policy</title>{POLICY}<form><input type=email><button>I agree</button></form>",
+        f"<title>Cookie Policy</title>{POLICY}<input type=email><button>Accept</button>",
+        f"<title>Privacy</title>{POLICY}<button>Save</button><button>OK</button>"
+        "<button>Opt out of sale</button>",
+    ],
+)
+async def test_a_short_policy_is_no_consent_wall(page, html):
+    """A page about cookies is content, and nothing on it is pressed."""
+    note = "<script>addEventListener('click', () => { document.title = 'pressed' }, true)</script>"
+    loaded, result = await cleared(page, html + note)
+    assert result.consent_wall is None
+    assert not await pass_consent_wall(loaded.worlds[0])
+    assert await loaded.value("document.title") != "pressed"
+
+
+@pytest.mark.parametrize(
+    ("buttons", "pressed"),
+    [
+        ("<button>Reject all</button><button>Accept all</button>", "Reject all"),
+        ("<button>Settings</button><button>I agree</button>", "I agree"),
+        ("<button>Alle akzeptieren</button><button>Auswahl speichern</button>", "Alle akzeptieren"),
+        ("<button>Continue</button><button>OK</button>", None),
+    ],
+)
+async def test_only_an_answer_by_name_leads_past_a_consent_wall(page, buttons, pressed):
+    """What refuses is pressed, else what agrees; a mere "Continue" leaves the wall, which is reported."""
+    html = (
+        f"<h1>Before you continue</h1><p>{ASKS} Cookies help us measure.</p>"
+        f"<form onsubmit='return false'><input type=hidden name=next>{buttons}</form>"
+        "<script>addEventListener('click', (e) => { document.title = e.target.textContent }, true)</script>"
+    )
+    loaded, result = await cleared(page, html)
+    assert result.consent_wall is not None
+    assert await pass_consent_wall(loaded.worlds[0]) is (pressed is not None)
+    assert await loaded.value("document.title") == (pressed or "")
+
+
+async def test_forms_are_no_banners(page):
+    """What asks for an address is not answered, though it mentions consent."""
+    html = (
+        f"{ARTICLE}<div style='{BAR}'>We use your personal data as our privacy policy says, and you agree."
+        "<input type=email><button onclick=\"document.title='sent'\">Confirm</button></div>"
+    )
+    loaded, _ = await cleared(page, html)
+    assert await loaded.value("document.title") != "sent"
+
+
+async def test_a_short_page_behind_its_banner_is_no_wall(page):
+    """What a banner leaves behind once it is answered is the page, were it one sentence."""
+    _, result = await cleared(
+        page, "<p>The lighthouse is 41 metres tall.</p>" + banner("Accept", style=COVER)
+    )
+    assert result.consent_wall is None
 
 
 @pytest.mark.parametrize(

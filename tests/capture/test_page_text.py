@@ -64,6 +64,30 @@ HIDDEN_STYLES = [
     "width: 0; overflow: hidden; white-space: nowrap",
     "transform: scale(0)",
     "transform: translateX(-200vw)",
+    "filter: opacity(0)",
+    "filter: blur(1px) opacity(2%)",
+    "opacity: 0.03",
+    "color: rgba(0, 0, 0, 0.01)",
+    "color: rgba(255, 255, 255, 0.5)",
+    "color: oklch(100% 0 0)",
+    "color: color(srgb 1 1 1)",
+    "color: color(display-p3 0 0 0 / 0)",
+    "color: red; background: oklch(from red l c h)",
+    "mask: linear-gradient(#0000, #0000)",
+    "mask-image: linear-gradient(transparent, oklch(0 0 0 / 0))",
+    "clip-path: circle(0.1px)",
+    "clip-path: ellipse(50% 0.1%)",
+    "clip-path: inset(0 0 99% 0)",
+    "clip-path: inset(0 calc(100% - 1px) 0 0)",
+    "clip-path: polygon(20px 20px, 21px 20px, 20px 21px)",
+    "transform: rotateY(180deg); backface-visibility: hidden",
+    "rotate: y 180deg; backface-visibility: hidden",
+    "transform: rotateX(90deg)",
+    "font-size: 3px",
+    "transform: scale(.01)",
+    "transform: scale(.1)",
+    "scale: 0.1",
+    "zoom: 0.1",
 ]
 
 
@@ -72,6 +96,47 @@ async def test_what_the_eye_cannot_see_is_left_out(page, style):
     """No way of hiding text brings it into the page's text, neither directly nor from within."""
     html = f"before<div style='{style}'>secret<p>inner <b>secret</b></div><p style='background: #eee'>after"
     assert (await text_of(page, html)).split() == ["before", "after"]
+
+
+SEEN_STYLES = [
+    "opacity: 0.5",
+    "filter: blur(1px) opacity(50%)",
+    "color: rgba(0, 0, 0, 0.3)",
+    "color: oklch(40% 0.1 20)",
+    "color: oklch(100% 0 0); background: oklch(30% 0 0)",
+    "mask: linear-gradient(#000, #0000)",
+    "clip-path: circle(50%)",
+    "clip-path: circle(closest-side at 20px 20px)",
+    "clip-path: ellipse(40% calc(50% - 1px))",
+    "clip-path: inset(0 0 10% 0 round 4px)",
+    "clip-path: polygon(evenodd, 0 0, 100% 0, 100% 100%, 0 100%)",
+    "transform: rotate(180deg); backface-visibility: hidden",
+    "transform: rotate(90deg)",
+    "transform: scale(.5)",
+    "transform: rotateY(180deg)",
+    "font-size: 4px",
+    "font-size: 2px; zoom: 8",
+    "font-size: 2px; transform: scale(8); transform-origin: 0 0",
+    "zoom: 0.5",
+]
+
+
+@pytest.mark.parametrize("style", SEEN_STYLES)
+async def test_what_is_styled_but_seen_is_read(page, style):
+    """The same properties, as pages use them for show, hide nothing."""
+    html = f"<div style='{style}'>plain<p>inner</div><p style='background: #eee'>after"
+    assert (await text_of(page, html)).split() == ["plain", "inner", "after"]
+
+
+async def test_a_card_shows_the_side_that_is_turned_to_us(page):
+    """Turned over, what was its back is its front."""
+    side = "position: absolute; backface-visibility: hidden"
+    html = (
+        "<div id=card style='transform-style: preserve-3d; height: 50px'>"
+        f"<p style='{side}'>front<p style='{side}; transform: rotateY(180deg)'>back</div>"
+    )
+    assert await text_of(page, html) == "front"
+    assert await text_of(page, html, "card.style.transform = 'rotateY(180deg)'") == "back"
 
 
 HIDDEN_MARKUP = [
@@ -92,6 +157,9 @@ HIDDEN_MARKUP = [
     "<p style='position: absolute; left: -9999px'>secret</div>",
     f"<img style='visibility: hidden' src='{PIXEL}' alt=secret width=20 height=20>",
     "<span style='position: absolute; clip: rect(0, 0, 0, 0)'>secret</span>",
+    "<div style='opacity: 0.2'><div style='filter: opacity(20%)'>secret</div></div>",
+    "<div style='transform: scale(0.4)'><b style='font-size: 7px'>secret</b></div>",
+    "<svg><text y=20 fill-opacity=0>secret</text></svg>",
     "<b title=secret>after</b><!--",
 ]
 
@@ -129,6 +197,13 @@ async def test_shadow_roots_show_their_slots_in_order(page):
     }"""
     html = "<div id=open><b slot=b>bee</b><i slot=none>unseen</i>rest</div><x-outer>unseen</x-outer>"
     assert await text_of(page, html, script) == "A: rest\n\nB: bee\n\nfallback\n\nclosed inner"
+
+
+@pytest.mark.parametrize("light", ["unseen", "<!-- --><p>unseen</p>", ""])
+async def test_a_closed_root_shows_even_where_its_host_has_other_children(page, light):
+    """A plain element whose own children are not rendered has a root that shows instead."""
+    script = "() => { host.attachShadow({ mode: 'closed' }).innerHTML = '<p>shown'; }"
+    assert await text_of(page, f"<div id=host>{light}</div>", script) == "shown"
 
 
 async def test_frames_stand_at_their_place(page):

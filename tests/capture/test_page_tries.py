@@ -6,10 +6,14 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from capture.small_site import SmallSite
+from capture.users_browser import users_browser
+from patchright.async_api import async_playwright
 from servers.toothed_site import BEHIND, FACT, HOST, ToothedSite
 
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
@@ -211,3 +215,174 @@ def _browser_processes():
         return process in parents and (parents[process] == os.getpid() or is_ours(parents[process]))
 
     return {process for process, name in names.items() if name.startswith("chrom") and is_ours(process)}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def small():
+    """A site whose pages a test sets, and captures of them; the site with teeth is to be had too."""
+    with SmallSite() as pages, ToothedSite() as teeth:
+        hosts = {name: ("127.0.0.1", int(pages.url.split(":")[2].strip("/"))) for name in SMALL_HOSTS}
+        network = NetworkSettings(host_map=teeth.host_map | hosts, trusted_keys=(teeth.spki,))
+        settings = CaptureSettings(network=network, settle_timeout_s=1.0, max_text_chars=5000)
+        async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
+
+            async def capture(body, path="page", more=None):
+                pages.pages = {f"/{path}": HTML + body} | (more or {})
+                return await manager.capture(f"http://small.example/{path}")
+
+            yield capture
+
+
+SMALL_HOSTS = ["small.example", *(f"{letter}.example" for letter in "abcde")]
+HTML = "<!doctype html><meta charset=utf-8>"
+ARTICLE = "<h1>The lock</h1><p>" + "The lock at Brim was built in 1887 and raises boats by four metres. " * 6
+
+
+async def test_a_route_is_part_of_where_a_page_is(manager, site):
+    """What a client-side route shows is never taken for what the address without it shows."""
+    page = await manager.capture(site.at("plain") + "#/about")
+    assert page.record.final_url == site.at("plain") + "#/about"
+    redirected = await manager.capture(site.at("redirect") + "#!about")
+    assert redirected.record.final_url == site.at("plain") + "#!about"
+
+
+async def test_a_torn_page_is_torn_at_an_address_with_a_fragment(manager, site):
+    """The fragment is no part of what the connection was for."""
+    page = await manager.capture(site.at("drop-body", own="fragment") + "#part")
+    assert [trouble.kind for trouble in page.record.troubles] == ["incomplete"]
+
+
+ASKS = "<title>Before you continue</title><h1>Before you continue</h1><p>We use cookies. Cookies help us.</p>"
+CHOICES = "<form action='/{}'><button>Reject all</button><button>Accept all</button></form>"
+
+
+async def test_what_a_request_for_consent_led_away_from_is_kept(small):
+    """It may have been the page that was asked for; it is flagged, and gets no second address."""
+    body = f"{ASKS}<p>The weir is open from May.</p>{CHOICES.format('region')}"
+    page = await small(body, more={"/region": HTML + ARTICLE})
+    assert "The weir is open from May." in page.text
+    assert page.screenshot.startswith(b"\xff\xd8\xff")
+    assert page.record.final_url == page.record.requested_url
+    assert [trouble.kind for trouble in page.record.troubles] == ["consent_wall"]
+
+
+async def test_a_request_for_consent_that_leads_to_the_page_is_passed(small):
+    """Where the page asked for appears at its own address, that is the page."""
+    script = f"<script>if (location.search) document.body.innerHTML = `{ARTICLE}`</script>"
+    page = await small(
+        f"{ASKS}<form action='/page?utm_consent=1'>"
+        f"<input type=hidden name=utm_ok value=1><button>Accept all</button></form>{script}"
+    )
+    assert "The lock at Brim" in page.text
+    assert page.record.troubles == ()
+
+
+async def test_a_short_page_whose_banner_was_closed_is_no_wall(small):
+    """What little is left after it is the page."""
+    banner = (
+        "<div id=c style='position:fixed;bottom:0;left:0;right:0;background:#eee;padding:20px'>We use cookies"
+        " to improve our site. <button onclick='c.remove()'>Reject all</button>"
+        "<button onclick='c.remove()'>Accept all</button></div>"
+    )
+    page = await small(f"<h1>Lighthouse of Brim</h1><p>It is 41 metres tall and was lit in 1887.</p>{banner}")
+    assert "41 metres" in page.text
+    assert page.record.troubles == ()
+
+
+async def test_an_address_that_scripts_set_tells_where_the_page_led(small):
+    """A login or the home page shown in place is told from what was asked for, and is no second address."""
+    page = await small(f"{ARTICLE}<script>history.replaceState(0, '', '/')</script>", path="lists/7")
+    assert [trouble.kind for trouble in page.record.troubles] == ["soft_404"]
+    assert page.record.final_url == page.record.requested_url
+
+
+async def test_a_stylesheet_that_does_not_come_costs_no_screenshot(small):
+    """What the page waits for in vain to be painted is given up."""
+    page = await small(f"<link rel=stylesheet href='https://{HOST}/teeth/silent'>{ARTICLE}")
+    assert "The lock at Brim" in page.text
+    assert page.screenshot.startswith(b"\xff\xd8\xff")
+
+
+async def test_a_missing_screenshot_is_noted(small):
+    """A page of a single colour has none to show."""
+    page = await small("<p style='color:white;font-size:1px'>.</p><title>Nothing</title>" + "<!--x-->")
+    assert (page.screenshot, page.record.kind) == (None, None)
+    assert any(note.startswith("no screenshot") for note in page.record.notes)
+
+
+async def test_a_wall_over_the_page_is_trouble(small):
+    """What is read may be less than what others see."""
+    cover = "position:fixed;inset:0;background:white"
+    wall = f"<div role=dialog style='{cover}'>Subscribe to continue reading. Already a subscriber?</div>"
+    page = await small(ARTICLE + wall)
+    assert [trouble.kind for trouble in page.record.troubles] == ["login_wall"]
+
+
+async def test_text_beyond_the_bound_is_missing(small):
+    """A judge has to know that there was more."""
+    page = await small(ARTICLE * 20)
+    assert [trouble.kind for trouble in page.record.troubles] == ["incomplete"]
+    assert "text cut" in page.record.troubles[0].detail
+
+
+class TellingPages(dict):
+    """Pages that tell when the first of them is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.are_asked_for = threading.Event()
+
+    def get(self, path):
+        """Return the page."""
+        self.are_asked_for.set()
+        return super().get(path)
+
+
+async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_path):
+    """Each page comes out whole, pop-ups are closed, and tabs that the user opens meanwhile stay."""
+    with SmallSite() as pages:
+        port = int(pages.url.split(":")[2].strip("/"))
+        pages.pages = TellingPages()
+        for letter in "abcde":
+            pages.pages[f"/{letter}"] = (
+                f"{HTML}<script>window.open('/popup')</script><p>Page {letter}</p>{ARTICLE}"
+            )
+        network = NetworkSettings(host_map=dict.fromkeys(SMALL_HOSTS, ("127.0.0.1", port)))
+        rules = f"--host-resolver-rules=MAP *.example 127.0.0.1:{port}"
+        async with users_browser(tmp_path, rules) as address, async_playwright() as user:
+            chrome = await user.chromium.connect_over_cdp(address)
+            settings = CaptureSettings(network=network, cdp_url=address)
+            async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
+                captures = [
+                    asyncio.create_task(manager.capture(f"http://{letter}.example/{letter}"))
+                    for letter in "abcde"
+                ]
+                assert await asyncio.to_thread(pages.pages.are_asked_for.wait, 20)
+                own = await chrome.contexts[0].new_page()
+                await own.goto("about:blank#mine")
+                done = await asyncio.gather(*captures)
+            assert [page.record.failure for page in done] == [None] * 5
+            assert all(f"Page {letter}" in page.text for letter, page in zip("abcde", done, strict=True))
+            browser_session = await chrome.new_browser_cdp_session()
+            targets = (await browser_session.send("Target.getTargets"))["targetInfos"]
+            left = {target["url"] for target in targets if target["type"] == "page"}
+            assert left == {"about:blank#users", "about:blank#mine"}
+
+
+async def test_the_users_browser_loads_no_frame_from_within(tmp_path):
+    """What no proxy filters is checked before it is opened, and the record says what was refused."""
+    with SmallSite() as pages, SmallSite() as internal:
+        internal.pages["/secret"] = f"{HTML}<p>Internal secret</p>"
+        pages.pages["/a"] = (
+            f"{HTML}{ARTICLE}<iframe src='{internal.url}secret' width=400 height=200></iframe>"
+        )
+        port = int(pages.url.split(":")[2].strip("/"))
+        network = NetworkSettings(host_map={"a.example": ("127.0.0.1", port)})
+        rules = f"--host-resolver-rules=MAP *.example 127.0.0.1:{port}"
+        async with users_browser(tmp_path, rules) as address:
+            settings = CaptureSettings(network=network, cdp_url=address)
+            async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
+                page = await manager.capture("http://a.example/a")
+        assert internal.asked == []
+        assert "The lock at Brim" in page.text
+        assert [refused.host for refused in page.record.refused] == ["127.0.0.1"]

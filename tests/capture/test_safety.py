@@ -190,6 +190,20 @@ async def test_what_belongs_to_no_page_has_no_way_out(browser):
         assert canary.count() == 0
 
 
+async def test_no_setting_of_the_environment_leads_around_the_proxy(monkeypatch):
+    """Loopback goes through it too where patchright is told to leave that out."""
+    monkeypatch.setenv("PLAYWRIGHT_DISABLE_FORCED_CHROMIUM_PROXIED_LOOPBACK", "1")
+    async with (
+        http_server(lambda _: (200, {}, "")) as canary,
+        Browser(CaptureSettings()) as browser,
+        proxied_page(browser, NetworkSettings()) as (page, session),
+    ):
+        with pytest.raises(Error, match="net::ERR_"):
+            await page.goto(f"http://127.0.0.1:{canary.port}/")
+        assert canary.count() == 0
+        assert [refused.host for refused in session.refused] == ["127.0.0.1"]
+
+
 async def test_a_refused_page_leaves_the_others_alone(browser):
     """Pages beside a hostile one are captured as if it were not there."""
     async with http_server(lambda _: (200, {"Content-Type": "text/html"}, "<title>fine</title>")) as site:

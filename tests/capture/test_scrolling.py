@@ -108,6 +108,46 @@ async def test_lists_within_panes_are_followed(page):
     assert await loaded.value("document.querySelector('#pane').scrollTop") == 0
 
 
+WINDOWED = (
+    "<script>const show = () => { const first = Math.floor(TOP / 40); list.innerHTML = '';"
+    "for (let i = Math.max(first, 0); i < Math.min(250, first + COUNT); i++)"
+    "list.insertAdjacentHTML('beforeend', `<p style='position:absolute;top:${i * 40}px'>Row ${i}.</p>`) };"
+    "TARGET.addEventListener('scroll', show); show()</script>"
+)
+
+
+@pytest.mark.parametrize("is_pane", [True, False])
+async def test_rows_that_go_out_of_view_are_gathered(page, is_pane):
+    """A list that has only the rows in view is read in full, each row once and in order."""
+    html = "<div id=list style='height:10000px;position:relative'></div>"
+    if is_pane:
+        html = f"<div id=pane style='height:400px;overflow:auto'>{html}</div>"
+    names = ("pane.scrollTop", "12", "pane") if is_pane else ("scrollY", "45", "window")
+    script = WINDOWED
+    for mark, value in zip(("TOP", "COUNT", "TARGET"), names, strict=True):
+        script = script.replace(mark, value)
+    loaded, result = await scrolled(page, html + script + "<p>End</p>")
+    seen = await loaded.seen()
+    assert [n for n in range(250) if seen.count(f"Row {n}.") != 1] == []
+    assert seen.index("Row 99.") < seen.index("Row 240.")
+    assert result.gathered_rows > 200
+    again = await scroll_through(loaded.worlds, 20, loaded.rest)
+    assert again.gathered_rows == 0
+
+
+async def test_placeholders_that_go_are_not_gathered(page):
+    """What stood for content until that was loaded does not come back."""
+    parts = "".join(f"<div style='height:700px'><i>Loading {n}</i></div>" for n in range(8))
+    script = (
+        "<script>const watch = new IntersectionObserver((all) => { for (const one of all)"
+        "if (one.isIntersecting) one.target.innerHTML = '<b>Part</b>' });"
+        "for (const one of document.querySelectorAll('div')) watch.observe(one)</script>"
+    )
+    loaded, result = await scrolled(page, parts + script)
+    assert "Loading" not in await loaded.seen()
+    assert result.gathered_rows == 0
+
+
 async def test_lists_within_frames_are_followed(page):
     """A list in a frame is followed like the page's own."""
     inner = (

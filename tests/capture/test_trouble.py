@@ -124,6 +124,11 @@ CHALLENGES = {
     "French": {"text": "Vérifiez que vous êtes humain en effectuant l'action ci-dessous."},
     "Spanish": {"text": "Verifica que eres un ser humano completando la acción a continuación."},
     "Polish": {"text": "Potwierdź, że jesteś człowiekiem, wykonując poniższą czynność."},
+    "Reddit": {"text": "You've been blocked by network security. To continue, log in to your account."},
+    "nginx with the wrong status": {"title": "403 Forbidden", "text": "# 403 Forbidden\n\nnginx"},
+    "refusal with the wrong status": {"title": "Access denied", "text": "Access denied. Ask the owner."},
+    "too many requests": {"text": "# Too many requests\n\nPlease slow down and try again later."},
+    "legal reasons": {"title": "Lake News", "text": "# 451: Unavailable due to legal reasons\n\nSorry."},
     "Baidu": {"title": "百度安全验证", "text": "网络不给力，请稍后重试"},
 }
 
@@ -159,7 +164,18 @@ NO_CHALLENGES = {
     },
     "page of a HUMAN customer": {"markers": ("https://client.px-cloud.net/PX1/main.min.js",)},
     "page of a DataDome customer": {"markers": ("https://js.datadome.co/tags.js",)},
-    "plain refusal": {"title": "403 Forbidden", "text": "You don't have permission to access this resource."},
+    "article on a refusal": {
+        "requested_url": "https://web.example/http/403-forbidden",
+        "title": "403 Forbidden - Web Docs",
+        "text": "# 403 Forbidden\n\nThe server understood the request but refuses to process it.",
+    },
+    "short page with a script against spam": {
+        "text": "Contact\n\nPhone 555 1234",
+        "markers": ("https://www.google.com/recaptcha/api.js",),
+    },
+    "short page with a line on its host": {
+        "text": "Depth: 80 m.\n\nPerformance & security by Cloudflare",
+    },
     "film": {"title": "Just a Moment of Calm: a review", "text": LONG},
     "page with an invisible recaptcha": {"text": LONG + "This site is protected by reCAPTCHA."},
     "password rules": {"title": "Security", "text": "# Security\n\nWe test our robots every year."},
@@ -212,6 +228,24 @@ WALLS = {
         "login_wall",
         {"text": "Lake Museum\n\nUser name\n\nPassword\n\nGo", "password_fields": 1},
     ),
+    "overlay of a paywall": ("login_wall", {"text": LONG, "walls": ("paywall: subscribe to continue",)}),
+    "overlay of a login": ("login_wall", {"walls": ("login wall: sign in to see the rest",)}),
+    "short of an article": (
+        "login_wall",
+        {"text": "# A lake is found\n\nIt is deep. Subscribe to read the full article."},
+    ),
+    "login with a grant": (
+        "login_wall",
+        {"final_url": "https://lake.example/oauth/authorize?client_id=1&redirect_uri=x", "text": LONG},
+    ),
+    "login host with a form": (
+        "login_wall",
+        {"final_url": "https://accounts.lake.example/u/0", "text": LONG, "password_fields": 1},
+    ),
+    "login with much around it": (
+        "login_wall",
+        {"title": "Sign in to view this profile | Net", "text": SHORT_ARTICLE + "Forgot password?"},
+    ),
     "must log in": ("login_wall", {"text": "You must be logged in to view this topic."}),
     "sign in to view": (
         "login_wall",
@@ -245,6 +279,23 @@ NO_WALLS = {
         "text": "User name Password",
         "password_fields": 1,
     },
+    "question about logging in": {
+        "title": "Please log in error in Django",
+        "text": "# Please log in error in Django\n\nI see it after every request. What can I do?",
+    },
+    "documents on logins": {"final_url": "https://lake.example/docs/authentication/authorize", "text": LONG},
+    "help of a login host": {"final_url": "https://accounts.lake.example/help", "text": LONG},
+    "wall of another kind": {"text": LONG, "walls": ("newsletter: our news",)},
+    "short privacy policy": {
+        "requested_url": "https://lake.example/privacy",
+        "title": "Privacy",
+        "text": "# Your privacy is important to us\n\nWe use a cookie to keep you logged in. You can reject it.",
+    },
+    "short notice on cookies": {
+        "text": "# Your privacy is important to us\n\nWe use a cookie for the map, kept for a day.",
+    },
+    "very short page": {"text": "# Lighthouse of Brim\n\nThe lighthouse is 41 metres tall."},
+    "short page on cookies": {"text": "# Oat cookie\n\nWe bake them with our partners."},
     "page about logging": {"final_url": "https://lake.example/blog/login-basics-explained", "text": LONG},
     "privacy policy": {"title": "Privacy policy", "text": "# Privacy policy\n\n" + LONG},
 }
@@ -263,6 +314,16 @@ LOST = {
     "heading": {"title": "Lake Museum", "text": "Menu\n\n# This page doesn’t exist\n\n" + SHORT_ARTICLE},
     "text": {
         "text": "Sorry, we couldn't find the page you asked for. The page you are looking for has moved."
+    },
+    "long title": {
+        "title": "Sorry, the page you were looking for was not found",
+        "text": "Menu\n\n" + SHORT_ARTICLE,
+    },
+    "missing": {"text": "# We looked everywhere.\n\nLooks like this page is missing."},
+    "number of a product": {
+        "requested_url": "https://lake.example/products/404",
+        "title": "404 Not Found",
+        "text": "# 404 Not Found",
     },
     "video": {"title": "Video", "text": "Video unavailable\n\nThis video has been removed by the uploader"},
     "German": {"title": "Seite nicht gefunden", "text": "Die Seite wurde nicht gefunden."},
@@ -294,6 +355,31 @@ NOT_LOST = {
         "text": "# The 404 error\n\n" + LONG,
     },
     "guide with that title": {"title": "Page not found: what to do", "text": LONG},
+    "article on the status": {
+        "requested_url": "https://web.example/wiki/HTTP_404_Not_Found",
+        "title": "404 Not Found",
+        "text": "# 404 Not Found\n\n" + SHORT_ARTICLE,
+    },
+    "album": {
+        "requested_url": "https://music.example/m12",
+        "title": "Not Found (album) - Music",
+        "text": "# Not Found\n\n" + SHORT_ARTICLE,
+    },
+    "film": {
+        "requested_url": "https://film.example/title/introuvable",
+        "title": "Introuvable",
+        "text": "# Introuvable\n\n" + SHORT_ARTICLE,
+    },
+    "issue": {
+        "requested_url": "https://code.example/lake/fish/issues/12",
+        "title": "Page not found error when saving a depth · Issue #12 · lake/fish",
+        "text": "# Page not found error when saving a depth #12\n\n" + SHORT_ARTICLE,
+    },
+    "short issue": {
+        "requested_url": "https://code.example/lake/fish/issues/12",
+        "title": "Page not found error when saving a depth · Issue #12 · lake/fish",
+        "text": "# Page not found error when saving a depth #12\n\nIt worked yesterday.",
+    },
     "car": {"title": "Peugeot 404", "text": "# Peugeot 404\n\nA family car built from 1960 to 1975."},
     "room": {
         "title": "404 Main Street, Lakeville",
@@ -331,6 +417,12 @@ def test_ordinary_pages_are_not_lost(seen):
         (["empty_page"], {"text": " \n\n--\n"}),
         (["empty_page"], {"text": "You need to enable JavaScript to run this app."}),
         (["empty_page"], {"text": "Loading…"}),
+        (["empty_page"], {"text": "Something went wrong. Try reloading.\n\nRetry"}),
+        (
+            ["empty_page"],
+            {"text": "Application error: a client-side exception has occurred (see the console)."},
+        ),
+        ([], {"text": SHORT_ARTICLE + "Something went wrong on the ferry."}),
         (["empty_page"], {"text": "読み込み中..."}),
         ([], {"text": "42", "content_type": "application/json"}),
         ([], {"text": "Page not found", "content_type": "text/plain; charset=utf-8"}),

@@ -1,5 +1,7 @@
 """What a page folds away is opened by its own controls, and nothing else is."""
 
+import json
+
 import pytest
 from capture.loaded import load
 from capture.small_site import SmallSite
@@ -307,6 +309,15 @@ KEPT_SHUT = {
             "onclick='t.hidden=false'>A</button><p id=t hidden>Trap</p>"
         ),
     ),
+    "text behind a link": (
+        "Trap",
+        "<p>By <a href='/user'>Joe</a><span style='display:none'>Trap</span></p>"
+        "<div><a href='/x'>Details</a></div><div style='display:none'>Trap</div>",
+    ),
+    "section of a disabled control": (
+        "Trap",
+        "<button aria-expanded=false aria-controls=p disabled>A</button><div id=p hidden>Trap</div>",
+    ),
     "dialog": (
         "Trap",
         (
@@ -375,6 +386,104 @@ async def test_what_tabs_with_one_panel_hold_can_be_told_apart(page):
     assert (await loaded.seen()).endswith("Yearly | 99 euros | Monthly | 12 euros")
 
 
+def taking_turns(contents, controls="", into="p"):
+    """Return tabs by name whose contents take turns in one element."""
+    tabs = "".join(
+        f"<button role=tab {controls} aria-selected={str(not number).lower()}>{name}</button>"
+        for number, name in enumerate(contents)
+    )
+    return (
+        f"<div role=tablist>{tabs}</div><div id={into} role=tabpanel></div><script>{{"
+        f"const panel = document.querySelector('#{into}'), all = [...panel.previousElementSibling.children];"
+        f"const contents = {json.dumps(list(contents.values()))};"
+        "all.forEach((b, i) => b.onclick = () => { panel.innerHTML = contents[i];"
+        "all.forEach((o) => o.setAttribute('aria-selected', o === b)) }); all[0].click() }</script>"
+    )
+
+
+@pytest.mark.parametrize("role", ["role=tabpanel", ""])
+async def test_tables_that_take_turns_keep_their_heads(page, role):
+    """Each table is kept as a whole, cells that all of them have included."""
+
+    def fees(*prices):
+        rows = zip(("Paris", "Rome", "Oslo"), prices, strict=True)
+        cells = "".join(f"<tr><td>{city}</td><td>{price}</td></tr>" for city, price in rows)
+        return f"<table><tr><th>City</th><th>Fee</th></tr>{cells}</table>"
+
+    html = taking_turns({"Jan": fees(10, 20, 30), "Feb": fees(11, 20, 31)}).replace("role=tabpanel", role)
+    loaded, _ = await unfolded(page, html)
+    assert "Feb | City | Fee | Paris | 11 | Rome | 20 | Oslo | 31" in await loaded.seen()
+
+
+async def test_cards_that_change_keep_their_names(page):
+    """What changes in several cards at once is kept together with what does not."""
+
+    def cards(*prices):
+        pairs = zip(("Pro", "Team"), prices, strict=True)
+        return "".join(f"<div><h3>{name}</h3><p>{price}</p></div>" for name, price in pairs)
+
+    html = taking_turns({"Monthly": cards("10 euros", "20 euros"), "Yearly": cards("100 euros", "200 euros")})
+    loaded, _ = await unfolded(page, html)
+    assert "Yearly | Pro | 100 euros | Team | 200 euros" in await loaded.seen()
+
+
+async def test_tabs_that_name_their_common_panel_can_be_told_apart(page):
+    """Where every tab names the same panel, the one that is open in the end says whose it is too."""
+    contents = {"Monday": "9 to 5", "Tuesday": "closed", "Wednesday": "10 to 4"}
+    loaded, _ = await unfolded(page, taking_turns(contents, "aria-controls=q", "q"))
+    seen = await loaded.seen()
+    assert all(f"{day} | {hours}" in seen for day, hours in contents.items())
+
+
+async def test_sets_of_tabs_do_not_disturb_each_other(page):
+    """Of two sets of tabs on one page, each keeps all that its tabs show."""
+    days, ages = {"Monday": "9 to 5", "Tuesday": "closed"}, {"Adults": "7 euros", "Children": "3 euros"}
+    loaded, _ = await unfolded(page, taking_turns(days) + taking_turns(ages, into="q"))
+    seen = await loaded.seen()
+    assert all(f"{name} | {value}" in seen for name, value in (days | ages).items())
+
+
+async def test_sections_made_anew_are_read_once(page):
+    """An accordion that makes its controls anew at every press is read in full, each part once."""
+    html = (
+        "<div id=app></div><script>let open = 0; const show = () => { app.innerHTML = '';"
+        "for (const n of [1, 2, 3]) { const b = document.createElement('button');"
+        "b.textContent = `Part ${n}`; b.setAttribute('aria-expanded', open === n);"
+        "b.setAttribute('aria-controls', `c${n}`);"
+        "b.onclick = () => { open = open === n ? 0 : n; show() }; app.append(b);"
+        "app.insertAdjacentHTML('beforeend',"
+        "`<div id=c${n}>${open === n ? `Secret ${n}` : ''}</div>`) } }; show()</script>"
+    )
+    loaded, _ = await unfolded(page, html)
+    seen = await loaded.seen()
+    assert [seen.count(f"Secret {n}") for n in (1, 2, 3)] == [1, 1, 1]
+
+
+async def test_many_sections_and_tabs_are_opened(page):
+    """Four hundred sections and sixty tabs are within the bounds."""
+    sections = "".join(
+        f"<p><button aria-expanded=false aria-controls=s{n}>A</button></p><p id=s{n} hidden>Secret {n}.</p>"
+        for n in range(400)
+    )
+    tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(60))
+    panels = "".join(f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(60))
+    loaded, result = await unfolded(page, f"{sections}<div role=tablist>{tabs}</div>{panels}")
+    seen = await loaded.seen()
+    assert [n for n in range(400) if f"Secret {n}." not in seen] == []
+    assert [n for n in range(60) if f"Panel {n}." not in seen] == []
+    assert not result.is_cut
+
+
+async def test_tabs_beyond_the_bound_are_reported(page):
+    """Where there are more tabs than are opened, the result says how many were not."""
+    tabs = "".join(f"<button role=tab aria-controls=t{n}>{n}</button>" for n in range(90))
+    panels = "".join(f"<p id=t{n} {'hidden' if n else ''}>Panel {n}.</p>" for n in range(90))
+    loaded, result = await unfolded(page, f"<div role=tablist>{tabs}</div>{panels}")
+    assert "Panel 79." in await loaded.seen()
+    assert result.is_cut
+    assert result.notes == ("tabs left shut: 10",)
+
+
 async def test_the_summary_counts_what_was_opened(page):
     """The record says how many of what were opened."""
     html = (
@@ -427,8 +536,10 @@ async def test_endless_lists_are_bounded(page):
         "onclick=\"l.insertAdjacentHTML('beforeend', '<li>Item ' + l.children.length)\">"
         "Load more</button>"
     )
-    loaded, _ = await unfolded(page, html)
+    loaded, result = await unfolded(page, html)
     assert await loaded.value("document.querySelectorAll('li').length") == 10
+    assert result.is_cut
+    assert result.notes == ("lists with a button for more left shut: 1",)
 
 
 async def test_a_page_that_never_rests_is_cut(page):

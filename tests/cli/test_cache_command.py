@@ -84,9 +84,15 @@ def project(tmp_path, monkeypatch, site):
     """Return a project, in which commands run without a key."""
     for name in KEY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("UV", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     return Project(tmp_path, site)
+
+
+def complaints(stderr):
+    """Return what was said on standard error, but for whose account it is."""
+    return [line for line in stderr.splitlines() if "running as root" not in line]
 
 
 def cache_bot(*words):
@@ -99,7 +105,7 @@ def test_a_first_and_a_second_run(project, site):
     project.answer("/lake", "/paper", "/moved")
     project.answer("/lake", task="moon")
     run = cache_bot("--no_llm")
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert site.asked_for("/lake") == 1
     for task in ("lake", "moon"):
         assert "The lake is worth a page" in project.cache(task).get_web(project.url("/lake"))[0]
@@ -118,15 +124,15 @@ def test_what_fails_and_what_looks_wrong(project, site):
     site.replies["/odd"] = Answer(PAGE.format("odd").encode(), 500, {"Content-Type": "text/html"})
     project.answer("/dead", "/odd", "/lake")
     run = cache_bot("--no_llm")
-    assert (run.returncode, run.stderr) == (1, "")
+    assert (run.returncode, complaints(run.stderr)) == (1, [])
     assert row(run.stdout, "lake") == ["lake", "3", "2", "0", "1", "1", "0"]
     for words in (
         "Failed: ",
         f"  {site.url}/dead (lake)",
         "Suspect: http error: ",
         f"  {site.url}/odd (lake)",
-        "Next: mind2web2 cache bot --only suspect",
-        "Next: mind2web2 cache bot --only failed",
+        "again: mind2web2 cache bot --only suspect --allow_private_network --no_llm",
+        "again: mind2web2 cache bot --only failed --allow_private_network --no_llm",
     ):
         assert words in run.stdout
     assert project.cache().has(project.url("/dead")) is None
@@ -172,7 +178,7 @@ def test_the_scripts(project, site):
         timeout=60,
         check=False,
     )
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert project.cache().has(project.url("/lake")) == "web"
     assert project.cache(agent="other").has(project.url("/moon")) == "web"
 
@@ -234,7 +240,7 @@ def test_a_browser_of_ones_own(project, site, tmp_path):
         run = cache_bot("--no_llm", "--only", "suspect", "--cdp_url", address)
         with urlopen(f"{address}/json/version") as version:
             assert version.status == 200
-    assert (run.returncode, run.stderr) == (0, "")
+    assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert not project.cache().capture_record(project.url("/odd")).is_suspect
 
 
@@ -249,9 +255,9 @@ def test_links_that_only_a_judge_sees(project, site):
 
     with JudgeServer(reply) as judge:
         without_key = cache_bot()
-        assert (without_key.returncode, without_key.stderr) == (0, "")
-        assert "set OPENAI_API_KEY" in without_key.stdout
-        assert "Answers whose links no model looked for: 1" in without_key.stdout
+        assert without_key.returncode == 0
+        assert "set OPENAI_API_KEY" in without_key.stderr
+        assert without_key.stdout.splitlines()[-1] == "Warning: answers whose links no model looked for: 1"
         for _ in range(2):
             assert cache_bot("--judge_base_url", judge.base_url).returncode == 0
         assert len(judge.requests) == 1
@@ -259,7 +265,36 @@ def test_links_that_only_a_judge_sees(project, site):
     assert read_json(project.root / "cache" / "bot" / "lake.json")["total_unique_urls"] == 2
 
 
-def test_ctrl_c_keeps_what_is_done(project, site):
+def test_an_answer_that_cannot_be_read(project):
+    """Exit status 1, a warning on standard error, and the answer's name at the end."""
+    project.answer("/lake")
+    (project.root / "answers/bot/lake/answer_2.md").write_bytes(b"\xff\xfe")
+    run = cache_bot("--no_llm")
+    assert run.returncode == 1
+    assert [line.partition(": left out: ")[0] for line in complaints(run.stderr)] == ["warning"]
+    assert "Answers that could not be read: 1 (lake/answer_2.md)" in run.stdout
+    assert "warning" not in run.stdout
+
+
+def test_a_python_without_the_dependencies(project):
+    """One line that says what to run instead."""
+    project.answer("/lake")
+    run = subprocess.run(
+        [sys.executable, "-S", REPOSITORY / "batch_answer_cache.py", "bot", "lake"],
+        cwd=project.root,
+        env=clean_environment(PYTHONPATH=str(REPOSITORY)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (run.returncode, run.stdout) == (2, "")
+    assert len(run.stderr.splitlines()) == 1
+    assert "uv run batch_answer_cache.py" in run.stderr
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_keeps_what_is_done(project, site, ending):
     """Exit status 130; the same command goes on."""
     project.answer("/lake", "/slow")
     command = [
@@ -279,9 +314,9 @@ def test_ctrl_c_keeps_what_is_done(project, site):
     ) as process:
         assert site.is_waiting.wait(30)
         assert any("/lake: web" in line for line in process.stdout)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ending)
         stdout, stderr = process.communicate(timeout=30)
-    assert (process.returncode, stderr) == (130, "")
+    assert (process.returncode, complaints(stderr)) == (130, [])
     assert "Stopped. 1 of 2 pages are done and kept" in stdout
     assert read_json(project.root / "cache" / "bot" / "lake.json")["cached_url_count"] == 1
     site.may_go_on.set()

@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import time
 
 from rich.console import Console
 
@@ -59,7 +60,7 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
 async def test_a_terminal_shows_what_is_under_way():
     """How far it is, and some of the pages."""
     running = [f"https://example.com/{number}" for number in range(7)]
-    progress = CrawlProgress(4, 4, 20, 9, [outcome()], dict.fromkeys(running))
+    progress = CrawlProgress(False, 4, 4, 20, 9, [outcome()], dict.fromkeys(running, 0.0))
     text = await shown(progress, terminal=True)
     for words in ("[1/9]", "1/9 pages", "20 cited", *running[:5], "and 2 more"):
         assert words in text
@@ -68,4 +69,22 @@ async def test_a_terminal_shows_what_is_under_way():
 
 async def test_at_first_a_terminal_shows_how_many_answers_are_read():
     """Where a judge looks for links, that takes a while."""
-    assert "reading answers: 3/40" in await shown(CrawlProgress(40, 3), terminal=True)
+    progress = CrawlProgress(answers_total=40, answers_read=3)
+    assert "reading answers: 3/40" in await shown(progress, terminal=True)
+    progress.is_asking = True
+    assert "asking a model for links: 3/40" in await shown(progress, terminal=True)
+    assert "asking a model for links: 3/40" in sign_of_life(progress)
+
+
+def sign_of_life(progress):
+    """Return the line for a long silence."""
+    return CrawlDisplay(Console(file=io.StringIO()), progress).sign_of_life()
+
+
+def test_a_page_that_takes_long_is_named():
+    """The one begun first."""
+    begun = time.monotonic()
+    progress = CrawlProgress(pages_total=9, running={URL: begun - 71.2, "https://example.com/b": begun})
+    assert sign_of_life(progress).startswith("[0/9] 2 pages under way, for 71")
+    assert sign_of_life(progress).endswith(f" s: {URL}")
+    assert sign_of_life(CrawlProgress(pages_total=9)) == "[0/9] 0 pages under way"

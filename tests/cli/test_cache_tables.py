@@ -1,11 +1,15 @@
 """The table at the end of a caching run."""
 
 import io
+from argparse import Namespace
+from functools import partial
+from pathlib import Path
 
 from rich.console import Console
 
 from mind2web2.capture.record import CaptureRecord, Trouble
 from mind2web2.cli.cache_tables import print_cached
+from mind2web2.cli.options import caching_command
 from mind2web2.crawl_plan import CitedPage, TaskPages
 
 
@@ -23,10 +27,11 @@ def page(name, kind="web", *troubles, failure=None, recorded=True):
     return CitedPage(url, kind, record if recorded else None)
 
 
-def printed(*tasks):
-    """Return what is printed of tasks."""
+def printed(*tasks, **options):
+    """Return what is printed of tasks, in a run with these options."""
     output = io.StringIO()
-    print_cached(Console(file=output, width=120, color_system=None), "bot", tasks)
+    command = partial(caching_command, "bot", Namespace(**options))
+    print_cached(Console(file=output, width=120, color_system=None), tasks, command)
     return output.getvalue()
 
 
@@ -61,20 +66,43 @@ def test_the_counts():
 
 
 def test_what_is_wrong_is_listed_by_reason():
-    """Each page once under each, with its tasks."""
+    """Each task's page once, under all that is wrong with it."""
     text = printed(LAKE, MOON)
     assert "Failed: no such host\n  https://example.com/gone (lake, moon)\n" in text
-    assert "Suspect: challenge: looks like a challenge\n  https://example.com/odd (lake, moon)\n" in text
-    assert "Suspect: http error: looks like a http_error\n  https://example.com/odd (lake)\n" in text
+    assert "Suspect: challenge: looks like a challenge\n  https://example.com/odd (moon)\n" in text
+    both = "challenge: looks like a challenge; http error: looks like a http_error"
+    assert f"Suspect: {both}\n  https://example.com/odd (lake)\n" in text
+    assert "counted among pages and PDFs" in text
+    assert "counted" not in printed(TaskPages("task", (page("a"),)))
 
 
-def test_what_to_do_next():
+def test_what_to_do_next(monkeypatch):
     """Only what fits."""
+    monkeypatch.delenv("UV", raising=False)
     text = printed(LAKE)
-    assert "Next: mind2web2 cache bot --only suspect" in text
-    assert "Next: mind2web2 cache bot --only failed" in text
+    assert "again: mind2web2 cache bot --only suspect\n" in text
+    assert "again: mind2web2 cache bot --only failed\n" in text
     assert "--cdp_url" in text
     assert "--allow_private_network" not in text
     assert "--cdp_url" not in printed(TaskPages("task", (page("a", "web", "http_error"),)))
     assert "--allow_private_network" in printed(TaskPages("task", (page("a", None, "refused_address"),)))
     assert "Next" not in printed(TaskPages("task", (page("a"), page("b", "pdf"))))
+
+
+def test_the_next_command_has_the_options_that_matter(monkeypatch):
+    """It is there to be copied."""
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    text = printed(
+        LAKE,
+        task_ids=["a b", "c"],
+        cache_root=Path("pages"),
+        cdp_url="http://127.0.0.1:9222",
+        allow_private_network=True,
+        max_retries=1,
+    )
+    command = (
+        "uv run mind2web2 cache bot --only failed --task_id 'a b' --task_id c --cache_root pages "
+        "--cdp_url http://127.0.0.1:9222 --allow_private_network"
+    )
+    assert f"again: {command}\n" in text
+    assert "Past logins" not in text

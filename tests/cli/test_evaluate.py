@@ -203,7 +203,7 @@ def test_a_warning_is_one_line(project, server, monkeypatch):
     monkeypatch.setenv("COLUMNS", "40")
     run = evaluate(server)
     assert run.returncode == 0
-    [warning] = [line for line in run.stdout.splitlines() if line.startswith("warning: ")]
+    [warning] = [line for line in run.stderr.splitlines() if line.startswith("warning: ")]
     assert warning.startswith(
         f"warning: damaged result, counts as none path={path.relative_to(project.root)} "
     )
@@ -240,7 +240,7 @@ def test_a_wrong_key_is_told_once(project):
         (["--eval_version", "2030_01_01"], "no eval version 2030_01_01 under eval_scripts: there is example"),
         (["--answer_folder", "gone"], "no answers folder gone"),
         (["--eval_scripts_root", "gone"], "there is no folder gone"),
-        (["--cache_root", "gone"], "--cache_root gone is no folder"),
+        (["--cache_root", "gone", "--no_capture"], "--cache_root gone is no folder"),
         (["--judgments", "x.jsonl"], "--judgments goes with --llm_provider replay"),
         (["--llm_provider", "replay"], "no judgments at eval_results/bot/judgments.sqlite3"),
         (["--llm_provider", "replay", "--judgments", "x.jsonl"], "no judgments at x.jsonl"),

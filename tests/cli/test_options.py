@@ -6,6 +6,7 @@ from projects import call
 from mind2web2.cli import batch_cache_main, cache_all_main, evaluate_main, main
 from mind2web2.cli.options import (
     CommandParser,
+    browser_address,
     byte_count,
     count,
     positive_int,
@@ -105,11 +106,41 @@ def test_a_bad_value_of_the_cache_commands(words, message):
     assert message in run.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("command", "words", "typed", "usage"),
+    [
+        (main, ["cache", "bot", "--only-failed"], "--only-failed", "usage: mind2web2 cache "),
+        (main, ["cache", "bot", "--only_failed=x"], "--only_failed=x", "usage: mind2web2 cache "),
+        (main, ["judgments", "export", "a", "b", "--to-x"], "--to-x", "usage: mind2web2 judgments export "),
+        (evaluate_main, ["--agent_name", "b", "--no-thing"], "--no-thing", "usage: run_eval.py "),
+    ],
+)
+def test_an_unknown_option_is_named_as_it_was_typed(command, words, typed, usage):
+    """Under the usage of the command that does not know it."""
+    run = call(command, *words)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(usage)
+    assert run.stderr.splitlines()[-1].endswith(f"error: unrecognized arguments: {typed}")
+
+
+@pytest.mark.parametrize("url", ["nonsense", "http://", "ftp://127.0.0.1:9222", "http://127.0.0.1:port", ""])
+@pytest.mark.parametrize("command", [["cache", "bot"], ["evaluate", "bot"]], ids=["cache", "evaluate"])
+def test_an_address_of_a_browser_is_checked_at_once(command, url):
+    """Before anything is captured or paid for."""
+    run = call(main, *command, f"--cdp_url={url}")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert f"argument --cdp_url: {url!r} is no address such as" in run.stderr.splitlines()[-1]
+
+
 def test_good_values():
     """The bounds are among them."""
     assert [positive_int("1"), positive_int("030")] == [1, 30]
     assert [count("0"), count("2")] == [0, 2]
     assert [positive_seconds("0.5"), positive_seconds("1e3")] == [0.5, 1000.0]
+    assert [browser_address(url) for url in ("http://127.0.0.1:9222", "ws://[::1]:9222/x")] == [
+        "http://127.0.0.1:9222",
+        "ws://[::1]:9222/x",
+    ]
     assert [temperature("0"), temperature("2")] == [0.0, 2.0]
 
 

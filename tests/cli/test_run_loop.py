@@ -75,13 +75,15 @@ def test_an_exit_in_a_task_that_nobody_waits_for_is_nothing():
     assert all(isinstance(task.exception(), SystemExit) for task in tasks)
 
 
-def test_ctrl_c_stops_what_is_under_way():
-    """Its cleanup runs, then ``KeyboardInterrupt`` comes out."""
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_what_is_under_way(ending):
+    """Its cleanup runs, then ``KeyboardInterrupt`` comes out; SIGTERM does the same for that time."""
+    before = signal.getsignal(signal.SIGTERM)
     steps = []
 
     async def main():
         try:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), ending)
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)
@@ -90,6 +92,7 @@ def test_ctrl_c_stops_what_is_under_way():
     with pytest.raises(KeyboardInterrupt):
         RunLoop().run(main())
     assert steps == ["cleaned up"]
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_ctrl_c_after_an_exit_in_a_task():

@@ -203,6 +203,22 @@ def test_other_redirects_make_no_entry(cache, quality, final_url):
     assert cache.get_all_urls() == ([] if quality == FAILED else [URL])
 
 
+@pytest.mark.parametrize(
+    ("route", "final_route", "known"),
+    [
+        ("#/about", "", 1),
+        ("", "#/home", 1),
+        ("#/about", "#/home", 1),
+        ("#/about", "#/about", 2),
+        ("#part", "", 2),
+    ],
+)
+def test_a_client_side_route_is_no_redirect(cache, route, final_route, known):
+    """One view of an application never stands for another, or for all of it."""
+    cache.put_capture(captured(url=f"https://old.example/x{route}", final_url=URL + final_route))
+    assert len(cache.get_all_urls()) == known
+
+
 def test_a_redirect_leaves_what_is_stored_for_its_target(cache):
     """That page was asked for by its own URL."""
     cache.put_web(URL, "asked for", None)

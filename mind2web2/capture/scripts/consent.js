@@ -58,8 +58,28 @@ function () {
     const href = t.tag(button) === "a" ? t.attribute(button, "href") : null;
     return href !== null && !/^(?:#.*|javascript:.*|)$/i.test(href.trim());
   };
+  // Names that would also send a form, or that agree to nothing in particular.
+  const WEAK = new RegExp("^(?:(?:yes,? )?(?:i )?(?:got it|ok(?:ay)?|understand|understood|continue|dismiss|close|confirm|save)(?! all)\\b.*|that'?s (?:ok|fine)|opt.?out.*|(?:only )?(?:required|functional|necessary|essential)|non merci|no,? ?(?:thanks?)?"
+    + "|verstanden|auswahl (?:speichern|bestätigen)|d'accord|j'ai compris|entendido|ho capito|entendi|хорошо|понятно)$", "iu");
+  const FIELDS = "textarea, select, input:not([type=hidden]):not([type=submit]):not([type=button]):not([type=image]):not([type=reset])";
+  const TOGGLES = "[type=checkbox], [type=radio]";
+  const fieldsIn = (element) => [...t.queryIn(element, FIELDS)].filter((field) => t.isRendered(field));
+  // Whether something is to be typed or chosen there; switches of single purposes are a banner's own.
+  const asksForInput = (element) => fieldsIn(element).some((field) => !t.matches(field, TOGGLES));
+  const formOf = (button) => t.closest(button, "form") ?? t.byId(button, t.attribute(button, "form"));
+  const isOfInputForm = (button) => { const form = formOf(button); return form !== null && asksForInput(form); };
+  // The answer that a page which is all about consent takes: one that says what it does, and that sends nothing else.
+  const namedChoiceIn = (element) => {
+    const buttons = buttonsIn(element).filter((button) => {
+      const form = formOf(button);
+      return !isLeaving(button) && nameOf(button).length <= 60 && !WEAK.test(nameOf(button)) && !(form && fieldsIn(form).length);
+    });
+    const refusal = buttons.find((button) => REJECT.test(nameOf(button)));
+    const agreement = buttons.find((button) => ACCEPT.test(nameOf(button)));
+    return refusal ?? agreement ?? null;
+  };
   const choiceIn = (element) => {
-    const buttons = buttonsIn(element).filter((button) => !isLeaving(button) && nameOf(button).length <= 60);
+    const buttons = buttonsIn(element).filter((button) => !isLeaving(button) && !isOfInputForm(button) && nameOf(button).length <= 60);
     const names = buttons.map((button) => [button, nameOf(button)]);
     const refusal = names.find(([, name]) => REJECT.test(name));
     if (refusal) return ["rejected", refusal[0]];
@@ -67,5 +87,5 @@ function () {
     return agreement ? ["accepted", agreement[0]] : null;
   };
   const isConsentText = (text) => SUBJECT.test(text) && CONSENT.test(text);
-  globalThis.pageConsent = { VENDORS, isConsentText, choiceIn, buttonsIn, nameOf, isLeaving, SUBJECT };
+  globalThis.pageConsent = { VENDORS, isConsentText, choiceIn, namedChoiceIn, asksForInput, buttonsIn, nameOf, isLeaving, SUBJECT };
 }

@@ -2,15 +2,16 @@
 function (step, isFrame, ...given) {
   const t = globalThis.pageTools;
   const consent = globalThis.pageConsent;
-  const state = (globalThis.clearing ??= { tried: new WeakSet(), banners: [], done: [], walls: [], pending: [], consentText: "", consentStrings: new Set() });
+  const state = (globalThis.clearing ??= { tried: new WeakSet(), banners: [], done: [], walls: [], pending: [], wall: null, consentText: "", consentStrings: new Set() });
   const CLOSE = /^(?:[×✕✖xX╳⨯]|close(?: (?:this|dialog|modal|window|popup|banner|ad|message))*|dismiss|no,? thanks?|no thank you|not now|maybe later|later|skip|remind me later|continue to (?:site|website|article)|schließen|nein,? danke|später|fermer|non merci|plus tard|cerrar|no,? gracias|ahora no|chiudi|no grazie|fechar|não,? obrigado|agora não|sluiten|nee bedankt|stäng|luk|lukk|sulje|zamknij|nie,? dziękuję|zavřít|закрыть|нет,? спасибо|kapat|閉じる|关闭|關閉|닫기|إغلاق)$/iu;
   const CLOSE_NAME = /(?:^|[\s_-])(?:close|dismiss|btn-close|modal-close|popup-close|closebutton|mfp-close|fancybox-close)(?:[\s_-]|$)|close-?(?:btn|button|icon|modal|popup)/i;
-  const NEWSLETTER = /newsletter|subscribe|sign up (?:for|to)|join our|mailing list|% off|discount|abonnieren|abonnez|suscr[ií]b|iscriviti|inscreva|nieuwsbrief|ニュースレター/iu;
   const WALLS = [
     ["adblock wall", /ad.?block(?:er|ing)?|werbeblocker|bloqueur de pub|bloqueador de anuncios/iu],
     ["paywall", /subscribe (?:now )?to (?:continue|read|keep|unlock)|subscription (?:is )?required|(?:become|for) (?:a )?(?:subscribers?|members?)(?: only)?|free articles?|already a subscriber|to continue reading|jetzt weiterlesen|abonn(?:ez|é)|suscr[ií]bete para/iu],
     ["login wall", /(?:sign|log) ?in (?:to|or register to|or sign up to) (?:continue|view|see|read|access)|create (?:a|your) (?:free )?account to|you must (?:be logged|log|sign) in|please (?:log|sign) in|join to (?:view|see)|melden sie sich an|connectez-vous/iu],
   ];
+
+  const BEFORE = /before you continue|bevor sie|avant de|antes de continuar|prima di continuare|voordat je/iu;
 
   const wordsOf = (element) => t.seenText(element);
   let total = null;
@@ -46,8 +47,9 @@ function (step, isFrame, ...given) {
   };
   const vendorBanners = () => {
     const found = [];
+    const scopes = t.roots();
     for (const [name, where, refuse, agree] of consent.VENDORS) {
-      for (const banner of t.all(where)) {
+      for (const banner of t.all(where, scopes)) {
         const shown = [banner, ...t.queryIn(t.shadowOf(banner) ?? banner, "*")].some((one) => t.isRendered(one) && t.box(one).height > 0);
         if (!shown) continue;
         const text = wordsOf(banner);
@@ -68,7 +70,7 @@ function (step, isFrame, ...given) {
     for (const banner of candidates) {
       if (known.some(({ banner: other }) => t.holds(other, banner) || t.holds(banner, other))) continue;
       const text = wordsOf(banner);
-      if (text.length < 15 || text.length > 6000 || !consent.isConsentText(text)) continue;
+      if (text.length < 15 || text.length > 6000 || !consent.isConsentText(text) || consent.asksForInput(banner)) continue;
       if (banner !== t.body() && holdsMost(banner) && text.length > 3000) continue;
       const choice = consent.choiceIn(banner);
       // A dialog that mentions cookies on its way to something else is no banner.
@@ -98,6 +100,7 @@ function (step, isFrame, ...given) {
         if (!isThere) {
           said.push(`consent banner (${name}): ${choice ? choice[0] : "closed by itself"}`);
         } else if (isAllThereIs(banner)) {
+          state.wall = banner;
           said.push(`consent banner (${name}): left, as the page shows nothing else`);
         } else if (banner !== t.body() && !holdsMostBeside(banner)) {
           hide(banner);
@@ -109,11 +112,12 @@ function (step, isFrame, ...given) {
       if (said.length) unlock();
       return said;
     },
-    // Agree to go on where a page is nothing but the request for consent; links and forms may lead on.
+    // Answer where a page is nothing but the request for consent; the form that this sends may lead on.
     pass: () => {
-      const choice = consent.choiceIn(t.body());
-      if (choice) t.method(HTMLElement.prototype, "click")(choice[1]);
-      return Boolean(choice);
+      if (!consentWall()) return false;
+      const button = consent.namedChoiceIn(state.wall && t.isConnected(state.wall) ? state.wall : t.body());
+      if (button) t.method(HTMLElement.prototype, "click")(button);
+      return button !== null;
     },
     finish: () => {
       if (!isFrame) {
@@ -168,15 +172,13 @@ function (step, isFrame, ...given) {
       return;
     }
     const says = text.slice(0, 80);
-    const isNewsletter = NEWSLETTER.test(text) && text.length < 800 && t.queryIn(overlay, "input").length > 0;
-    const copy = isNewsletter ? null : t.copyOf(overlay);
+    const copy = t.copyOf(overlay);
     const button = closeButton(overlay);
     if (button) t.press(button);
     const isGone = !t.isConnected(overlay) || !t.isRendered(overlay);
-    if (isGone || isNewsletter) {
-      if (!isGone) hide(overlay);
+    if (isGone) {
       if (copy && text) t.appendChild(t.body(), copy);
-      state.done.push(`overlay ${isGone ? "closed" : "removed"}: ${says}`);
+      state.done.push(`overlay closed: ${says}`);
     } else {
       lay(overlay);
       state.done.push(`overlay moved aside: ${says}`);
@@ -232,15 +234,22 @@ function (step, isFrame, ...given) {
   function consentWall() {
     const seen = t.look().texts();
     const rest = [...seen.values()].filter((text) => !state.consentStrings.has(text)).join(" ");
-    if (state.consentText) return rest.length < 120 && !t.queryIn(document, "img, video, canvas, table").length ? state.consentText : null;
+    if (state.consentText) {
+      // What a banner leaves behind once it is answered is the page, however short.
+      const bound = state.wall ? 120 : 20;
+      return rest.length < bound && !t.queryIn(document, "img, video, canvas, table").length ? state.consentText : null;
+    }
     // A whole page that asks for consent, before it leads to what was asked for.
     const text = [...seen.values()].join(" ");
     if (text.length > 2500 || !consent.isConsentText(text)) return null;
     const titles = [document.title, ...[...t.queryIn(document, "h1, h2")].map((one) => t.textContent(one))].join(" ");
     const choices = consent.buttonsIn(t.body()).map(consent.nameOf);
-    const asks = /before you continue|bevor sie|avant de|antes de continuar|prima di continuare|voordat je|consent|cookies?|privacy/iu.test(titles);
     const mentions = text.match(new RegExp(consent.SUBJECT.source, "giu"))?.length ?? 0;
-    return asks && mentions >= 2 && consent.choiceIn(t.body()) && choices.length <= 25 ? text.slice(0, 200) : null;
+    if (mentions < 2 || choices.length > 25) return null;
+    if (BEFORE.test(titles)) return consent.choiceIn(t.body()) ? text.slice(0, 200) : null;
+    // A site's policy has such words too, but neither a question nor its answer.
+    const asks = /consent|cookies?|privacy/iu.test(titles) && !consent.asksForInput(t.body());
+    return asks && consent.namedChoiceIn(t.body()) ? text.slice(0, 200) : null;
   }
 
   return steps[step](...given) ?? null;

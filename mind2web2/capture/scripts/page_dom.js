@@ -35,6 +35,8 @@ function () {
     box: method(Element, "getBoundingClientRect"),
     scrollWidth: getter(Element, "scrollWidth"),
     innerWidth: getter(Element, "clientWidth"),
+    outerWidth: getter(HTMLElement, "offsetWidth"),
+    outerHeight: getter(HTMLElement, "offsetHeight"),
     innerHeight: getter(Element, "clientHeight"),
     innerText: getter(HTMLElement, "innerText"),
     host: getter(ShadowRoot, "host"),

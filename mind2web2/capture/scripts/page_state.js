@@ -20,10 +20,6 @@
     title: document.title ?? "",
     refreshAfter: Number.isFinite(refreshAfter) ? refreshAfter : null,
     marks: [...marks],
-    passwordFields: [...document.querySelectorAll('input[type="password"]')].filter((input) =>
-      input.checkVisibility({ opacityProperty: true, visibilityProperty: true }),
-    ).length,
-    images: document.images.length,
     url: document.URL,
   };
 }

@@ -94,8 +94,9 @@ function () {
   };
   const byId = (element, id) => {
     const scope = rootNode(element);
-    const lookup = scope instanceof Document ? Document.prototype.getElementById : DocumentFragment.prototype.getElementById;
-    return id && lookup ? lookup.call(scope, id) : null;
+    if (!id) return null;
+    // An element that the page has replaced has no scope any more; what it names may be there all the same.
+    return scope instanceof DocumentFragment ? DocumentFragment.prototype.getElementById.call(scope, id) : Document.prototype.getElementById.call(document, id);
   };
   const normal = (text) => text.replace(/\s+/gu, " ").trim();
   const labelOf = (element) =>

@@ -1,13 +1,16 @@
 // Tells what the eye can see, or come to see by scrolling, from what is only in the document.
 function (parts) {
   const { dom } = parts;
-  const SMALLEST_TEXT_PX = 2;
+  const UNREADABLE_TEXT_PX = 3;
+  const UNSEEN_OPACITY = 0.05;
+  const NO_EXTENT_PX = 2;
   const FAR_PX = 900;
   const MOST_ELEMENTS_BEHIND = 50_000;
   const MOST_PAINTED = 500;
   const PICTURES = /^(img|video|canvas|svg|iframe|object|embed)$/;
   const SVG = "http://www.w3.org/2000/svg";
   const WHITE = [255, 255, 255];
+  const COLOUR = /\b(?:rgba?|hsla?|hwb|lab|lch|oklab|oklch|color)\([^()]*\)/g;
   const view = { width: innerWidth, height: innerHeight, x: scrollX, y: scrollY };
   const rootStyles = [dom.root(document), dom.body(document)].filter(Boolean).map((element) => getComputedStyle(element));
   const cutsOffRight = rootStyles.some((style) => /^(hidden|clip)/.test(style.overflowX));
@@ -30,19 +33,39 @@ function (parts) {
     return far(style.marginLeft) || far(style.marginTop) || far(style.textIndent);
   }
 
-  function isClippedAway(style, position) {
-    const { clipPath } = style;
-    if (clipPath !== "none") {
-      if (/^(circle|ellipse)\(0(px|%)?( |\))/.test(clipPath)) return true;
-      const inset = /^inset\(([^)]*)\)/.exec(clipPath);
-      if (inset) {
-        const sides = inset[1].split(" round ")[0].split(" ");
-        const [top, right = top, bottom = top, left = right] = sides.map((side) => (side.endsWith("%") ? parseFloat(side) : 0));
-        if (top + bottom >= 100 || left + right >= 100) return true;
-      }
-      const corners = /^polygon\((?:\w+, ?)?([^)]*)\)/.exec(clipPath);
-      if (corners && corners[1].split(",").every((corner) => !/[1-9]/.test(corner))) return true;
+  // A computed length, of which a percentage is of `whole`; not a number where it is neither.
+  function lengthPx(text, whole) {
+    const terms = /^calc\(([^()*]*)\)$/.exec(text)?.[1].replace(/([-+]) /g, "$1").split(" ") ?? [text];
+    return terms.reduce((sum, term) => sum + (/^[-+]?[\d.e-]+(px|%)$/.test(term) ? parseFloat(term) * (term.endsWith("%") ? whole / 100 : 1) : NaN), 0);
+  }
+
+  // Whether the shape that is left of an element is too thin to show a letter.
+  function isShapeEmpty(clipPath, element) {
+    const shape = /^(circle|ellipse|inset|polygon)\((.*)\)/.exec(clipPath);
+    if (!shape) return false;
+    const { width, height } = dom.box(element);
+    const parts = (text) => text.match(/calc\([^()]*\)|[^\s,]+/g) ?? [];
+    let extents = [];
+    if (shape[1] === "polygon") {
+      const corners = parts(shape[2]).filter((part) => !/^(nonzero|evenodd)$/.test(part));
+      extents = [width, height].map((whole, axis) => {
+        const along = corners.filter((_, i) => i % 2 === axis).map((corner) => lengthPx(corner, whole));
+        return Math.max(...along) - Math.min(...along);
+      });
+    } else if (shape[1] === "inset") {
+      const [top, right = top, bottom = top, left = right] = parts(shape[2].split(" round ")[0]);
+      extents = [width - lengthPx(left, width) - lengthPx(right, width), height - lengthPx(top, height) - lengthPx(bottom, height)];
+    } else {
+      const radii = parts(shape[2].split(/(?:^| )at /)[0]);
+      const wholes = shape[1] === "circle" ? [Math.hypot(width, height) / Math.SQRT2] : [width, height];
+      extents = radii.map((radius, i) => 2 * lengthPx(radius, wholes[i]));
     }
+    return extents.some((extent) => extent <= NO_EXTENT_PX);
+  }
+
+  function isClippedAway(element, style, position) {
+    const { clipPath } = style;
+    if (clipPath !== "none" && isShapeEmpty(clipPath, element)) return true;
     if (position !== "absolute" && position !== "fixed") return false;
     const clip = /^rect\(([^)]*)\)/.exec(style.clip);
     if (!clip) return false;
@@ -54,19 +77,65 @@ function (parts) {
 
   // What decides on an element's content: `inFlow`, `absolute` and `fixed` say what clips content of each kind of
   // position, `isDoubtful` that some box around it has no size or is out of reach, so that each text is to be measured.
-  const start = { inFlow: everything, absolute: everything, fixed: everything, isDoubtful: false, isFixed: false };
+  // `opacity` and `scale` are those of all that is around it together.
+  const start = {
+    inFlow: everything, absolute: everything, fixed: everything, isDoubtful: false, isFixed: false, opacity: 1, scale: 1,
+  };
+
+  // What is left of an element's own paint after its opacity, its filters and its mask.
+  function ownOpacity(style) {
+    const { filter, maskImage } = style;
+    let left = parseFloat(style.opacity);
+    if (filter !== "none") {
+      for (const [, value, unit] of filter.matchAll(/\bopacity\(([\d.e-]+)(%?)\)/g)) left *= parseFloat(value) / (unit ? 100 : 1);
+    }
+    if (maskImage !== "none" && !/url\(|image\(|image-set\(/.test(maskImage)) {
+      const colours = maskImage.match(COLOUR) ?? [];
+      if (colours.length) left *= Math.max(...colours.map((text) => colour(text).alpha));
+    }
+    return left;
+  }
+
+  // How much smaller than its font size text in an element is drawn, by all transforms and zooms around it.
+  function scaleOf(element, style, box, sight) {
+    const inherited = style.zoom === "1" ? sight.scale : sight.scale * (parseFloat(style.zoom) || 1);
+    if ((style.transform === "none" && style.scale === "none") || !(element instanceof HTMLElement)) return inherited;
+    const laidOut = dom.outerWidth(element) * dom.outerHeight(element); // without zoom and transforms, which the box has
+    return laidOut ? Math.sqrt((box.width * box.height) / laidOut) : inherited;
+  }
+
+  // The transforms of an element and of what it turns with, as one; the window's own side looks at positive z.
+  function isTurnedAway(element, style) {
+    let turned = new DOMMatrix();
+    for (let at = element, steps = 0; at && steps < 20; at = dom.parent(at), steps++) {
+      const own = at === element ? style : dom.type(at) === 1 ? getComputedStyle(at) : null;
+      if (!own || (at !== element && own.transformStyle !== "preserve-3d")) break;
+      turned = ownTurn(own).multiply(turned);
+    }
+    return turned.m33 < -0.001;
+  }
+
+  function ownTurn(style) {
+    const rotate = /^(?:([xyz])|(\S+) (\S+) (\S+)) (\S+)deg$/.exec(style.rotate);
+    const axis = rotate && (rotate[1] ? ["x", "y", "z"].map((name) => Number(name === rotate[1])) : rotate.slice(2, 5).map(Number));
+    const turn = axis ? new DOMMatrix().rotateAxisAngle(...axis, parseFloat(rotate[5])) : new DOMMatrix();
+    return style.transform === "none" ? turn : turn.multiply(new DOMMatrix(style.transform));
+  }
 
   // The same for an element from its parent's; null: nothing in it is seen.
   function within(element, style, display, sight) {
-    const { opacity, position } = style;
-    if (opacity !== "1" && parseFloat(opacity) < 0.02) return null;
-    if (display === "inline" && position === "static") return sight;
-    if (isClippedAway(style, position)) return null;
+    const { position } = style;
+    const opacity = sight.opacity * ownOpacity(style);
+    if (opacity <= UNSEEN_OPACITY) return null;
+    if (display === "inline" && position === "static") return opacity === sight.opacity ? sight : { ...sight, opacity };
+    if (isClippedAway(element, style, position)) return null;
+    if (style.backfaceVisibility === "hidden" && isTurnedAway(element, style)) return null;
     const isFixed = sight.isFixed || position === "fixed";
     const own = position === "fixed" ? sight.fixed : position === "absolute" ? sight.absolute : sight.inFlow;
     const { overflow } = style;
     const clips = overflow !== "visible" && display !== "inline" && !isRootOrBody(element);
     const box = dom.box(element);
+    const scale = scaleOf(element, style, box, sight);
     const isDoubtful =
       sight.isDoubtful || isEmpty(box) || box.left + view.x < leftmost - FAR_PX || isOutside(box, isFixed);
     let inFlow = own;
@@ -81,8 +150,9 @@ function (parts) {
       if (isTransformed) fixed = inFlow;
     }
     const isSame = inFlow === sight.inFlow && absolute === sight.absolute && fixed === sight.fixed;
-    if (isSame && isDoubtful === sight.isDoubtful && isFixed === sight.isFixed) return sight;
-    return { inFlow, absolute, fixed, isDoubtful, isFixed };
+    const isSeenAlike = opacity === sight.opacity && scale === sight.scale;
+    if (isSame && isSeenAlike && isDoubtful === sight.isDoubtful && isFixed === sight.isFixed) return sight;
+    return { inFlow, absolute, fixed, isDoubtful, isFixed, opacity, scale };
   }
 
   const isRootOrBody = (element) => element === dom.root(document) || element === dom.body(document);
@@ -102,8 +172,8 @@ function (parts) {
     const { element, style, sight } = scope;
     if (sight.inFlow.isCut || style.visibility !== "visible") return false;
     scope.isIndentedAway = parseFloat(style.textIndent) < -99;
-    if (dom.namespace(element) === SVG) return style.fill !== "none" || style.stroke !== "none";
-    return parseFloat(style.fontSize) >= SMALLEST_TEXT_PX && !hasNoColour(scope);
+    if (dom.namespace(element) === SVG) return isDrawn(style.fill, style.fillOpacity) || isDrawn(style.stroke, style.strokeOpacity);
+    return parseFloat(style.fontSize) * sight.scale > UNREADABLE_TEXT_PX && !hasNoColour(scope);
   }
 
   function showsTextNode(node, scope) {
@@ -119,22 +189,36 @@ function (parts) {
   function colour(text) {
     let known = colours.get(text);
     if (!known) {
-      const numbers = /^rgba?\(/.test(text) ? text.match(/[\d.]+/g).map(Number) : null;
-      known = numbers ? { rgb: numbers.slice(0, 3), alpha: numbers[3] ?? 1 } : { rgb: null, alpha: dom.isClear(text) ? 0 : 1 };
+      const numbers = /^rgba?\(/.test(text) ? text.match(/[\d.]+/g).map(Number) : paintedAs(text);
+      known = numbers ? { rgb: numbers.slice(0, 3), alpha: numbers[3] ?? 1 } : { rgb: null, alpha: 1 };
       colours.set(text, known);
     }
     return known;
   }
 
+  // What a colour of another space (oklch, display-p3, ...) comes to on the screen: only painting it tells.
+  let canvas = null;
+  function paintedAs(text) {
+    if (!CSS.supports("color", text)) return null;
+    canvas ??= new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+    canvas.clearRect(0, 0, 1, 1);
+    canvas.fillStyle = text;
+    canvas.fillRect(0, 0, 1, 1);
+    const [red, green, blue, alpha] = canvas.getImageData(0, 0, 1, 1).data;
+    return [red, green, blue, alpha / 255];
+  }
+
+  const isDrawn = (paint, opacity) => paint !== "none" && parseFloat(opacity) * colour(paint).alpha > UNSEEN_OPACITY;
+
   function hasNoColour(scope) {
     const { style } = scope;
     const fill = colour(style.webkitTextFillColor);
-    if (fill.alpha === 0) {
+    if (fill.alpha <= UNSEEN_OPACITY) {
       return style.textShadow === "none" && !(parseFloat(style.webkitTextStrokeWidth) > 0) && !takesColourFromBackground(scope);
     }
-    if (!fill.rgb || fill.alpha < 1) return false;
+    if (!fill.rgb) return false;
     const behind = backgroundOf(scope);
-    if (behind === null || behind.rgb.some((part, i) => Math.abs(part - fill.rgb[i]) > 3)) return false;
+    if (behind === null || behind.rgb.some((part, i) => Math.abs(part - fill.rgb[i]) * fill.alpha > 3)) return false;
     if (style.textShadow !== "none" || parseFloat(style.webkitTextStrokeWidth) > 0 || style.mixBlendMode !== "normal") return false;
     return !hasOtherBehind(scope, behind.owner);
   }

@@ -1,7 +1,7 @@
 // Reads everything visible in a document, in the order and with the structure of what is shown. Walks the flattened
 // tree (shadow roots, slots) without recursion, since a page can nest as deep as it likes.
 function (parts, maxChars, maxNodes) {
-  const { dom, visibility, generated, mayGenerate, standIns, tableParts, raised } = parts;
+  const { dom, visibility, generated, mayGenerate, standIns, tableParts, raised, rowItems } = parts;
   const { EDGE } = parts.writer;
   const SVG = "http://www.w3.org/2000/svg";
   const UNREAD = new Set(["script", "style", "template", "noscript", "noframes", "noembed", "head", "meta", "link", "base", "title",
@@ -35,6 +35,7 @@ function (parts, maxChars, maxNodes) {
       this.list = outer?.list ?? null;
       this.table = outer?.table ?? null;
       this.rowGroup = outer?.rowGroup ?? null;
+      this.cells = null; // of a row that keeps its empty items: the sinks of its items
       // Known once asked for:
       this.isShown = null;
       this.isIndentedAway = false;
@@ -93,11 +94,23 @@ function (parts, maxChars, maxNodes) {
       return walk(scope, name, null);
     }
     const sight = visibility.within(element, style, display, outer.sight);
-    if (sight === null) return null;
+    if (sight === null) {
+      outer.cells?.push(writer.emptySink());
+      return null;
+    }
     scope.sight = sight;
+    if (!outer.cells) return enterSeen(element, name, scope, outer);
+    writer.openSink();
+    const entered = enterSeen(element, name, scope, outer);
+    const close = () => outer.cells.push(writer.closeSink());
+    if (!entered) close();
+    return entered && { ...entered, leave: () => (entered.leave?.(), close()) };
+  }
+
+  function enterSeen(element, name, scope, outer) {
     const role = dom.attribute(element, "role");
     count(element, name, role);
-    scope.isStruck = isStruck(name, style, display, outer);
+    scope.isStruck = isStruck(name, scope.style, scope.display, outer);
     if (FRAMES.has(name) && readFrame(element, name, scope)) return null;
     const standIn = dom.namespace(element) === SVG ? null : standIns.of(element, name);
     if (standIn !== null) writeStandIn(element, standIn, scope);
@@ -172,6 +185,7 @@ function (parts, maxChars, maxNodes) {
     if (tableParts.isTable(name, role, scope.display)) tableParts.enterTable(writer, element, name, role, scope, leaves);
     else if (isHeading(name, role)) enterHeading(element, name, scope, leaves);
     else enterList(element, name, role, scope, leaves);
+    if (isRowLike(scope.display)) enterRow(element, scope, leaves);
     if (raised.isRaised(name)) raised.enterRaised(writer, element, name, leaves);
     const before = writer.chars;
     const drawn = name === "svg" ? standIns.svg(element) : role === "img" ? asImage(element) : "";
@@ -181,6 +195,13 @@ function (parts, maxChars, maxNodes) {
       for (let i = leaves.length - 1; i >= 0; i--) leaves[i]();
       cross(edge);
     });
+  }
+
+  function enterRow(element, scope, leaves) {
+    const columns = rowItems.columnsOf(element, scope.style);
+    if (!columns) return;
+    scope.cells = [];
+    leaves.push(() => rowItems.write(writer, scope.cells, columns));
   }
 
   const asImage = (element) => {

@@ -10,7 +10,7 @@ function (parts) {
   function enterTable(writer, element, name, role, scope, leaves) {
     const isLayout = role === "presentation" || role === "none";
     const isDeclared = TABLE_ROLES.has(role) || (name === "table" && isDeclaredTable(element));
-    const table = new tables.Table({ isLayout, isDeclared });
+    const table = new tables.Table({ isLayout, isDeclared, box: dom.box(element) });
     scope.table = table;
     scope.list = null;
     scope.rowGroup = null;

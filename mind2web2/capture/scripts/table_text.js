@@ -4,12 +4,14 @@ function (parts) {
   const MOST_GRID_CELLS = 400_000;
   const LONGEST_CELL_CHARS = 2000;
   const MOST_CELL_LINES = 25;
+  const SPLIT_PX = 40;
 
   const SECTION = { thead: 0, tbody: 1, tfoot: 2 };
 
   class Table {
-    constructor({ isLayout, isDeclared }) {
+    constructor({ isLayout, isDeclared, box }) {
       this.isLayout = isLayout;
+      this.box = box;
       this.isDeclared = isDeclared; // its markup says that it holds data
       this.rows = [];
       this.row = null;
@@ -103,10 +105,27 @@ function (parts) {
 
   const markdownRow = (texts) => `| ${texts.join(" | ")} |`;
 
-  function writeMarkdown(writer, rows, count) {
-    const cells = grid(rows);
+  // Each column's header: the table's own, or where that shows nothing, the one that stands over it as a table of its
+  // own, as is done to keep it in sight while the rows scroll.
+  function columnHeaders(cells, count, split) {
     const { length: width } = cells[0];
-    const top = headers(cells.slice(0, count), width);
+    const own = headers(cells.slice(0, count), width);
+    return split && !own.some(Boolean) ? split.texts.slice(0, width) : own;
+  }
+
+  let splitHeader = null; // of the table before, if it was nothing but a header
+
+  // The header right above a table, as wide as the table but for what keeps room for a scroll bar.
+  function splitHeaderOf(table, cells) {
+    if (!splitHeader) return null;
+    const { box, texts } = splitHeader;
+    const isAbove = Math.abs(box.left - table.box.left) <= SPLIT_PX && table.box.top <= box.bottom + SPLIT_PX && table.box.bottom > box.bottom;
+    return isAbove && cells[0].length > 1 && !texts.slice(cells[0].length).some(Boolean) && texts.length >= cells[0].length ? splitHeader : null;
+  }
+
+  function writeMarkdown(writer, rows, count, split) {
+    const cells = grid(rows);
+    const top = columnHeaders(cells, count, split);
     writer.wholeLine(markdownRow(top));
     writer.wholeLine(markdownRow(top.map(() => "---")));
     for (const row of cells.slice(count)) {
@@ -118,9 +137,9 @@ function (parts) {
   }
 
   // One item a row, each cell after its column's header: for cells that a line cannot hold.
-  function writeRecords(writer, rows, count) {
+  function writeRecords(writer, rows, count, split) {
     const cells = grid(rows);
-    const top = headers(cells.slice(0, count), cells[0].length);
+    const top = columnHeaders(cells, count, split);
     for (const row of cells.slice(count)) {
       if (writer.isFull) break;
       writer.openPrefix("- ", "  ");
@@ -151,8 +170,9 @@ function (parts) {
     }
   }
 
-  function holdsData(table, rows) {
+  function holdsData(table, rows, split) {
     if (table.isLayout) return false;
+    if (split) return true;
     const isWide = rows.some((row) => row.cells.length > 1);
     if (table.isDeclared || rows.some((row) => row.cells.some((cell) => cell.isHeader))) return isWide || rows.length > 1;
     if (!isWide || rows.length < 2) return false;
@@ -163,15 +183,21 @@ function (parts) {
     writeLines(writer, loose.lines);
     const rows = table.rows.filter((row) => row.cells.length).sort((a, b) => a.section - b.section);
     if (!rows.some((row) => row.cells.some((cell) => cell.lines.length))) return;
-    if (!holdsData(table, rows)) {
+    const split = splitHeaderOf(table, grid(rows));
+    splitHeader = null;
+    if (!holdsData(table, rows, split)) {
       writeBlocks(writer, rows);
       writer.sink.hasTable ||= rows.some((row) => row.cells.some((cell) => cell.hasTable));
       return;
     }
     const count = headerRows(rows);
     const widest = Math.max(...rows.map((row) => row.cells.length));
-    if (widest > MOST_COLUMNS || rows.some((row) => row.cells.some(isHeavy))) writeRecords(writer, rows, count);
-    else writeMarkdown(writer, rows, count);
+    if (widest > MOST_COLUMNS || rows.some((row) => row.cells.some(isHeavy))) writeRecords(writer, rows, count, split);
+    else writeMarkdown(writer, rows, count, split);
+    if (rows.every(isHeaderRow)) {
+      const cells = grid(rows);
+      splitHeader = { box: table.box, texts: headers(cells, cells[0].length) };
+    }
     writer.sink.hasTable = true;
   }
 

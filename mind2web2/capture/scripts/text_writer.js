@@ -50,6 +50,10 @@ function (parts) {
       this.sink = newSink(true);
     }
 
+    emptySink() {
+      return newSink(true);
+    }
+
     // Returns the closed sink, whose lines are complete.
     closeSink() {
       const closed = this.sink;

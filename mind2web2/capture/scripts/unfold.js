@@ -4,32 +4,41 @@ function (step, ...given) {
   const c = globalThis.pageControls;
   const state = (globalThis.unfolding ??= {
     counts: {}, pressed: new WeakSet(), copies: [], panels: [], baseline: null, presses: 0,
-    morePresses: new WeakMap(), futile: new WeakSet(), labels: new Set(), tabLists: [],
+    morePresses: new WeakMap(), futile: new WeakSet(), labels: new Set(), tabLists: [], titled: new WeakSet(),
+    leftShut: 0, tabsLeft: 0, uncopied: [], allPressed: [],
   });
   const count = (kind, number = 1) => { if (number) state.counts[kind] = (state.counts[kind] ?? 0) + number; };
 
   const PASSING = /^(?:loading|please wait|lädt|chargement|cargando|caricamento|carregando|laden|загрузка|読み込み中|加载中)\b.{0,40}$/iu;
+  const MAX_TOGGLES = 1000;
+  const MAX_COPIES = 200;
+  const MAX_CONTEXT_CHARS = 2000;
+  const RECORDS = "table, [role=table], [role=grid], dl";
   const press = (control) => { state.presses++; t.press(c.pressTarget(control)); };
 
   const steps = {
     // Open what opens without a press, and say whether there is anything to press.
     begin: () => {
-      state.baseline ??= seenBlocks();
       return openDetails();
     },
     // Press all closed controls of one round; the tabs too, for what they load.
     press: (limit) => {
       const opened = openDetails();
       const scopes = t.roots();
-      const fresh = [...c.expanders(scopes), ...c.toggles(scopes, limit)].filter(({ control }) => !state.pressed.has(control)).slice(0, limit);
+      const isRemade = remadeControls();
+      const closed = [...c.expanders(scopes), ...c.toggles(scopes, MAX_TOGGLES)].filter(({ control }) => !state.pressed.has(control) && !isRemade(control));
+      const fresh = closed.slice(0, limit);
+      state.leftShut = closed.length - fresh.length;
       state.round = [];
       for (const { kind, control, panel } of fresh) {
         if (state.pressed.has(control)) continue;
         state.pressed.add(control);
+        state.allPressed.push({ control, label: t.labelOf(control) });
         state.round.push({ kind, control, panel: panel ?? c.namedPanels(control)[0] ?? null });
       }
-      for (const { list, members } of c.tabs(scopes)) {
+      for (const { list, members, left } of c.tabs(scopes)) {
         if (state.tabLists.some((known) => known.list === list)) continue;
+        state.tabsLeft += left;
         const active = members.find(c.isActive) ?? members.find((tab) => c.namedPanels(tab).some(c.isShown)) ?? null;
         const group = { list, members, active };
         state.tabLists.push(group);
@@ -41,6 +50,7 @@ function (step, ...given) {
         if (active) holdCopy(active, c.namedPanels(active)[0] ?? null, "tab", list);
       }
       if (!state.round.length) return opened;
+      state.baseline ??= seenBlocks();
       // What is open already may be closed by a press elsewhere.
       for (const open of t.all("[aria-expanded=true]", scopes).slice(0, 50)) {
         const panel = c.isForbidden(open) ? null : c.panelOf(open);
@@ -93,16 +103,16 @@ function (step, ...given) {
     keepAlone: (index) => {
       const one = state.alone[index];
       if (!state.before) return;
-      const panel = c.namedPanels(one.control)[0] ?? one.panel;
       const after = t.look().texts();
       const old = state.before;
       const newBlocks = new Set([...t.blocksOf(after)].filter(([, text]) => !old.has(text)).map(([block]) => block));
       const fresh = new Set([...after.keys()].filter((node) => { for (let at = t.parentOf(node); at; at = t.parentOf(at)) if (newBlocks.has(at)) return true; return false; }));
+      const panel = c.namedPanels(one.control)[0] ?? one.panel ?? (one.kind === "tab" ? sharedPanel(fresh, one.group.list) : null);
       if (panel && t.isConnected(panel) && c.isShown(panel)) {
         holdCopy(one.control, panel, one.kind, one.group?.list);
         count(one.kind);
       } else if (fresh.size) {
-        for (const top of wholes(fresh, after)) holdCopy(one.control, top, one.kind, one.group?.list);
+        for (const top of piecesOf(fresh, after, one)) holdCopy(one.control, top, one.kind, one.group?.list);
         count(one.kind);
       }
     },
@@ -141,7 +151,7 @@ function (step, ...given) {
       for (const { control, panel, kind, group } of state.panels) {
         if (!t.isConnected(panel)) continue;
         if (!c.isShown(panel)) {
-          if (!mayReveal(panel, group?.list)) continue;
+          if (!c.mayShow(control) || !mayReveal(panel, group?.list)) continue;
           for (let at = panel, i = 0; at && i < 3 && !t.isRendered(at); at = t.parentOf(at), i++) {
             if (at !== panel && (at === group?.list || t.normal(t.textContent(at)).length > t.normal(t.textContent(panel)).length + 3)) break;
             t.reveal(at);
@@ -162,12 +172,17 @@ function (step, ...given) {
         t.force(clamped, { "-webkit-line-clamp": "none", "max-height": "none", height: "auto" });
         count("clamped text");
       }
-      putCopies();
+      if (state.copies.length) putCopies();
       putLost();
-      return state.counts;
+      const words = state.uncopied.length ? wordsSeen() : "";
+      const unkept = state.uncopied.filter((strings) => !strings.every((text) => words.includes(text))).length;
+      return { counts: state.counts, left: { "closed sections": state.leftShut, tabs: state.tabsLeft, "sections that close each other": unkept } };
     },
   };
 
+  function wordsSeen() {
+    return ` ${[...t.look().texts().values()].join(" ")} `;
+  }
   function seenBlocks() {
     return [...t.blocksOf(t.look().texts()).values()];
   }
@@ -189,6 +204,17 @@ function (step, ...given) {
     }
     return opened;
   }
+  // Which controls stand for one that was pressed and that the page has made anew, closed, since.
+  function remadeControls() {
+    const gone = new Map();
+    for (const { control, label } of state.allPressed) if (!t.isConnected(control)) gone.set(label, (gone.get(label) ?? 0) + 1);
+    return (control) => {
+      const label = t.labelOf(control);
+      const left = gone.get(label) ?? 0;
+      gone.set(label, left - 1);
+      return left > 0;
+    };
+  }
   // Some pages make their controls anew at every press.
   function twinOf({ kind, label }) {
     const scopes = t.roots();
@@ -198,12 +224,35 @@ function (step, ...given) {
     return twin;
   }
   function holdCopy(control, panel, kind, list) {
-    if (!panel || state.copies.length > 150) return;
-    const copy = t.copyOf(panel);
-    if (!copy) return;
+    if (!panel) return;
     const strings = [...t.blocksOf(t.look().texts(panel)).values()];
-    const isKnown = state.copies.some((other) => other.control === control && other.strings.join() === strings.join());
-    if (strings.length && !isKnown) state.copies.push({ control, panel, kind, list, copy, strings, label: t.labelOf(control).slice(0, 200) });
+    const isSame = (other) => other.control === control || (!t.isConnected(other.control) && other.label === t.labelOf(control).slice(0, 200));
+    if (!strings.length || state.copies.some((other) => isSame(other) && other.strings.join() === strings.join())) return;
+    if (state.copies.length >= MAX_COPIES) {
+      state.uncopied.push(strings);
+      return;
+    }
+    const copy = t.copyOf(panel);
+    if (copy) state.copies.push({ control, panel, kind, list, copy, strings, label: t.labelOf(control).slice(0, 200) });
+  }
+  // The panel that tabs fill in turn without naming it: the one that has all that is new.
+  function sharedPanel(fresh, list) {
+    const panels = t.all("[role=tabpanel]").filter((panel) => c.isShown(panel) && !t.holds(panel, list));
+    if (!fresh.size) return panels.length === 1 ? panels[0] : null;
+    const holding = panels.filter((panel) => [...fresh].every((node) => t.holds(panel, node)));
+    return holding.at(-1) ?? null;
+  }
+  // What is new, in pieces that make sense by themselves: a price says nothing without the row or the card it is in.
+  function piecesOf(fresh, after, { control, group }) {
+    const tops = wholes(fresh, after);
+    const isApart = (element) => !t.holds(element, control) && !(group && t.holds(element, group.list));
+    if (tops.length > 1) {
+      let around = t.parentOf(tops[0]);
+      while (around && !tops.every((top) => t.holds(around, top))) around = t.parentOf(around);
+      if (around && isApart(around) && t.normal(t.textContent(around)).length <= MAX_CONTEXT_CHARS) return [t.closest(around, RECORDS) ?? around].filter(isApart);
+    }
+    const lifted = tops.map((top) => { const whole = t.closest(top, RECORDS); return whole && isApart(whole) ? whole : top; });
+    return [...new Set(lifted)];
   }
   // The largest elements of which everything that can be seen is new.
   function wholes(fresh, after) {
@@ -234,6 +283,7 @@ function (step, ...given) {
   // Each panel says which tab it belongs to, as the tabs themselves no longer do.
   function title(panel, control) {
     const label = t.labelOf(control).slice(0, 200);
+    state.titled.add(panel);
     const first = t.normal(t.textContent(panel)).slice(0, label.length);
     if (!label || first.toLowerCase() === label.toLowerCase()) return;
     const heading = headingOf(label);
@@ -264,8 +314,7 @@ function (step, ...given) {
     return before.filter((text) => text.length > 1 && !PASSING.test(text) && !now.includes(text) && ![...state.labels].some((label) => label.includes(text)));
   }
   function putCopies() {
-    const seen = t.look().texts();
-    const words = ` ${[...seen.values()].join(" ")} `;
+    const words = wordsSeen();
     const places = new Map();
     for (const { control, panel, list, copy, strings, label, kind } of state.copies) {
       if (strings.every((text) => words.includes(text))) continue;
@@ -275,10 +324,14 @@ function (step, ...given) {
       if (block) places.set(block, copy);
       count("kept open");
     }
-    for (const { list, active } of state.tabLists) {
+    for (const { list, members, active } of state.tabLists) {
       // What follows the copies of other tabs is the open one's again.
       const last = places.get(list);
-      if (last && active && !c.namedPanels(active).some(c.isShown)) put(headingOf(t.labelOf(active).slice(0, 200)), last);
+      const open = members.find((tab) => t.isConnected(tab) && c.isActive(tab)) ?? active;
+      if (!last || !open) continue;
+      const panel = c.namedPanels(open).find(c.isShown);
+      if (!panel) put(headingOf(t.labelOf(open).slice(0, 200)), last);
+      else if (!state.titled.has(panel)) title(panel, open);
     }
   }
   function putLost() {

@@ -22,6 +22,8 @@ function () {
     + "eliminar|borrar|comprar|añadir|suscribirse|cerrar sesión|imprimir|enviar|elimina|acquista|compra|aggiungi|iscriviti|esci|stampa|verwijderen|kopen|bestel|toevoegen|uitloggen|"
     + "usuń|kup|dodaj|zamów|удалить|купить|削除|購入|删除|购买)(?:\\s+\\S+){0,3}$", "iu");
 
+  const MAX_TABS = 80;
+  const MAX_UNDECLARED_TABS = 60;
   const isRealLink = (element) => {
     const link = t.closest(element, "a[href], area[href]");
     if (!link) return false;
@@ -63,8 +65,10 @@ function () {
   };
   const isDangerous = (element) => !isInHeading(element) && DANGEROUS_WORDS.test(t.labelOf(element));
   // A tab may be a link to what it loads into its panel; its press goes to scripts alone.
+  const mayShow = (element) => (!isRealLink(element) || (t.attribute(element, "role") === "tab" && namedPanels(element).length > 0)) && !isOff(element);
+  // What belongs to a press that must not be made may be shown without it.
   const mayPress = (element) =>
-    (!isRealLink(element) || (t.attribute(element, "role") === "tab" && namedPanels(element).length > 0)) && !isOff(element) && !isSubmit(element) && !isDangerous(element)
+    mayShow(element) && !isSubmit(element) && !isDangerous(element)
     && !["input", "select", "textarea", "video", "audio"].includes(t.tag(element));
   const isForbidden = (element, allowNavigation = false) => {
     const popup = t.attribute(element, "aria-haspopup");
@@ -149,7 +153,7 @@ function () {
       const style = t.styleOf(panel);
       if (style.position === "absolute" || style.position === "fixed") continue;
       const control = pressableOf(head, length);
-      if (!control || isForbidden(control) || t.hasAttribute(control, "aria-expanded")) continue;
+      if (!control || !mayShow(control) || isForbidden(control) || t.hasAttribute(control, "aria-expanded")) continue;
       found.push({ kind: "collapsed section", control, panel });
     }
     return found;
@@ -184,8 +188,10 @@ function () {
       const declared = members.some((tab) => known.has(tab));
       const hidden = members.filter((tab) => { const panel = namedPanels(tab)[0]; return panel ? !isShown(panel) : true; });
       if (!declared && !hidden.length) continue;
-      if (members.length > 30) continue;
-      found.push({ list, members });
+      // What some say without ARIA may be a table of contents as well.
+      const bound = declared ? MAX_TABS : MAX_UNDECLARED_TABS;
+      const chosen = members.filter((tab, index) => index < bound || isActive(tab));
+      found.push({ list, members: chosen, left: members.length - chosen.length });
     }
     return found;
   };
@@ -193,6 +199,6 @@ function () {
     || (t.attribute(tab, "aria-selected") === null && /(?:^|[\s_-])(?:active|selected|current)(?:[\s_-]|$)/i.test(`${t.className(tab)} ${t.className(t.parentOf(tab))}`));
 
   globalThis.pageControls = {
-    isForbidden, mayPress, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
+    isForbidden, mayPress, mayShow, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
   };
 }

@@ -1,5 +1,5 @@
-// Presses "show more" and its like where that stays on the page; returns how many were pressed.
-function (limit, pressesEach) {
+// Presses "show more" and its like where that stays on the page, or only counts them; returns how many there were.
+function (limit, pressesEach, isCountOnly) {
   const t = globalThis.pageTools;
   const c = globalThis.pageControls;
   const state = globalThis.unfolding;
@@ -30,12 +30,14 @@ function (limit, pressesEach) {
     if (!isButton && pressed.some((one) => t.holds(one, control) || t.holds(control, one))) continue;
     if (!view.isSeen(control) || c.isForbidden(control) || !(c.mayPress(control) || (t.tag(control) === "input" && !c.isRealLink(control)))) continue;
     const times = state.morePresses.get(control) ?? 0;
-    if (times >= pressesEach || state.futile.has(control) || state.pressed.has(control)) continue;
+    if ((times >= pressesEach && !isCountOnly) || state.futile.has(control) || state.pressed.has(control)) continue;
     if (t.attribute(control, "aria-expanded") === "true") continue;
-    state.morePresses.set(control, times + 1);
+    if (!isCountOnly) state.morePresses.set(control, times + 1);
     pressed.push(control);
   }
+  if (!pressed.length || isCountOnly) return pressed.length;
   state.beforeMore = [...t.blocksOf(t.look().texts()).values()];
+  state.baseline ??= state.beforeMore;
   state.moreNow = pressed.map((control) => ({ control, name: nameOf(control), length: t.textContent(control).length }));
   state.addressBefore = location.href;
   state.presses += pressed.length;

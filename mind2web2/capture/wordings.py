@@ -1,0 +1,92 @@
+"""What pages say that are not the page asked for, and how their words are compared with that; pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from urllib.parse import unquote
+
+_DIVIDERS = re.compile(r"\s*(?:[|·•»:\u2013\u2014]|\s-\s)\s*")
+_MARKUP = re.compile(r"\]\([^()\s]*\)|[#*_`>\[\]\\|]+")
+_ENDS = " .!?…"
+# "Page not found error when saving" is somebody's question, and no error page.
+_TALK_OF_IT = re.compile(
+    r"['\"”»]?\s+(?:errors?|issues?|problems?|bugs?|messages?|prompts?|loops?|pop-?ups?)\s+\w"
+)
+# What error pages put around the phrase that names the error.
+_FILLERS = frozenset(
+    (
+        "404",
+        "error",
+        "http",
+        "sorry",
+        "oops",
+        "we",
+        "the",
+        "this",
+        "that",
+        "is",
+        "was",
+        "were",
+        "not",
+        "be",
+        "found",
+    )
+)
+_MOST_OTHER_WORDS = 2
+
+
+def plain(text: str) -> str:
+    """Return a text without markup, in lower case and on one line."""
+    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
+    return " ".join(_MARKUP.sub(" ", text).lower().split())
+
+
+@cache
+def phrases(name: str) -> tuple[str, ...]:
+    """Return the phrases in ``phrases/<name>.txt``, in the form in which pages are compared with them."""
+    text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
+
+
+def contains_one(text: str, wanted: Iterable[str]) -> bool:
+    """Tell whether a plain text says one of these, and does not merely talk of a page that does."""
+    return any(
+        not _TALK_OF_IT.match(text, found.end())
+        for phrase in wanted
+        if phrase in text
+        for found in re.finditer(re.escape(phrase), text)
+    )
+
+
+def name_among(title: str, names: Iterable[str]) -> str | None:
+    """Return the part of a plain title, between dividers, that is one of these names."""
+    known = {name.strip(_ENDS) for name in names}
+    return next((part for part in _parts(title) if part in known), None)
+
+
+def part_that_says(title: str, wanted: Iterable[str]) -> str | None:
+    """Return the part of a plain title that says one of these and little else."""
+    wanted = tuple(wanted)
+    for part in _parts(title):
+        for phrase in wanted:
+            others = part.replace(phrase, " ", 1)
+            if others != part and len(set(re.findall(r"\w+", others)) - _FILLERS) <= _MOST_OTHER_WORDS:
+                return part
+    return None
+
+
+def names_something(part: str, title: str, path: str) -> bool:
+    """Tell whether words in a title are what a page is about, as its address or title says."""
+    words = set(re.findall(r"\w+", part))
+    in_path = set(re.findall(r"[^\W_]+", plain(unquote(path).replace("_", " "))))
+    # A number may be anything's, and "Introuvable (2011)" is a film.
+    is_in_path = words <= in_path and words != {"404"}
+    return is_in_path or any(other.startswith(f"{part} (") for other in _parts(title))
+
+
+def _parts(title: str) -> Iterator[str]:
+    return (part.strip(_ENDS) for part in (title, *_DIVIDERS.split(title)))

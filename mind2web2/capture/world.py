@@ -153,7 +153,8 @@ async def _mark_frame(parent: FrameWorld, frame_id: str) -> None:
 
 
 async def _mark_closed_roots(world: FrameWorld) -> None:
-    if not await _may_have_closed_roots(world):
+    # The whole document is sent only where there may be something to be found.
+    if not await world.call("may_have_closed_roots"):
         return
     root = (await send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
     for host_id, root_id in _closed_roots(root):
@@ -163,36 +164,6 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
             await _call_on(world, host, _MARK_ROOT, {"objectId": shadow})
         except ScriptError as error:  # of another frame's document, which has a world of its own
             log.debug("closed shadow root not marked reason=%s", error)
-
-
-async def _may_have_closed_roots(world: FrameWorld) -> bool:
-    # The whole document is sent only where there is something to be found: an element that shows more
-    # than its children do, or not the child that it should. Custom elements are what makes such roots.
-    return bool(
-        await world.evaluate(
-            # What only fixed boxes are painted in has no height, but is met at some place of the window.
-            "() => { const hit = new Set(); for (const x of [.1, .5, .9]) for (const y of [.04, .5, .96])"
-            " hit.add(Document.prototype.elementFromPoint.call(document, x * innerWidth, y * innerHeight));"
-            " const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, 'shadowRoot').get;"
-            " const all = Document.prototype.querySelectorAll.call(document, '*');"
-            " const inside = DocumentFragment.prototype.querySelectorAll, range = new Range();"
-            " let left = 10_000;"
-            " const isDropped = (e) => { const text = e.firstChild, child = e.firstElementChild;"
-            " if (text?.nodeType === 3 && /\\S/.test(text.data)) { range.selectNode(text);"
-            " return range.getClientRects().length === 0; }"
-            " return child !== null && Element.prototype.getClientRects.call(child).length === 0"
-            " && !/^(none|contents)$/.test(getComputedStyle(child).display); };"
-            " for (const waiting = [all]; waiting.length;) { for (const e of waiting.pop()) {"
-            " const root = rootOf.call(e); if (root) waiting.push(inside.call(root, '*'));"
-            " else if (e instanceof HTMLFormElement) continue;"
-            " else if (e.localName.includes('-') || /^(article|aside|blockquote|body|div|footer|h[1-6]|header"
-            "|main|nav|p|section|span)$/.test(e.localName)"
-            # To ask each of very many elements for its boxes would take longer than the answer is worth.
-            " && (!e.firstElementChild && !e.textContent.trim() || left-- > 0 && isDropped(e))"
-            " && (e.offsetHeight > 0 || hit.has(e))) return true; } }"
-            " return false; }"
-        )
-    )
 
 
 def _closed_roots(node: dict[str, Any]) -> list[tuple[int, int]]:

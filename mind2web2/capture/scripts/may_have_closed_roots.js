@@ -1,0 +1,46 @@
+// Whether some element shows more than its children do, or not the child that it should: it may have a shadow root
+// that only the page itself can open. Properties that a form's fields may shadow are read through their prototypes.
+() => {
+  const MOST_ASKED = 10_000; // to ask each of very many elements for its boxes takes longer than the answer is worth
+  const HOSTS = /^(article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|section|span)$/;
+  const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
+  const inside = DocumentFragment.prototype.querySelectorAll;
+  const range = new Range();
+  // What only fixed boxes are painted in has no height, but is met at some place of the window.
+  const hit = new Set();
+  for (const x of [0.1, 0.5, 0.9]) {
+    for (const y of [0.04, 0.5, 0.96]) {
+      hit.add(Document.prototype.elementFromPoint.call(document, x * innerWidth, y * innerHeight));
+    }
+  }
+  const isDropped = (element) => {
+    const text = element.firstChild;
+    const child = element.firstElementChild;
+    if (text?.nodeType === 3 && /\S/.test(text.data)) {
+      range.selectNode(text);
+      return range.getClientRects().length === 0;
+    }
+    if (child === null || Element.prototype.getClientRects.call(child).length > 0) return false;
+    return !/^(none|contents)$/.test(getComputedStyle(child).display);
+  };
+  let left = MOST_ASKED;
+  const waiting = [Document.prototype.querySelectorAll.call(document, "*")];
+  while (waiting.length) {
+    for (const element of waiting.pop()) {
+      const root = rootOf.call(element);
+      if (root) {
+        waiting.push(inside.call(root, "*"));
+        continue;
+      }
+      if (element instanceof HTMLFormElement) continue;
+      const name = element.localName;
+      // Custom elements are what makes such roots.
+      if (name.includes("-")) return true;
+      if (!HOSTS.test(name)) continue;
+      const isBare = !element.firstElementChild && !element.textContent.trim();
+      if (!isBare && !(left-- > 0 && isDropped(element))) continue;
+      if (element.offsetHeight > 0 || hit.has(element)) return true;
+    }
+  }
+  return false;
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 from mind2web2.llm_client.chat import Limit
@@ -83,6 +84,21 @@ class AnswerCache:
     def __getattr__(self, name: str) -> Any:
         """Pass on what needs no noting, such as ``save`` and ``clear``."""
         return getattr(self.task_cache, name)
+
+    @property
+    def looked_up(self) -> list[str]:
+        """Return every URL asked for."""
+        return sorted(self._looked_up)
+
+    @property
+    def is_listed(self) -> bool:
+        """Tell whether anybody asked for the list of stored pages."""
+        return self._listed
+
+    def note_lookups(self, urls: Iterable[str], *, is_listed: bool) -> None:
+        """Note what was looked up by way of another object, in a process of the script's own."""
+        self._looked_up.update(urls)
+        self._listed = self._listed or is_listed
 
     def note_shown(self, url: str, sha256: str | None) -> None:
         """Note the digest of a page as the judge was shown it, which may have changed on disk since."""

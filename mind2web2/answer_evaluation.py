@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,24 +15,33 @@ from pydantic import ValidationError
 
 from mind2web2 import __version__
 from mind2web2.answer_cache import AnswerCache, listing_sha256
+from mind2web2.answer_lock import answer_locked
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
+from mind2web2.injection.flags import flags_of
+from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
 from mind2web2.judge import JudgeLedger
 from mind2web2.limits import DualSemaphore
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary
-from mind2web2.provenance import JudgeRecord, Provenance, file_sha256, settings_sha256, text_sha256
+from mind2web2.provenance import (
+    JudgeRecord,
+    Provenance,
+    file_sha256,
+    is_seal_broken,
+    library_versions,
+    sealed,
+    served_by,
+    settings_sha256,
+    text_sha256,
+)
 from mind2web2.recorded_judge import AnswerJudge, RecordedJudge
-from mind2web2.results import LoadedResult, latest_result, write_file, write_result
-from mind2web2.script_run import checked_result, load_script, run_script
+from mind2web2.results import LoadedResult, latest_result, newest_result_name, write_file, write_result
+from mind2web2.script_run import ScriptCall, checked_result, script_result
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.load_eval_script import unload_eval_script
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
-
-# How much a script that asks the judge itself does at once under the semaphores it is given.
-_SCRIPT_PERMITS = 30
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +77,7 @@ class RunParts:
         answer_timeout_s: for one script on one answer; ``None`` for no limit.
         clock: tells the seconds that count towards ``answer_timeout_s``.
         pace: what may be asked before the program gets there.
+        isolation: how scripts are run in processes of their own; ``None`` runs them in this one.
         log_to_console: show everything that is logged, with tracebacks.
     """
 
@@ -82,6 +90,7 @@ class RunParts:
     captures: SharedCaptures | None = None
     clock: Callable[[], float] = time.monotonic
     pace: Pace = field(default_factory=Pace)
+    isolation: Isolation | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +102,8 @@ class AnswerOutcome:
         reason: one line; ``None`` where there is a result.
         reused: the result is an earlier run's.
         word_count: of the answer, where it could be read.
+        earlier_result: where there is none, the name of the newest result file that was there before; a
+            later one is another process's, and counts.
     """
 
     task_id: str
@@ -101,6 +112,7 @@ class AnswerOutcome:
     reason: str | None
     reused: bool = False
     word_count: int | None = None
+    earlier_result: str | None = None
 
     @property
     def score(self) -> float | None:
@@ -108,19 +120,33 @@ class AnswerOutcome:
         return None if self.result is None else float(self.result["final_score"])
 
 
-async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome:
-    """Evaluate one answer; whatever goes wrong costs this answer only."""
+async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
+    """Evaluate one answer; whatever goes wrong costs this answer only.
+
+    Returns:
+        ``None`` while another process judges the answer: it is to be tried again when that has ended.
+    """
     text: str | None = None
+    newest: str | None = None
     try:
+        newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         judge = JudgeRecord.of(run.judge.settings, run.judge.endpoint)
         provenance = await asyncio.to_thread(
             current_provenance, job, judge, text, with_captures=run.captures is not None
         )
         earlier = await asyncio.to_thread(held_result, job, provenance) if run.reuse else None
-        if earlier is not None:
-            return _outcome(job, text, earlier.content, reused=True)
-        return _outcome(job, text, await _evaluate(job, run, text, provenance))
+        if earlier is None:
+            async with answer_locked(job.folder) as is_ours:
+                if not is_ours:
+                    return None
+                seen, newest = newest, await asyncio.to_thread(newest_result_name, job.folder / "results")
+                if run.reuse and seen != newest:
+                    # Another process has judged it since.
+                    earlier = await asyncio.to_thread(held_result, job, provenance)
+                if earlier is None:
+                    return _outcome(job, text, await _evaluate(job, run, text, provenance))
+        return _outcome(job, text, earlier.content, reused=True)
     except (Mind2Web2Error, OSError) as error:
         reason = _one_line(error)
     except Exception as error:
@@ -130,7 +156,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome:
     # An answer that cannot be read has no log of its own.
     log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
     words = None if text is None else len(text.split())
-    return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words)
+    return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words, earlier_result=newest)
 
 
 def _outcome(job: AnswerJob, text: str, result: dict[str, Any], reused: bool = False) -> AnswerOutcome:
@@ -154,6 +180,7 @@ def current_provenance(job: AnswerJob, judge: JudgeRecord, text: str, *, with_ca
         judge=judge,
         pages={},
         with_captures=with_captures,
+        versions=library_versions(),
     )
 
 
@@ -169,6 +196,8 @@ def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
         # A result of another tool says nothing about its making, so that it cannot be told to hold.
         return None
     changed = made_from.differs_from(provenance)
+    if is_seal_broken(found.content):
+        changed = "the file itself, after it was written"
     if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
         changed = "pages"
     if changed is None and not made_from.with_captures and provenance.with_captures:
@@ -212,65 +241,59 @@ async def _evaluate_logged(
     job: AnswerJob, run: RunParts, text: str, provenance: Provenance, logger: logging.Logger
 ) -> dict[str, Any]:
     started = time.monotonic()
-    evaluate_answer = load_script(job.script_path)
-    judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
     # Before the script can store anything itself.
     await run.library.note_stored(job.task_cache)
     cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
-    arguments = {
-        "client": judge,
-        "answer": text,
-        "agent_name": job.agent_name,
-        "answer_name": job.answer.name,
-        "cache": cache,
-        # Of the script's own: what it holds while it verifies, verifying need not wait for.
-        "semaphore": DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)),
-        "logger": logger,
-    }
-    if "model" in inspect.signature(evaluate_answer).parameters:
-        arguments["model"] = run.judge.settings.model
-    try:
-        with pace_kept(run.pace), dropped_counted(run.judge.totals.dropped):
-            result = await run_script(
-                partial(evaluate_answer, **arguments),
-                job.script_path,
-                run.answer_timeout_s,
-                logger,
-                run.clock,
-            )
-    except Mind2Web2Error:
-        # Whatever the script made of a judge that failed, the judge is what failed.
-        if judge.failure is not None:
-            raise judge.failure from None
-        raise
-    finally:
-        failure = judge.failure
-        # Tasks that the script has left behind ask no more.
-        judge.fail(EvalScriptError("the evaluation is over"))
-        unload_eval_script(evaluate_answer)
-    if failure is not None:
-        # An answer during which one happened gets no result (contract.md).
-        raise failure
+    call = ScriptCall(
+        script_path=job.script_path,
+        script_sha256=provenance.script_sha256,
+        agent_name=job.agent_name,
+        answer_name=job.answer.name,
+        answer=text,
+        model=run.judge.settings.model,
+    )
+    result, ledger = await _script_result(job, run, call, cache, logger)
     pages = await asyncio.to_thread(cache.pages_used)
     listing = await asyncio.to_thread(cache.listing_used)
-    return {
+    answer_flags = await asyncio.to_thread(flags_of, text)
+    made_from = provenance.model_copy(
+        update={"pages": pages, "listing_sha256": listing, "served": served_by(ledger.served)}
+    )
+    complete = {
         "agent_name": job.agent_name,
         "answer_name": job.answer.name,
         "judge_model": run.judge.settings.model,
         **result,
         "task_id": job.task_id,
         "time_seconds": job.answer.time_s,
-        "provenance": provenance.model_copy(update={"pages": pages, "listing_sha256": listing}).model_dump(
-            mode="json"
-        ),
-        "judge_usage": _judge_usage(judge.ledger),
-        "doubts": sorted(judge.ledger.doubts),
+        "provenance": made_from.model_dump(mode="json"),
+        "judge_usage": _judge_usage(ledger),
+        "doubts": sorted(ledger.doubts),
+        "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],
         "run": {
             "version": __version__,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - started, 3),
+            "judge_requests": ledger.requests,
+            "judge_retries": ledger.requests - ledger.judgments,
+            "judged_from": ledger.first_created,
+            "judged_to": ledger.last_created,
         },
     }
+    return sealed(complete)
+
+
+async def _script_result(
+    job: AnswerJob, run: RunParts, call: ScriptCall, cache: AnswerCache, logger: logging.Logger
+) -> tuple[dict[str, Any], JudgeLedger]:
+    """Run the script, in this process or in one of its own, and return what its questions came to as well."""
+    if run.isolation is not None:
+        side = RunSide(run.judge, run.limits, run.pace, run.answer_timeout_s, run.clock)
+        return await isolated_result(call, job.task_id, cache, side, run.isolation, logger)
+    judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
+    with pace_kept(run.pace), dropped_counted(run.judge.totals.dropped):
+        result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)
+    return result, judge.ledger
 
 
 def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:

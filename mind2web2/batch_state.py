@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.llm_client.batch_endpoints import line_head
 from mind2web2.utils.files import write_whole
+from mind2web2.utils.foreign_files import read_regular_file
 
 if TYPE_CHECKING:
     from filelock import FileLock
@@ -147,6 +148,13 @@ class BatchFolder:
         except OSError as error:
             raise ResultWriteError(f"cannot write to {self._path}: {error.strerror}") from error
         self._lock = lock
+        try:
+            self._remove_leftovers()
+        except OSError as error:
+            self.unlock()
+            raise ResultWriteError(f"cannot write to {self._path}: {error.strerror}") from error
+
+    def _remove_leftovers(self) -> None:
         for left in [*self._path.glob("*.input"), *self._path.glob("*.kept"), *self._path.glob("*.part")]:
             left.unlink(missing_ok=True)
 
@@ -157,13 +165,23 @@ class BatchFolder:
             self._lock = None
 
     def records(self) -> list[JobRecord]:
-        """Return the jobs that are known here, oldest first."""
+        """Return the jobs that are known here, oldest first.
+
+        Raises:
+            UsageError: one of their records cannot be read.
+        """
         found = []
         for path in sorted(self._path.glob("*.json")):
             try:
-                found.append(JobRecord.model_validate_json(path.read_bytes()))
+                found.append(JobRecord.model_validate_json(read_regular_file(path)))
             except ValidationError as error:
                 log.warning("damaged record of a batch job ignored path=%s problem=%s", path, error)
+            except OSError as error:
+                # What is not known to be asked would be asked, and paid, once more.
+                raise UsageError(
+                    f"cannot read the record of a batch job {path}: {error.strerror}; "
+                    "make it readable or remove it"
+                ) from error
         return found
 
     def save(self, record: JobRecord) -> None:
@@ -195,7 +213,7 @@ class BatchFolder:
         """Return where the line to each of a job's questions is; damaged lines are none."""
         path, offset = self.results_path(record), 0
         found: dict[str, LinePlace] = {}
-        if not path.exists():
+        if not path.is_file():
             return found
         with path.open("rb") as file:
             for line in file:

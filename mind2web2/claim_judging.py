@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from mind2web2.asking import Asking
 from mind2web2.errors import CaptureError, JudgmentMissingError
 from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.injection.flags import flags_of
 from mind2web2.judge import Subject
 from mind2web2.pace import current_pace
 from mind2web2.pages_ahead import PagesAhead
@@ -181,6 +182,7 @@ class ClaimJudging:
             supported=verdict.result,
             reasoning=verdict.reasoning,
             declined=answered.reply.declined,
+            judgment=answered.reply.judgment,
         )
         return vote, answered.page
 
@@ -202,5 +204,7 @@ def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> 
         decided_by=decided_by,
         claim=verification.claim,
         additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
+        num_trials=verification.num_trials if decided_by == "judge" else None,
+        flags=flags_of(verification.claim),
         **details,
     )

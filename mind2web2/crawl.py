@@ -126,7 +126,12 @@ async def crawl(
                 queue = iter(left)
                 # More than are captured at once: those that wait for their host must not idle the browser.
                 workers = min(len(left), 4 * pages_at_once)
-                await all_or_first_error(run.work(queue, capturer) for _ in range(workers))
+                try:
+                    await all_or_first_error(run.work(queue, capturer) for _ in range(workers))
+                except asyncio.CancelledError:
+                    # Before the browser closes, which may take longer than the process is given.
+                    await run.list_citations()
+                    raise
     finally:
         await run.list_citations()
     return await asyncio.to_thread(lambda: [cache.pages_of(task) for task in tasks])
@@ -211,7 +216,7 @@ class _Crawl:
             page = await capturer.capture(job.url, log)
             is_stored = False
             for task_id, url in job.wanted_by:
-                store = partial(_store, self._cache.of(task_id), page, url)
+                store = partial(_store, self._cache.of(task_id), page, url, self._choice == "missing")
                 is_stored = await asyncio.to_thread(store) or is_stored
         finally:
             self._progress.running.pop(job.url, None)
@@ -225,11 +230,12 @@ class _Crawl:
                 await asyncio.to_thread(self._cache.list_citations, self._tasks[task_id])
 
 
-def _store(cache: CacheFileSys, page: CapturedPage, url: str) -> bool:
+def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool) -> bool:
     try:
-        return cache.put_capture(page, url=url)
+        return cache.put_capture(page, url=url, must_be_better=must_be_better)
     except DocumentError as error:
         # The text is worth keeping, and the judge is told that the picture is missing.
         trouble = Trouble(kind="incomplete", detail=f"screenshot left out: {error}")
         record = page.record.model_copy(update={"troubles": (*page.record.troubles, trouble)})
-        return cache.put_capture(replace(page, record=record, screenshot=None), url=url)
+        page = replace(page, record=record, screenshot=None)
+        return cache.put_capture(page, url=url, must_be_better=must_be_better)

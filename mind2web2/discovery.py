@@ -63,7 +63,7 @@ async def judged_urls(
     Raises:
         JudgeError: the judge failed for good, or declined to read the answer.
     """
-    request = ChatRequest(model=model, messages=_discovery_messages(answer_markdown), template=URLs)
+    request = ChatRequest(model=model, messages=discovery_messages(answer_markdown), template=URLs)
     reply = await ask_twice_if_declined(
         as_provider(client).chat, request, nullcontext() if limit is None else limit
     )
@@ -75,7 +75,8 @@ async def judged_urls(
     return [url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts]
 
 
-def _discovery_messages(answer: str) -> list[Message]:
+def discovery_messages(answer: str) -> list[Message]:
+    """Return the question which pages an answer cites."""
     block = BlockChain().block("answer", answer)
     question = f"{block}\nList the addresses of the web pages that this answer cites."
     return [

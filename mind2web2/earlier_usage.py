@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, NonNegativeInt, ValidationError
 
-from mind2web2.errors import JudgmentStoreError
+from mind2web2.judgment_reading import reading
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.results import latest_result
@@ -97,19 +96,8 @@ def stored_usage(path: Path, settings: JudgeSettings, endpoint: str | None) -> l
     if not path.is_file():
         return []
     judge = (settings.model, settings.temperature, settings.reasoning_effort, endpoint)
-    try:
-        with closing(_opened(path)) as connection:
-            return list(_rows(connection, judge))
-    except sqlite3.DatabaseError as error:
-        raise JudgmentStoreError(f"judgments in {path} cannot be read: {error}") from error
-
-
-def _opened(path: Path) -> sqlite3.Connection:
-    # Even a reader makes files beside the store, unless it is told that nobody writes; a log beside it
-    # shows that somebody does, or was stopped while at it.
-    is_in_use = path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro" if is_in_use else "immutable=1"
-    return sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)
+    with reading(path) as connection:
+        return list(_rows(connection, judge))
 
 
 def _rows(connection: sqlite3.Connection, judge: tuple[object, ...]) -> Iterator[StoredUsage]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.answer_evaluation import AnswerJob, AnswerOutcome, RunParts, evaluate_job
+from mind2web2.answer_lock import until_unlocked
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, UsageError
 from mind2web2.judge import as_provider
@@ -18,11 +19,12 @@ from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.results import answer_dir
+from mind2web2.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.selection import TaskWork, answer_files
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import check_name
 from mind2web2.utils.tasks import all_or_first_error
 
@@ -40,6 +42,7 @@ class RunProgress:
     """How far a run has come; written by the runner, read by a display.
 
     Args:
+        waiting: answers that other processes are judging.
         problems: what went wrong beside the answers, one line each.
     """
 
@@ -48,6 +51,7 @@ class RunProgress:
     tasks_done: int = 0
     outcomes: list[AnswerOutcome] = field(default_factory=list)
     running: dict[str, None] = field(default_factory=dict)
+    waiting: dict[str, None] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
 
@@ -98,12 +102,19 @@ async def evaluate_work(
 
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
-            outcomes = await _evaluate_answers(task, folders, run, pace, progress, dump_cache)
-            try:
-                await asyncio.to_thread(_write_summary, task, folders, outcomes)
-            except ResultWriteError as error:
-                progress.problems.append(str(error))
-            progress.tasks_done += 1
+            evaluations = await _evaluate_answers(task, folders, run, pace, progress)
+        # Nothing is held up by what other processes are at: it comes last, in places of its own.
+        outcomes = await all_or_first_error(
+            _after_others(done, run, places, progress) if isinstance(done, AnswerJob) else _given(done)
+            for done in evaluations
+        )
+        if dump_cache:
+            await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
+        try:
+            await asyncio.to_thread(_write_summary, task, folders, outcomes)
+        except ResultWriteError as error:
+            progress.problems.append(str(error))
+        progress.tasks_done += 1
         return outcomes
 
     by_task = await all_or_first_error(one_task(task) for task in work)
@@ -116,30 +127,81 @@ async def _evaluate_answers(
     run: RunParts,
     pace: Pace,
     progress: RunProgress,
-    dump_cache: bool,
-) -> list[AnswerOutcome]:
+) -> Sequence[AnswerOutcome | AnswerJob]:
+    """Return what became of each answer, or its job where another process is at it."""
     try:
         jobs = await asyncio.to_thread(answer_jobs, task, folders)
     except Mind2Web2Error as error:
         # No script, or a cache that cannot be read: it costs this task's answers only.
         log.info("no answer can be judged task=%s reason=%s", task.task_id, error)
-        outcomes = [AnswerOutcome(task.task_id, answer.name, None, str(error)) for answer in task.answers]
+        outcomes = await asyncio.to_thread(_without_result, task, folders, str(error))
         progress.outcomes.extend(outcomes)
-    else:
-        outcomes = await _evaluate_jobs(jobs, run, pace, progress)
-        if dump_cache:
-            await asyncio.to_thread(_tidy_cache, jobs)
+        return outcomes
+    places = asyncio.Semaphore(pace.max_answers)
+
+    async def one_answer(job: AnswerJob) -> AnswerOutcome | AnswerJob:
+        async with places:
+            return await _evaluated(job, run, progress) or job
+
+    return await all_or_first_error(one_answer(job) for job in jobs)
+
+
+async def _evaluated(job: AnswerJob, run: RunParts, progress: RunProgress) -> AnswerOutcome | None:
+    name = f"{job.task_id}/{job.answer.stem}"
+    progress.running[name] = None
+    try:
+        outcome = await evaluate_job(job, run)
+    finally:
+        del progress.running[name]
+    if outcome is not None:
+        progress.outcomes.append(outcome)
+    return outcome
+
+
+async def _after_others(
+    job: AnswerJob, run: RunParts, places: asyncio.Semaphore, progress: RunProgress
+) -> AnswerOutcome:
+    """Return what becomes of an answer that another process is judging: mostly that one's result."""
+    name = f"{job.task_id}/{job.answer.stem}"
+    log.info("waiting for another process task=%s answer=%s", job.task_id, job.answer.name)
+    while True:
+        progress.waiting[name] = None
+        try:
+            await until_unlocked(job.folder)
+        finally:
+            del progress.waiting[name]
+        async with places:
+            outcome = await _evaluated(job, run, progress)
+        if outcome is not None:
+            return outcome
+
+
+async def _given(outcome: AnswerOutcome) -> AnswerOutcome:
+    return outcome
+
+
+def _without_result(task: TaskWork, folders: RunFolders, reason: str) -> list[AnswerOutcome]:
+    outcomes = []
+    for answer in task.answers:
+        earlier = newest_result_name(_results_dir(task, answer.name, folders))
+        outcomes.append(AnswerOutcome(task.task_id, answer.name, None, reason, earlier_result=earlier))
     return outcomes
 
 
 def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[AnswerOutcome]) -> None:
-    write_task_summary(
-        folders.eval_results_root,
-        folders.agent_name,
-        task.task_id,
-        {outcome.answer_name: outcome.reason for outcome in outcomes if outcome.reason is not None},
-        {answer.name for answer in task.answers},
-    )
+    unscored = {
+        outcome.answer_name: outcome.reason
+        for outcome in outcomes
+        if outcome.reason is not None
+        # Otherwise another process has judged it since.
+        and outcome.earlier_result == newest_result_name(_results_dir(task, outcome.answer_name, folders))
+    }
+    names = {answer.name for answer in task.answers}
+    write_task_summary(folders.eval_results_root, folders.agent_name, task.task_id, unscored, names)
+
+
+def _results_dir(task: TaskWork, answer_name: str, folders: RunFolders) -> Path:
+    return answer_results_dir(folders.eval_results_root, folders.agent_name, task.task_id, answer_name)
 
 
 def answer_jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
@@ -167,31 +229,11 @@ def answer_jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
     ]
 
 
-async def _evaluate_jobs(
-    jobs: Sequence[AnswerJob], run: RunParts, pace: Pace, progress: RunProgress
-) -> list[AnswerOutcome]:
-    places = asyncio.Semaphore(pace.max_answers)
-
-    async def one_answer(job: AnswerJob) -> AnswerOutcome:
-        name = f"{job.task_id}/{job.answer.stem}"
-        async with places:
-            progress.running[name] = None
-            try:
-                outcome = await evaluate_job(job, run)
-            finally:
-                del progress.running[name]
-        progress.outcomes.append(outcome)
-        return outcome
-
-    return await all_or_first_error(one_answer(job) for job in jobs)
-
-
-def _tidy_cache(jobs: Sequence[AnswerJob]) -> None:
-    cache = jobs[0].task_cache if jobs else None
-    if cache is None or not cache.task_dir.is_dir():
+def _tidy_cache(folder: Path) -> None:
+    if not folder.is_dir():
         return
     try:
-        cache.save()
+        CacheFileSys(folder).save()
     except Mind2Web2Error as error:
         log.warning("cache index not rewritten: %s", error)
 
@@ -200,10 +242,10 @@ def uncached_pages(folders: RunFolders, task_id: str) -> int:
     """Return how many pages that a task's answers cite are not stored, as far as the citations are known."""
     folder = folders.task_cache(task_id)
     try:
-        cited = json.loads(folder.with_name(f"{task_id}.json").read_bytes())["all_unique_urls"]
+        cited = json.loads(read_regular_file(folder.with_name(f"{task_id}.json")))["all_unique_urls"]
         cache = CacheFileSys(folder)
         return sum(cache.has(str(url)) is None for url in cited)
-    except (OSError, ValueError, TypeError, LookupError, CacheReadError) as error:
+    except (OSError, ValueError, RecursionError, TypeError, LookupError, CacheReadError) as error:
         log.debug("citations not known task=%s reason=%s", task_id, error)
         return 0
 

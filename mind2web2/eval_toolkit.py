@@ -119,6 +119,7 @@ class Extractor:
             url=url,
             page=None if answered.page is None else answered.page.shown(),
             declined=answered.reply.declined,
+            judgment=answered.reply.judgment,
         )
         self.logger.info("extracted name=%s url=%s declined=%s", name, url, record.declined)
         return empty_instance(template_class) if answered.value is None else answered.value, record

@@ -8,10 +8,39 @@ from pydantic import BaseModel, ConfigDict
 
 DecidedBy = Literal["judge", "prerequisite", "page", "script", "error"]
 PageOutcome = Literal["supported", "not_supported", "unavailable"]
+FlagKind = Literal[
+    "forged delimiter",
+    "chat template",
+    "fake system message",
+    "finished verdict",
+    "instruction",
+    "encoded instruction",
+    "invisible text",
+    "reversed text",
+    "piled marks",
+    "terminal escapes",
+]
+
+
+class Flag(BaseModel):
+    """A sign that a text was written for the judge; it decides nothing by itself.
+
+    Args:
+        excerpt: the words or signs that gave it away, on one line.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    kind: FlagKind
+    excerpt: str
 
 
 class Vote(BaseModel):
-    """One judge reply on a claim; a declined one counts as not supported (contract.md)."""
+    """One judge reply on a claim; a declined one counts as not supported (contract.md).
+
+    Args:
+        judgment: the key that the reply is stored under, where it is.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -19,6 +48,7 @@ class Vote(BaseModel):
     supported: bool
     reasoning: str
     declined: str | None = None
+    judgment: str | None = None
 
 
 class PageShown(BaseModel):
@@ -27,10 +57,13 @@ class PageShown(BaseModel):
     Args:
         kind: how the cache keeps the page.
         sha256: hex digest of the stored content.
+        captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
+        captured_by: the browser that it was captured with.
         text_chars: characters of text shown, out of ``text_chars_stored``.
         images: screenshot parts or rendered PDF pages shown.
         notes: what was left out or looked wrong, one line each.
         troubles: the kinds of trouble that the page's capture met (``CaptureRecord``).
+        flags: what in its text or address looks as if it were meant for the judge.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,6 +75,8 @@ class PageShown(BaseModel):
     images: int
     notes: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
+    captured_at: str | None = None
+    captured_by: str | None = None
 
 
 class PageCheck(BaseModel):
@@ -64,9 +99,11 @@ class Evidence(BaseModel):
             had), ``script`` (a custom node) or ``error`` (an exception inside the verification).
         claim: what was to be verified.
         additional_instruction: the script's extra instruction to the judge.
+        num_trials: of each vote, at most; a vote ends as soon as it is settled.
         votes: the votes on the answer alone; votes on pages are with their page.
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
+        flags: what in the claim looks as if it were meant for the judge.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -74,6 +111,8 @@ class Evidence(BaseModel):
     decided_by: DecidedBy
     claim: str | None = None
     additional_instruction: str | None = None
+    num_trials: int | None = None
     votes: tuple[Vote, ...] = ()
     pages: tuple[PageCheck, ...] = ()
     reason: str | None = None
+    flags: tuple[Flag, ...] = ()

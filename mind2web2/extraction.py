@@ -21,6 +21,7 @@ class ExtractionRecord(BaseModel):
         page: what of it was shown.
         unavailable: why the page could not be had; the value is then empty.
         declined: why the judge declined the content; the value is then empty.
+        judgment: the key that the judge's reply is stored under, where it is.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -30,6 +31,7 @@ class ExtractionRecord(BaseModel):
     page: PageShown | None = None
     unavailable: str | None = None
     declined: str | None = None
+    judgment: str | None = None
 
 
 def empty_instance(template: type[Template]) -> Template:

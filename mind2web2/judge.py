@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
@@ -58,10 +59,17 @@ class JudgeLedger:
     """What the questions of one answer came to.
 
     Args:
+        requests: HTTP requests, retries, repairs and second questions included.
+        served: how many judgments came from which model and backend, as reported.
+        first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: what might have come out otherwise on another machine or day; such a result is not reused.
     """
 
     judgments: int = 0
+    requests: int = 0
+    served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+    first_created: str | None = None
+    last_created: str | None = None
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float | None = 0.0
     rejections: list[Rejection] = field(default_factory=list)
@@ -70,11 +78,21 @@ class JudgeLedger:
     def add(self, other: JudgeLedger) -> None:
         """Count what another ledger has as well."""
         self.judgments += other.judgments
+        self.requests += other.requests
+        self.served += other.served
+        self.note_created(other.first_created)
+        self.note_created(other.last_created)
         self.usage += other.usage
         known = self.cost_usd is not None and other.cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
         self.rejections += other.rejections
         self.doubts += other.doubts
+
+    def note_created(self, moment: str | None) -> None:
+        """Note when a judgment was made."""
+        if moment is not None:
+            self.first_created = min(self.first_created or moment, moment)
+            self.last_created = max(self.last_created or moment, moment)
 
 
 _set_aside: ContextVar[JudgeLedger | None] = ContextVar("mind2web2_ledger_set_aside", default=None)

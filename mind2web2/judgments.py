@@ -20,12 +20,20 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.prompts import HashedText
+from mind2web2.question_turns import QuestionTurns
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.gathered_work import Failed, GatheredWork
 
 FILE_NAME = "judgments.sqlite3"
 # Long enough for any other process to finish a write; writes take well under a millisecond.
 _BUSY_TIMEOUT_S = 30.0
+# By SQLite's primary result codes.
+_CURES = {
+    sqlite3.SQLITE_FULL: "; make room there, and run the same command again",
+    sqlite3.SQLITE_IOERR: "; see that there is room, and run the same command again",
+    sqlite3.SQLITE_READONLY: "; make file and folder writable, and run the same command again",
+    sqlite3.SQLITE_CANTOPEN: "; make file and folder writable, and run the same command again",
+}
 # What files of the first version do not have.
 _LATER_COLUMNS = ("batch",)
 
@@ -170,12 +178,16 @@ class JudgmentStore:
 
     Args:
         path: the file, made when missing; ``None`` keeps everything in memory.
+
+    Attributes:
+        turns: keep several processes from asking the same question at the same time.
     """
 
     _COLUMNS = tuple(Judgment.model_fields)
 
     def __init__(self, path: Path | None) -> None:
         self.path = path
+        self.turns = QuestionTurns(None if path is None else path.with_name(f".{path.name}.turns"))
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
         # Hundreds of requests a second share transactions: each still waits until its own is committed.
@@ -221,6 +233,7 @@ class JudgmentStore:
 
     def close(self) -> None:
         """Close the file."""
+        self.turns.close()
         self._in_thread(self._connection.close)
         self._thread.shutdown()
 
@@ -269,7 +282,8 @@ class JudgmentStore:
     def _as_ours(self, error: Exception) -> Exception:
         if not isinstance(error, sqlite3.DatabaseError):
             return error
-        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {error}")
+        cure = _CURES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
+        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {error}{cure}")
         ours.__cause__ = error
         return ours
 

@@ -10,6 +10,8 @@ from typing import TypeVar
 
 from mind2web2.api_tools.tool_pdf import render_pdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
+from mind2web2.injection.flags import flags_of, one_a_kind
+from mind2web2.injection.invisible import made_visible
 from mind2web2.page_request import PageRequest
 from mind2web2.prepared_page import PageContent, PageKind, PageSettings, cut_text
 from mind2web2.prompts import HashedText, encodable
@@ -89,7 +91,8 @@ async def _pdf_page(request: PageRequest) -> PageContent:
     )
     images = await asyncio.to_thread(_data_urls, rendered.images)
     notes = _pdf_notes(rendered, settings, request.with_images)
-    return await asyncio.to_thread(_content, settings, "pdf", rendered.text, images, notes)
+    hidden = rendered.hidden_text
+    return await asyncio.to_thread(_content, settings, "pdf", rendered.text, images, notes, hidden=hidden)
 
 
 def _pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
@@ -111,9 +114,12 @@ def _content(
     images: tuple[HashedText, ...],
     notes: tuple[str, ...],
     doubt: str | None = None,
+    hidden: str = "",
 ) -> PageContent:
-    text = encodable(text)
     limit = settings.max_text_chars
+    # What a PDF hides is not shown, and says all the more about it.
+    flags = one_a_kind((*flags_of(text[:limit]), *flags_of(hidden[:limit])))
+    text = made_visible(encodable(text))
     if len(text) > limit:
         notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
     return PageContent(
@@ -123,6 +129,7 @@ def _content(
         text_chars_stored=len(text),
         images=images,
         notes=notes,
+        flags=flags,
         doubt=doubt,
     )
 

@@ -11,6 +11,7 @@ from functools import partial
 
 from mind2web2.capture.trouble_notes import trouble_notes
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
+from mind2web2.injection.flags import address_flags, one_a_kind
 from mind2web2.page_content import prepared_content
 from mind2web2.page_memory import PageMemory
 from mind2web2.page_request import PageCache, PageRequest, shared_cache
@@ -233,10 +234,12 @@ def _page(request: PageRequest, content: PageContent, sha256: str | None) -> Pre
     """Return a page with what is known of it at its address; reads the record of its capture."""
     notes, doubt = content.notes, content.doubt
     troubles: tuple[str, ...] = ()
+    captured_at = captured_by = None
     record = request.record()
     if record is not None and record.kind == content.kind:
         notes = (*notes, *trouble_notes(record))
         troubles = tuple(dict.fromkeys(trouble.kind for trouble in record.troubles))
+        captured_at, captured_by = record.captured_at, record.browser or None
         if record.is_transient and doubt is None:
             doubt = f"the server answered with an error that may pass: HTTP status {record.status}"
     if not content.images and not content.text.strip():
@@ -251,6 +254,9 @@ def _page(request: PageRequest, content: PageContent, sha256: str | None) -> Pre
         images=content.images,
         notes=notes,
         troubles=troubles,
+        flags=one_a_kind((*content.flags, *address_flags(request.url))),
+        captured_at=captured_at,
+        captured_by=captured_by,
         doubt=doubt,
     )
 

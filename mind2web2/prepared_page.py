@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mind2web2.evidence import PageShown
+from mind2web2.evidence import Flag, PageShown
 from mind2web2.prompts import HashedText
 
 PageKind = Literal["web", "pdf"]
@@ -37,6 +37,7 @@ class PageContent:
 
     Args:
         notes: what was left out.
+        flags: what in the text looks as if it were meant for the judge.
         doubt: what might have come out otherwise on another machine or day.
     """
 
@@ -46,6 +47,7 @@ class PageContent:
     text_chars_stored: int
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
     doubt: str | None = None
 
     @property
@@ -65,7 +67,10 @@ class PreparedPage:
         images: ``data:`` URLs, from top to bottom or page by page.
         notes: what was left out or looks wrong.
         troubles: the kinds of trouble that its capture met.
+        flags: what in its text or address looks as if it were meant for the judge.
         times_halved: how often it was cut for the judge's context.
+        captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
+        captured_by: the browser that it was captured with.
         doubt: what might have come out otherwise on another machine or day.
     """
 
@@ -78,7 +83,10 @@ class PreparedPage:
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
     times_halved: int = 0
+    captured_at: str | None = None
+    captured_by: str | None = None
     doubt: str | None = None
 
     def shown(self) -> PageShown:
@@ -91,6 +99,9 @@ class PreparedPage:
             images=len(self.images),
             notes=self.notes,
             troubles=self.troubles,
+            flags=self.flags,
+            captured_at=self.captured_at,
+            captured_by=self.captured_by,
         )
 
     def halved(self) -> PreparedPage:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import platform
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2 import __version__
 from mind2web2.asking import EvaluatorConfig
 from mind2web2.prompts import instructions
 from mind2web2.recorded_judge import JudgeSettings
+
+# What asks judges, and what renders and scales the pages that they are shown.
+_SHAPING_LIBRARIES = ("anthropic", "httpx2", "openai", "patchright", "pillow", "pydantic", "pypdfium2")
 
 
 class JudgeRecord(BaseModel):
@@ -40,8 +46,24 @@ class JudgeRecord(BaseModel):
         )
 
 
+class Served(BaseModel):
+    """What a judge was reported to be by its server.
+
+    Args:
+        model: the model's own name, such as one with a date.
+        system_fingerprint: the backend's version.
+        judgments: how many replies came from it.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str | None = None
+    system_fingerprint: str | None = None
+    judgments: int
+
+
 class Provenance(BaseModel):
-    """All that determines a result.
+    """All that determines a result, and what is known of how it came about.
 
     Args:
         answer_sha256: of the answer's text as it was judged.
@@ -51,6 +73,9 @@ class Provenance(BaseModel):
         pages: digest of every page looked up; ``None`` where nothing was stored.
         listing_sha256: of the list of stored pages, where the script asked for it.
         with_captures: whether pages that were not stored would have been captured.
+        versions: of this package, of Python and of the libraries that shape what a judge is shown; empty in
+            results of earlier versions.
+        served: what the judge was reported to be.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -63,6 +88,8 @@ class Provenance(BaseModel):
     pages: Mapping[str, str | None]
     listing_sha256: str | None = None
     with_captures: bool = False
+    versions: Mapping[str, str] = Field(default_factory=dict)
+    served: tuple[Served, ...] = ()
 
     def differs_from(self, current: Provenance) -> str | None:
         """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""
@@ -84,6 +111,52 @@ def text_sha256(text: str) -> str:
 def file_sha256(path: Path) -> str:
     """Return the hex digest of a file's bytes."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@cache
+def library_versions() -> Mapping[str, str]:
+    """Return the versions of this package, of Python and of what shapes the questions to judges."""
+    versions = {"mind2web2": __version__, "python": platform.python_version()}
+    for name in _SHAPING_LIBRARIES:
+        with suppress(PackageNotFoundError):
+            versions[name] = version(name)
+    return versions
+
+
+def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Served, ...]:
+    """Return what judges were reported to be, the most frequent first.
+
+    Args:
+        served: how many judgments came from which model and backend.
+    """
+    ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
+    return tuple(
+        Served(model=model, system_fingerprint=fingerprint, judgments=count)
+        for (model, fingerprint), count in ordered
+    )
+
+
+def sealed(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with the digest of all that it says, so that a later change by accident shows.
+
+    Whoever changes a result on purpose can seal it again: a seal is no signature.
+    """
+    return {**result, "run": {**result["run"], "content_sha256": content_sha256(result)}}
+
+
+def content_sha256(result: Mapping[str, Any]) -> str:
+    """Return the digest of all that a result says, its seal aside, as a reader of its file finds it."""
+    read = json.loads(json.dumps(result))
+    if isinstance(read.get("run"), dict):
+        read["run"].pop("content_sha256", None)
+    return text_sha256(json.dumps(read, sort_keys=True))
+
+
+def is_seal_broken(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result says something else than when it was written; one without a seal never does."""
+    run = result.get("run")
+    seal = run.get("content_sha256") if isinstance(run, dict) else None
+    return seal is not None and seal != content_sha256(result)
 
 
 @cache

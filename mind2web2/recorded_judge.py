@@ -5,14 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 from weakref import WeakValueDictionary
 
 from pydantic import ValidationError
 
-from mind2web2.errors import ContextTooLongError, JudgeError, JudgmentMissingError, Mind2Web2Error
+from mind2web2.errors import (
+    ContextTooLongError,
+    EvalScriptError,
+    JudgeError,
+    JudgmentMissingError,
+    JudgmentStoreError,
+    Mind2Web2Error,
+)
 from mind2web2.judge import (
     Failure,
     FailureLatch,
@@ -29,6 +37,8 @@ from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
+from mind2web2.llm_client.toll import Retries, Toll, toll_counted
+from mind2web2.reply_keeping import ReplyKeeper
 from mind2web2.speculation import Requests, asked_ahead
 from mind2web2.spending import Budget
 from mind2web2.usage import RunUsage
@@ -64,11 +74,12 @@ class RunTotals:
     Args:
         asked: judgments that a model was asked for.
         reused: judgments that were stored already.
-        requests: HTTP requests, retries and repairs included.
+        requests: HTTP requests, retries and repairs included, also those that came to nothing.
         usage: tokens of what was asked in this run.
         cost_usd: ``None`` once a model without a known price was asked.
         dropped: what of that was judged ahead of time and then skipped.
         slowdown: how much the judge's rate limits have held the run back.
+        retries: how often requests were sent again, and why.
     """
 
     asked: int = 0
@@ -78,6 +89,7 @@ class RunTotals:
     cost_usd: float | None = 0.0
     dropped: Requests = field(default_factory=Requests)
     slowdown: Slowdown = field(default_factory=Slowdown)
+    retries: Retries = field(default_factory=Retries)
 
 
 class RecordedJudge:
@@ -105,11 +117,15 @@ class RecordedJudge:
             # The price list takes a third of a second to load: now, rather than with the first reply.
             price_usd(TokenUsage(), settings.model)
         # Only clients of this package keep a pace, and count along.
-        self.totals = RunTotals(slowdown=getattr(provider, "slowdown", None) or Slowdown())
+        self.totals = RunTotals(
+            slowdown=getattr(provider, "slowdown", None) or Slowdown(),
+            retries=getattr(provider, "retries", None) or Retries(),
+        )
         self.usage = RunUsage()
         self.budget = budget
         self._provider = provider
         self._store = store
+        self._keeper = ReplyKeeper(store)
         self._overwrite = overwrite
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
@@ -133,20 +149,40 @@ class RecordedJudge:
         """
         key = judgment_key(request, subject.trial)
         turn = self._turns.setdefault(key, asyncio.Lock())
-        async with turn:
+        async with turn, self._turn_among_processes(key):
             stored = await self._stored(key)
             # A reply that no longer fills the template, since a script's own checks changed, is asked anew.
-            if stored is not None and (self._provider is None or _fits(stored, request)):
+            if stored is not None and (self._provider is None or await _fits(stored, request)):
                 self.totals.reused += 1
                 self._count_reused(stored, source[0])
                 return stored
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
+            await self._keeper.write_rest()
             request = replace(request, name=key)
             judgment = await self._ask(self._provider, key, request, subject, source, limit)
-            await self._store.put(judgment)
+            await self._keeper.keep(judgment)
             self._asked_now.add(key)
             return judgment
+
+    async def write_rest(self) -> None:
+        """Store what was asked and could not be stored at the time.
+
+        Raises:
+            JudgmentStoreError: it cannot be stored now either; the text says how much that is.
+        """
+        try:
+            await self._keeper.write_rest()
+        except JudgmentStoreError as error:
+            raise JudgmentStoreError(
+                f"judge replies that could not be kept: {self._keeper.unwritten}, to be asked anew: {error}"
+            ) from error
+
+    def _turn_among_processes(self, key: str) -> AbstractAsyncContextManager[None]:
+        # A batch may take a day, for which nobody else is to wait.
+        if self._provider is None or self.settings.batch:
+            return nullcontext()
+        return self._store.turns.turn(key)
 
     async def _stored(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:
@@ -168,11 +204,16 @@ class RecordedJudge:
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
         if (ahead := asked_ahead()) is not None:
             ahead.sent += 1
-        try:
-            reply = await ask_twice_if_declined(provider.chat, request, exchange or limit)
-            outcome = "reply" if reply.declined is None else "declined"
-        except ContextTooLongError as error:
-            reply, outcome = ChatReply(text=str(error)), "too_long"
+        with toll_counted() as toll:
+            try:
+                reply = await ask_twice_if_declined(provider.chat, request, exchange or limit)
+                outcome = "reply" if reply.declined is None else "declined"
+            except ContextTooLongError as error:
+                reply, outcome = _too_long(error, toll), "too_long"
+            except BaseException:
+                # A failure, or nobody waits for it any more: no judgment, but requests and tokens.
+                self._count(_in_vain(toll), request.model, source[0], judgments=0)
+                raise
         if exchange is not None:
             exchange.settle(reply.usage)
         self._count(reply, request.model, source[0])
@@ -232,12 +273,12 @@ class RecordedJudge:
         )
         return skip_reason
 
-    def _count(self, reply: ChatReply, model: str, task_id: str) -> None:
+    def _count(self, reply: ChatReply, model: str, task_id: str, *, judgments: int = 1) -> None:
         cost_usd = add_cost(0.0, reply.usage, model, in_batch=self.settings.batch)
-        self.usage.of(task_id).asked.add(reply.usage, reply.attempts, cost_usd)
-        if (ahead := asked_ahead()) is not None:
+        self.usage.of(task_id).asked.add(reply.usage, reply.attempts, cost_usd, judgments)
+        if judgments and (ahead := asked_ahead()) is not None:
             ahead.note_answer(cost_usd)
-        self.totals.asked += 1
+        self.totals.asked += judgments
         self.totals.requests += reply.attempts
         self.totals.usage += reply.usage
         self.totals.cost_usd = add_cost(
@@ -250,6 +291,28 @@ class RecordedJudge:
         self.usage.of(task_id).reused.add(usage, judgment.attempts, cost_usd)
 
 
+class RunJudging(Protocol):
+    """What the judge of one answer asks of the run's: ``RecordedJudge``, or what stands for it elsewhere."""
+
+    @property
+    def settings(self) -> JudgeSettings:
+        """Return model and parameters."""
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this judge's server from others."""
+
+    async def judgment(
+        self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
+    ) -> Judgment:
+        """Return a judgment, as ``RecordedJudge.judgment`` promises."""
+
+    async def gate(
+        self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
+    ) -> str | None:
+        """Return why a verification is skipped, as ``RecordedJudge.gate`` promises."""
+
+
 class AnswerJudge(AsyncCalls):
     """The client that one answer's script is given: the run's judge, whatever model the script names.
 
@@ -259,9 +322,7 @@ class AnswerJudge(AsyncCalls):
             was given never waits for itself.
     """
 
-    def __init__(
-        self, run: RecordedJudge, task_id: str, answer_name: str, limit: Limit | None = None
-    ) -> None:
+    def __init__(self, run: RunJudging, task_id: str, answer_name: str, limit: Limit | None = None) -> None:
         self._run = run
         self._source = (task_id, answer_name)
         self._limit = limit
@@ -343,6 +404,10 @@ class AnswerJudge(AsyncCalls):
         """Count this as a failure for good."""
         return self._latch.fail(failure)
 
+    def end(self) -> None:
+        """Ask no more, as the evaluation is over: that is for tasks that the script has left behind."""
+        self._latch.fail(EvalScriptError("the evaluation is over"))
+
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
         """Record or recall whether a verification is skipped, as ``Judge.gate`` promises."""
         same = (subject.node, subject.claim)
@@ -354,6 +419,9 @@ class AnswerJudge(AsyncCalls):
 
     def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
         self.ledger.judgments += 1
+        self.ledger.requests += reply.attempts
+        self.ledger.served[reply.served_model, reply.system_fingerprint] += 1
+        self.ledger.note_created(judgment.created)
         self.ledger.usage += reply.usage
         self.ledger.cost_usd = add_cost(
             self.ledger.cost_usd, reply.usage, judgment.model, in_batch=bool(judgment.batch)
@@ -369,14 +437,22 @@ def add_cost(so_far: float | None, usage: TokenUsage, model: str, *, in_batch: b
     return so_far + price * (BATCH_PRICE_SHARE if in_batch else 1)
 
 
-def _fits(judgment: Judgment, request: ChatRequest) -> bool:
+def _too_long(error: ContextTooLongError, toll: Toll) -> ChatReply:
+    return ChatReply(text=str(error), usage=toll.usage, attempts=max(toll.requests, 1))
+
+
+def _in_vain(toll: Toll) -> ChatReply:
+    return ChatReply(text="", usage=toll.usage, attempts=toll.requests)
+
+
+async def _fits(judgment: Judgment, request: ChatRequest) -> bool:
     if judgment.outcome != "reply" or request.template is None:
         return True
     try:
         request.template.model_validate_json(judgment.text)
     except ValidationError:
         return False
-    return True
+    return request.check is None or await request.check(judgment.text) is None
 
 
 def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
@@ -397,6 +473,7 @@ def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
         served_model=judgment.served_model,
         system_fingerprint=judgment.system_fingerprint,
         attempts=judgment.attempts,
+        judgment=judgment.key,
     )
 
 

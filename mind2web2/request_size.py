@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
-import io
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
+from mind2web2.errors import DocumentError
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.image_tokens import image_tokens
+from mind2web2.utils.images import size_px
 
 # English text; other scripts have fewer characters a token, but more bytes a character.
 BYTES_A_TOKEN = 4
@@ -57,10 +58,7 @@ def _image_size_px(part: Mapping[str, Any]) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _header_size_px(header: str) -> tuple[int, int]:
-    from PIL import Image, UnidentifiedImageError
-
     try:
-        with Image.open(io.BytesIO(base64.b64decode(header))) as image:
-            return image.size
-    except (UnidentifiedImageError, binascii.Error, OSError, SyntaxError, ValueError):
+        return size_px(base64.b64decode(header))
+    except (DocumentError, binascii.Error):
         return PART_SIZE_PX

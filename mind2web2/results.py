@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.utils.files import write_whole
+from mind2web2.utils.files import remove_leftovers, write_new, write_whole
+from mind2web2.utils.foreign_files import read_regular_file
+from mind2web2.utils.names import natural_key
+from mind2web2.utils.process_lock import ProcessLock
 
 _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
+_LOCK_NAME = ".summing_up.lock"
+_LOCK_TIMEOUT_S = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +54,7 @@ def latest_result(folder: Path) -> LoadedResult | None:
     if not paths:
         return None
     try:
-        content = json.loads(paths[-1].read_text(encoding="utf-8"))
+        content = json.loads(read_regular_file(paths[-1]).decode())
     except (OSError, ValueError, RecursionError) as error:
         log.warning("damaged result, counts as none path=%s error=%s", paths[-1], error)
         return None
@@ -57,6 +64,15 @@ def latest_result(folder: Path) -> LoadedResult | None:
     return LoadedResult(paths[-1], content)
 
 
+def latest_results(eval_results_root: Path, agent_name: str) -> Iterator[tuple[str, str, LoadedResult]]:
+    """Yield task id, answer name and newest result of each of an agent's answers, in natural order."""
+    folders = (eval_results_root / agent_name).glob("*/*/results")
+    for folder in sorted(folders, key=lambda folder: tuple(map(natural_key, folder.parts[-3:]))):
+        found = latest_result(folder)
+        if found is not None:
+            yield folder.parent.parent.name, f"{folder.parent.name}.md", found
+
+
 def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Path:
     """Write a result under a new stamp, beside the earlier ones, and return its path.
 
@@ -64,10 +80,18 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
         ResultWriteError: the folder cannot be written.
     """
     text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    path = _free_path(folder, answer_name)
     # A judge's half surrogate becomes its JSON escape.
-    write_file(path, text.encode("utf-8", "backslashreplace"))
-    return path
+    written = text.encode("utf-8", "backslashreplace")
+    while True:
+        path = _free_path(folder, answer_name)
+        try:
+            write_new(path, written)
+        except OSError as error:
+            # Another process was faster; the next stamp is later than its one.
+            if not path.exists():
+                raise _not_writable(folder, error) from error
+        else:
+            return path
 
 
 def write_file(path: Path, content: str | bytes) -> None:
@@ -79,7 +103,42 @@ def write_file(path: Path, content: str | bytes) -> None:
     try:
         write_whole(path, content)
     except OSError as error:
-        raise ResultWriteError(f"cannot write to {path.parent}: {error.strerror or error}") from error
+        raise _not_writable(path.parent, error) from error
+
+
+@contextmanager
+def writing_in(folder: Path) -> Iterator[None]:
+    """Keep other processes from summing up a folder of results at the same time; tidy up after killed ones.
+
+    What is read within the block is then what the file written there says, whoever comes last.
+
+    Raises:
+        ResultWriteError: the folder cannot be written, or another process does not let go of it.
+    """
+    lock = ProcessLock(folder / _LOCK_NAME)
+    try:
+        is_ours = lock.take(_LOCK_TIMEOUT_S)
+    except OSError as error:
+        raise _not_writable(folder, error) from error
+    if not is_ours:
+        raise ResultWriteError(
+            f"cannot write to {folder}: another process has kept {_LOCK_NAME} for {_LOCK_TIMEOUT_S:g} s; "
+            "end it, and run the same command again"
+        )
+    try:
+        remove_leftovers(folder)
+        yield
+    finally:
+        lock.give_back()
+
+
+def newest_result_name(folder: Path) -> str | None:
+    """Return the name of a folder's newest result file, readable or not; ``None`` where there is none."""
+    return max((path.name for path in folder.glob("*.md.json")), default=None)
+
+
+def _not_writable(folder: Path, error: OSError) -> ResultWriteError:
+    return ResultWriteError(f"cannot write to {folder}: {error.strerror or error}")
 
 
 def _free_path(folder: Path, answer_name: str) -> Path:

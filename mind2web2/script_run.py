@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 import logging
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mind2web2.errors import EvalScriptError, JudgeError
+from mind2web2.answer_cache import AnswerCache
+from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.limits import DualSemaphore
 from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
 from mind2web2.metrics import is_score
+from mind2web2.provenance import file_sha256
+from mind2web2.recorded_judge import AnswerJudge
 from mind2web2.utils.deferred_script import EvaluateAnswer
-from mind2web2.utils.load_eval_script import load_eval_script
+from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
 
 # A script that swallows its cancellation is left behind after this long.
 _GRACE_S = 5.0
 # Not to spin when hardly any time is left on a clock that stands still.
 _SHORTEST_WAIT_S = 0.05
+# How much a script that asks the judge itself does at once under the semaphores it is given.
+_SCRIPT_PERMITS = 30
 
 
 def load_script(path: Path) -> EvaluateAnswer:
@@ -42,6 +51,79 @@ def load_script(path: Path) -> EvaluateAnswer:
         ) from error
     except Exception as error:
         raise EvalScriptError(f"script {path.name} cannot be used: {_where_and_what(error, path)}") from error
+
+
+@dataclass(frozen=True)
+class ScriptCall:
+    """What a script is called with, beside client, cache and logger.
+
+    Args:
+        script_sha256: of the script that is meant.
+        model: the run's, whatever the script does with it.
+    """
+
+    script_path: Path
+    script_sha256: str
+    agent_name: str
+    answer_name: str
+    answer: str
+    model: str
+
+
+async def script_result(
+    call: ScriptCall,
+    judge: AnswerJudge,
+    cache: AnswerCache,
+    logger: logging.Logger,
+    timeout_s: float | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Any]:
+    """Return a script's result on one answer; no question is asked for it any more.
+
+    Raises:
+        EvalScriptError: the script failed, or was changed just now.
+        Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
+    """
+    evaluate_answer = load_script(call.script_path)
+    try:
+        if await asyncio.to_thread(file_sha256, call.script_path) != call.script_sha256:
+            raise EvalScriptError(
+                f"script {call.script_path.name} was changed just now: run the same command again"
+            )
+        arguments = _arguments(call, judge, cache, logger)
+        if "model" in inspect.signature(evaluate_answer).parameters:
+            arguments["model"] = call.model
+        result = await run_script(
+            partial(evaluate_answer, **arguments), call.script_path, timeout_s, logger, clock
+        )
+    except Mind2Web2Error:
+        # Whatever the script made of a judge that failed, the judge is what failed.
+        if judge.failure is not None:
+            raise judge.failure from None
+        raise
+    finally:
+        failure = judge.failure
+        judge.end()
+        unload_eval_script(evaluate_answer)
+    if failure is not None:
+        # An answer during which one happened gets no result (contract.md).
+        raise failure
+    return result
+
+
+def _arguments(
+    call: ScriptCall, judge: AnswerJudge, cache: AnswerCache, logger: logging.Logger
+) -> dict[str, Any]:
+    return {
+        "client": judge,
+        "answer": call.answer,
+        "agent_name": call.agent_name,
+        "answer_name": call.answer_name,
+        "cache": cache,
+        # Of the script's own: what it holds while it verifies, verifying need not wait for.
+        "semaphore": DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)),
+        "logger": logger,
+    }
 
 
 async def run_script(
@@ -69,8 +151,8 @@ async def run_script(
     finally:
         if not task.done():
             await _stop(task, path, logger)
-    if timed_out:
-        raise EvalScriptError(f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)")
+    if timed_out and timeout_s is not None:
+        raise out_of_time(path, timeout_s)
     if task.cancelled():
         raise EvalScriptError(f"script {path.name} cancelled itself")
     error = task.exception()
@@ -83,6 +165,11 @@ async def run_script(
         logger.error("script failed", exc_info=error)
         raise EvalScriptError(f"script {path.name} raised {_where_and_what(error, path)}") from error
     return checked_result(task.result(), path)
+
+
+def out_of_time(path: Path, timeout_s: float) -> EvalScriptError:
+    """Return the error of a script that has not returned in time."""
+    return EvalScriptError(f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)")
 
 
 async def _ended(task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]) -> bool:

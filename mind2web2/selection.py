@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.metrics import is_time_s
+from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 
@@ -149,7 +150,7 @@ def _answer_bytes(path: Path) -> bytes:
         raise AnswerError(
             f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} at most"
         )
-    return path.read_bytes()
+    return read_regular_file(path, MAX_ANSWER_BYTES)
 
 
 def _refuse_foreign_link(path: Path) -> None:
@@ -243,7 +244,7 @@ def _is_expected(name: str) -> bool:
 def _time_s(answer_path: Path) -> float | None:
     meta_path = answer_path.with_suffix(".meta.json")
     try:
-        meta = json.loads(meta_path.read_bytes())
+        meta = json.loads(read_regular_file(meta_path))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as error:

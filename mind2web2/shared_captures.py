@@ -120,9 +120,11 @@ class SharedCaptures:
                 return
             if outcome is None or not await outcome.is_copied(url, cache):
                 page = await self._captured(url, limit, logger)
-                await asyncio.to_thread(_store, page, url, cache)
+                await asyncio.to_thread(_store, page, url, cache, must_be_better=not anew)
                 self._outcomes[key] = outcome = _Outcome(page.record, cache)
-            outcome.check()
+            # What this run could not have, another process may just have stored.
+            if anew or await asyncio.to_thread(cache.has, url) is None:
+                outcome.check()
 
     async def _captured(self, url: str, limit: Limit, logger: logging.Logger) -> CapturedPage:
         async with limit:
@@ -195,11 +197,11 @@ def _record(url: str, **details: Any) -> CaptureRecord:
     return CaptureRecord(requested_url=url, final_url=url, captured_at=captured_at, **details)
 
 
-def _store(page: CapturedPage, url: str, cache: PageCache) -> None:
+def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool) -> None:
     put_capture = getattr(cache, "put_capture", None)
     if put_capture is not None:
         try:
-            put_capture(page, url=url)
+            put_capture(page, url=url, must_be_better=must_be_better)
         except CacheWriteError as error:
             if page.record.kind is not None:
                 raise

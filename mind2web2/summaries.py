@@ -11,9 +11,11 @@ from typing import Any
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.metrics import NO_RESULT, AgentMetrics, ScoredAnswer, agent_metrics, is_score, is_time_s
-from mind2web2.results import answer_results_dir, latest_result
+from mind2web2.result_facts import NO_FACTS, result_facts
+from mind2web2.results import answer_results_dir, latest_result, newest_result_name, writing_in
 from mind2web2.utils.files import write_whole
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.foreign_files import read_regular_file
+from mind2web2.utils.names import is_file_name, natural_key
 
 log = logging.getLogger(__name__)
 
@@ -40,10 +42,25 @@ def generate_result_summary(
     Raises:
         ResultWriteError: the file cannot be written.
     """
-    answers = agent_answers(Path(output_dir), agent_name)
-    if not answers:
+    found = summarised_answers(Path(output_dir), agent_name, task_ids)
+    return None if found is None else found[1]
+
+
+def summarised_answers(
+    output_dir: Path, agent_name: str, task_ids: Iterable[str] | None = None
+) -> tuple[list[ScoredAnswer], dict[str, Any]] | None:
+    """Do as ``generate_result_summary`` does, and return the answers beside the content.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    if not (output_dir / agent_name).is_dir():
         return None
-    return write_agent_summary(Path(output_dir), agent_metrics(agent_name, answers, task_ids))
+    with writing_in(output_dir / agent_name):
+        answers = agent_answers(output_dir, agent_name)
+        if not answers:
+            return None
+        return answers, write_agent_summary(output_dir, agent_metrics(agent_name, answers, task_ids))
 
 
 def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
@@ -55,6 +72,13 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
         ResultWriteError: the file cannot be written.
     """
     root = Path(output_dir)
+    with writing_in(root):
+        merged = _merged_results(root)
+        _write_json(root / ALL_RESULTS_NAME, merged)
+    return merged
+
+
+def _merged_results(root: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     merged: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for agent_name in _folders(root):
         for task_id in _folders(root / agent_name):
@@ -62,9 +86,7 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
             entries = entries or task_summary(task_answers(root, agent_name, task_id))
             if entries:
                 merged.setdefault(task_id, {})[agent_name] = entries
-    ordered = {task_id: merged[task_id] for task_id in sorted(merged, key=natural_key)}
-    _write_json(root / ALL_RESULTS_NAME, ordered)
-    return ordered
+    return {task_id: merged[task_id] for task_id in sorted(merged, key=natural_key)}
 
 
 def write_task_summary(
@@ -89,15 +111,23 @@ def write_task_summary(
         ResultWriteError: the file cannot be written.
     """
     folder = output_dir / agent_name / task_id
+    with writing_in(folder):
+        answers, entries = _task_entries(folder, unscored, answer_names)
+        _write_json(folder / SUMMARY_NAME, entries)
+    return answers
+
+
+def _task_entries(
+    folder: Path, unscored: Mapping[str, str], answer_names: Collection[str] | None
+) -> tuple[list[ScoredAnswer], list[dict[str, Any]]]:
     found = _judged_answers(folder)
     names = found.keys() if answer_names is None else set(answer_names)
     current = sorted(names | unscored.keys(), key=natural_key)
-    answers = [found.get(name, ScoredAnswer(task_id, name, reason=NO_RESULT)) for name in current]
+    answers = [found.get(name, ScoredAnswer(folder.name, name, reason=NO_RESULT)) for name in current]
     answers = [_marked(answer, unscored.get(answer.answer_name)) for answer in answers]
     removed = [_removed_entry(name) for name in sorted(found.keys() - current, key=natural_key)]
     entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
-    _write_json(folder / SUMMARY_NAME, entries)
-    return answers
+    return answers, entries
 
 
 def write_agent_summary(output_dir: Path, metrics: AgentMetrics) -> dict[str, Any]:
@@ -151,7 +181,7 @@ def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[Scored
 
 def _apply_entry(answers: dict[str, ScoredAnswer], entry: dict[str, Any], folder: Path) -> None:
     name = f"{entry['answer_name'].removesuffix('.md')}.md"
-    newest = _newest_result_name(_results_dir(folder, name))
+    newest = newest_result_name(_results_dir(folder, name))
     known = answers.get(name, ScoredAnswer(folder.name, name))
     if newest is not None and entry.get("earlier_result") != newest:
         return
@@ -191,16 +221,13 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
         score=float(score),
         judge_model=judge_model if isinstance(judge_model, str) else None,
         time_s=float(time_s) if is_time_s(time_s) else None,
+        facts=result_facts(result.content),
     )
 
 
 def _why_no_result(results_dir: Path) -> str:
-    damaged = _newest_result_name(results_dir)
+    damaged = newest_result_name(results_dir)
     return NO_RESULT if damaged is None else f"its newest result {damaged} is damaged: evaluate it again"
-
-
-def _newest_result_name(results_dir: Path) -> str | None:
-    return max((path.name for path in results_dir.glob("*.md.json")), default=None)
 
 
 def _results_dir(folder: Path, answer_name: str) -> Path:
@@ -209,13 +236,15 @@ def _results_dir(folder: Path, answer_name: str) -> Path:
 
 def _word_count(path: Path) -> int | None:
     try:
-        return len(path.read_text(encoding="utf-8-sig", errors="replace").split())
+        return len(read_regular_file(path).decode("utf-8-sig", errors="replace").split())
     except OSError:
         return None
 
 
 def _marked(answer: ScoredAnswer, reason: str | None) -> ScoredAnswer:
-    return answer if reason is None else replace(answer, score=None, judge_model=None, reason=reason)
+    if reason is None:
+        return answer
+    return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
 
 
 def _removed_entry(answer_name: str) -> dict[str, Any]:
@@ -225,7 +254,7 @@ def _removed_entry(answer_name: str) -> dict[str, Any]:
 
 def _with_earlier_result(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
-    earlier = _newest_result_name(_results_dir(folder, entry["answer_name"]))
+    earlier = newest_result_name(_results_dir(folder, entry["answer_name"]))
     return entry if earlier is None or entry["score"] is not None else entry | {"earlier_result": earlier}
 
 
@@ -237,7 +266,7 @@ def _status(score: float | None) -> str:
 
 def _entries_of(summary_path: Path) -> list[dict[str, Any]]:
     try:
-        content = json.loads(summary_path.read_bytes())
+        content = json.loads(read_regular_file(summary_path))
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:
@@ -250,7 +279,7 @@ def _entries_of(summary_path: Path) -> list[dict[str, Any]]:
 
 
 def _is_entry(entry: object) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("answer_name"), str):
+    if not isinstance(entry, dict) or not is_file_name(entry.get("answer_name")):
         return False
     return "score" in entry and (entry["score"] is None or is_score(entry["score"]))
 

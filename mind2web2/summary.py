@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mind2web2.aggregation import Outcome
+from mind2web2.evidence import Evidence
+from mind2web2.evidence_verdicts import implied_verdict
 from mind2web2.verification_tree import VerificationNode
+
+_UNDECIDED = Outcome(0.0, "initialized")
 
 
 def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
@@ -44,6 +49,22 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
             "status": node.verdict.status,
             "reason": "behind the first shortfall of a sequence",
         }
-    if node.evidence is not None:
+    if not node.children:
+        fields.update(_leaf_fields(node))
+    elif node.evidence is not None:
         fields["evidence"] = node.evidence.model_dump(mode="json", exclude_defaults=True)
+    return fields
+
+
+def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    evidence = leaf.evidence
+    if evidence is None and leaf.verdict != _UNDECIDED:
+        evidence = Evidence(decided_by="script", reason="the script has set it")
+    implied = None if evidence is None else implied_verdict(evidence)
+    if implied not in (None, leaf.verdict):
+        # Otherwise a reader would look in vain for why a leaf is not what its votes come to.
+        fields["overruled"] = {**implied._asdict(), "reason": "the script has set it otherwise since"}
+    if evidence is not None:
+        fields["evidence"] = evidence.model_dump(mode="json", exclude_defaults=True)
     return fields

@@ -6,16 +6,16 @@ extraction; the lengths of the answer and of the cited pages that are cached are
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 
-from mind2web2.errors import CacheMiss, CacheReadError
+from mind2web2.errors import CacheMiss, CacheReadError, DocumentError
 from mind2web2.llm_client.image_tokens import image_tokens
 from mind2web2.page_library import PageSettings
 from mind2web2.prompts import instructions
 from mind2web2.request_size import BYTES_A_TOKEN, PART_SIZE_PX, text_tokens
 from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.images import size_px
 
 _VOTES = 2
 _CLAIMS_A_PAGE = 2
@@ -69,12 +69,9 @@ def _page_tokens(cache: CacheFileSys, url: str, model: str) -> float | None:
 
 
 def _screenshot_tokens(screenshot: bytes, settings: PageSettings, model: str) -> int:
-    from PIL import Image, UnidentifiedImageError
-
     try:
-        with Image.open(io.BytesIO(screenshot)) as image:
-            width_px, height_px = image.size
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        width_px, height_px = size_px(screenshot)
+    except DocumentError:
         return 0
     scale = min(1.0, settings.image_max_width / width_px)
     shown_px = min(height_px * scale, settings.image_max_height)

@@ -21,6 +21,7 @@ from textwrap import dedent, indent
 
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.eval_runner import Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.judge import ClientProvider, as_provider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore
@@ -174,6 +175,7 @@ async def evaluate(
     dump_cache: bool = False,
     log_to_console: bool = False,
     captures: SharedCaptures | None = None,
+    isolation: Isolation | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
@@ -187,6 +189,7 @@ async def evaluate(
             answer_timeout_s=answer_timeout_s,
             log_to_console=log_to_console,
             captures=captures,
+            isolation=isolation,
         )
         work = select_work(project.paths, AGENT)
         return await evaluate_work(

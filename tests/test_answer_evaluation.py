@@ -558,10 +558,10 @@ async def test_all_is_shown_on_request(project, capsys):
 
 
 async def test_logs_that_cannot_be_written_cost_their_answer_only(project):
-    """A file where the answer's folder should be."""
+    """A file where their folder should be."""
     project.add_answer("answer_2")
-    project.folder("answer_2").parent.mkdir(parents=True)
-    project.folder("answer_2").write_text("in the way")
+    project.folder("answer_2").mkdir(parents=True)
+    (project.folder("answer_2") / "logs").write_text("in the way")
     outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
     assert outcomes["answer_1.md"].score == 2 / 3
     assert re.match(r"cannot write logs under .*answer_2.logs: ", outcomes["answer_2.md"].reason)

@@ -19,6 +19,8 @@ def answers(table, **fields):
     ]
 
 
+NOTHING_DOUBTFUL = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
+NOTHING_JUDGED = {"claims": 0, "reservations": NOTHING_DOUBTFUL, "voted": 0, "split": 0}
 THREE_TASKS = {"a": [1.0, 0.5], "b": [0.0, 1.0], "c": [0.25, 0.0]}
 
 
@@ -64,6 +66,30 @@ def test_the_published_summary():
         "missing": [],
         "missing_counted_as_zero": False,
         "warnings": [],
+        "intervals": {
+            "level": 0.95,
+            "method": "BCa bootstrap over tasks, Student's quantiles",
+            "resamples": 10_000,
+            "seed": 0,
+            "metrics": {
+                name: {"low": None, "high": None, "tasks": 3, "reason": "3 tasks are too few, 6 are needed"}
+                for name in (
+                    "avg_score",
+                    "success_rate",
+                    "pass_at_2",
+                    "avg_answer_word_count",
+                    "avg_time_seconds",
+                )
+            },
+        },
+        "verdicts": {
+            **NOTHING_JUDGED,
+            "tasks": {"a": NOTHING_JUDGED, "b": NOTHING_JUDGED, "c": NOTHING_JUDGED},
+            "extractions": NOTHING_DOUBTFUL,
+            "in_doubt": [],
+            "flagged_answers": [],
+            "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
+        },
     }
 
 
@@ -95,7 +121,10 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
         ("d", None),
     ]
     assert metrics.missing_counted_as_zero
-    assert metrics.warnings == ("answers without a score: 3, counted as 0",)
+    assert metrics.warnings == (
+        "answers without a score: 3, counted as 0",
+        "pass@2 rests on fewer than 2 answers at: b 1, c 1, d 0",
+    )
 
 
 def test_runs_of_different_tasks_are_pointed_out():
@@ -114,6 +143,7 @@ def test_runs_of_different_tasks_are_pointed_out():
     assert (
         "runs span different tasks, out of 2: answer_1.md 2, answer_2.md 1, answer_3.md 1" in metrics.warnings
     )
+    assert "pass@3 rests on fewer than 3 answers at: b 1" in metrics.warnings
 
 
 def test_a_run_without_any_score_is_no_attempt():

@@ -171,7 +171,17 @@ def test_a_halved_page_shows_half_of_each(text, image_count):
 def test_the_record_says_what_is_shown():
     """Kind, digest, sizes and notes, as they stand in the result."""
     page = PreparedPage(
-        PAGE, "pdf", "ab", HashedText("text"), 4, 9, (HashedText("i"),), ("cut",), ("challenge",)
+        PAGE,
+        "pdf",
+        "ab",
+        HashedText("text"),
+        4,
+        9,
+        (HashedText("i"),),
+        ("cut",),
+        ("challenge",),
+        captured_at="2026-01-02T03:04:05+00:00",
+        captured_by="Chromium 140",
     )
     shown = {
         "kind": "pdf",
@@ -181,6 +191,8 @@ def test_the_record_says_what_is_shown():
         "images": 1,
         "notes": ("cut",),
         "troubles": ("challenge",),
+        "captured_at": "2026-01-02T03:04:05+00:00",
+        "captured_by": "Chromium 140",
     }
     assert page.shown().model_dump() == shown
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import Question
 
+from mind2web2.injection.invisible import made_visible
 from mind2web2.page_library import PreparedPage
 from mind2web2.prompts import HashedText, encodable, instructions
 from mind2web2.questions import extraction_messages, verification_messages
@@ -65,16 +66,16 @@ def test_claims_on_different_pages_share_task_and_answer():
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT, ANY_TEXT, ANY_TEXT)
 def test_every_text_is_whole_in_its_block(task, answer, text, claim, instruction):
-    """Whatever they hold, blocks are what was given, surrogates apart, and the same every time."""
+    """Blocks are what was given, surrogates and invisible characters apart, and the same every time."""
     shown = page(encodable(text))
     messages = verification_messages(task, answer, shown, claim, f"do {instruction}")
     assert question(messages).blocks == {
-        "task": encodable(task),
-        "answer": encodable(answer),
+        "task": made_visible(encodable(task)),
+        "answer": made_visible(encodable(answer)),
         "page address": ADDRESS,
         "page": encodable(text),
-        "claim": encodable(claim),
-        "extra instruction": encodable(f"do {instruction}"),
+        "claim": made_visible(encodable(claim)),
+        "extra instruction": made_visible(encodable(f"do {instruction}")),
     }
     assert messages == verification_messages(task, answer, shown, claim, f"do {instruction}")
 

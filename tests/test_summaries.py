@@ -219,7 +219,7 @@ def test_text_is_readable_and_always_json(tmp_path):
 
 
 def test_a_results_folder_that_cannot_be_written_is_one_line(tmp_path):
-    """The message names the file."""
+    """The message names the folder."""
     (tmp_path / "results").write_text("a file")
-    with pytest.raises(ResultWriteError, match=r"cannot write .*summary\.json: "):
+    with pytest.raises(ResultWriteError, match=r"cannot write to .*results/bot/t: "):
         write_task_summary(tmp_path / "results", "bot", "t", {"answer_1.md": "x"})

@@ -8,15 +8,15 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from mind2web2.errors import ToolError
 
 if TYPE_CHECKING:
     import googlemaps
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -33,8 +33,24 @@ CONNECT_TIMEOUT_S = 5
 READ_TIMEOUT_S = 15
 MAX_TRIES = 3
 
+MapsRequest = Literal["geocode", "distance_matrix"]
+# Makes a request elsewhere: given are its name, arguments and keywords.
+AskMaps = Callable[[str, Sequence[Any], Mapping[str, Any]], Awaitable[Any]]
+
 # What the service says where a place or a route does not exist; any other status is a failure.
 _NO_ROUTE = {"ZERO_RESULTS", "NOT_FOUND"}
+
+_asked_by: ContextVar[AskMaps | None] = ContextVar("who asks the map service", default=None)
+
+
+@contextmanager
+def maps_asked_by(ask: AskMaps) -> Iterator[None]:
+    """Let requests in this block be made elsewhere, where the key is."""
+    token = _asked_by.set(ask)
+    try:
+        yield
+    finally:
+        _asked_by.reset(token)
 
 
 class GoogleMapsTool:
@@ -75,7 +91,7 @@ class GoogleMapsTool:
         """Return the geocoder's matches for an address, best first."""
         if _is_blank(address):
             return []
-        places = await self._ask(lambda client: client.geocode(address))
+        places = await self.request("geocode", address)
         if not isinstance(places, list):
             raise ToolError("google maps answered a geocoding request with something else than a list")
         return places
@@ -96,7 +112,7 @@ class GoogleMapsTool:
             return None
         # A bar would separate two places.
         origin, destination = a.replace("|", " "), b.replace("|", " ")
-        matrix = await self._ask(lambda client: client.distance_matrix([origin], [destination], mode=mode))
+        matrix = await self.request("distance_matrix", [origin], [destination], mode=mode)
         try:
             route = matrix["rows"][0]["elements"][0]
             if route["status"] in _NO_ROUTE:
@@ -107,11 +123,21 @@ class GoogleMapsTool:
             raise ToolError("google maps answered a distance request in an unknown form") from error
         raise ToolError(f"google maps found no answer for the way from {a} to {b}: {route['status']}")
 
-    async def _ask(self, request: Callable[[googlemaps.Client], T]) -> T:
-        """Make a request in a thread, since the library blocks."""
-        return await asyncio.to_thread(self._ask_with_retries, request)
+    async def request(self, name: MapsRequest, *arguments: Any, **keywords: Any) -> Any:
+        """Return what a method of the library's client returns, tried again where that may help.
 
-    def _ask_with_retries(self, request: Callable[[googlemaps.Client], T]) -> T:
+        Raises:
+            ToolError: the service refused or failed.
+        """
+        asked_by = _asked_by.get()
+        if asked_by is not None:
+            return await asked_by(name, arguments, keywords)
+        # In a thread, since the library blocks.
+        return await asyncio.to_thread(
+            self._ask_with_retries, lambda client: getattr(client, name)(*arguments, **keywords)
+        )
+
+    def _ask_with_retries(self, request: Callable[[googlemaps.Client], Any]) -> Any:
         """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""
         from googlemaps import exceptions
 

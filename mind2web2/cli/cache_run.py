@@ -18,7 +18,7 @@ from mind2web2.cli.cache_display import CrawlDisplay
 from mind2web2.cli.cache_tables import print_cached
 from mind2web2.cli.console_log import warnings_on
 from mind2web2.cli.options import caching_command
-from mind2web2.cli.run_loop import RunLoop, end_process
+from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
 from mind2web2.cli.tables import plain_console
 from mind2web2.crawl import CrawlProgress, crawl, find_citations
 from mind2web2.crawl_plan import TaskPages
@@ -33,8 +33,6 @@ from mind2web2.utils.path_config import PathConfig
 
 log = logging.getLogger(__name__)
 
-_INTERRUPTED = 130
-
 Selected = Mapping[str, Mapping[str, Sequence[AnswerFile]]]
 
 
@@ -46,22 +44,25 @@ class _Run:
     progress: CrawlProgress = field(default_factory=CrawlProgress)
     unread: list[str] = field(default_factory=list)
 
+    def tell_stopped(self) -> None:
+        """Say how far the run has come."""
+        done, total = len(self.progress.outcomes), self.progress.pages_total
+        self.console.print(
+            f"Stopped. {done} of {total} pages are done and kept: the same command goes on from here.",
+            soft_wrap=True,
+        )
+
 
 def cache_agents(options: argparse.Namespace, paths: PathConfig, selected: Selected) -> int:
     """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
     run = _Run(options, paths, plain_console())
-    loop = RunLoop()
+    loop = RunLoop(run.tell_stopped)
     try:
         tasks = loop.run(_cache_agents(run, selected))
         is_complete = all(page.kind is not None for task in tasks for page in task.pages)
         exit_status = 0 if is_complete and not run.unread else 1
     except KeyboardInterrupt:
-        done, total = len(run.progress.outcomes), run.progress.pages_total
-        run.console.print(
-            f"Stopped. {done} of {total} pages are done and kept: the same command goes on from here.",
-            soft_wrap=True,
-        )
-        exit_status = _INTERRUPTED
+        exit_status = INTERRUPTED
     if loop.has_leftovers:
         end_process(exit_status)
     return exit_status

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mind2web2.answer_evaluation import AnswerOutcome
+from mind2web2.result_facts import decisive_troubles, leaves_of, pages_not_had
 
 
 def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
@@ -21,9 +22,9 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
     for outcome in outcomes:
         if outcome.result is None:
             continue
-        leaves = list(_leaves(outcome.result))
-        pages |= {(outcome.task_id, url) for leaf in leaves for url in _pages_not_had(leaf)}
-        suspect += [troubles for leaf in leaves if (troubles := _troubles_of(leaf))]
+        leaves = list(leaves_of(outcome.result))
+        pages |= {(outcome.task_id, url) for leaf in leaves for url in pages_not_had(leaf)}
+        suspect += [troubles for leaf in leaves if (troubles := decisive_troubles(leaf))]
         found += _of_answer(outcome, leaves)
     if suspect:
         # One entry a claim, so that the counts add up.
@@ -40,7 +41,43 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         found.insert(
             0, f"cited pages that could not be had: {len(pages)} ({listed}); claims on them count as failed"
         )
-    return found
+    return [*found, *_flagged(outcomes)]
+
+
+def _flagged(outcomes: Sequence[AnswerOutcome]) -> Iterator[str]:
+    """Say how much of what was judged looks as if it were meant for the judge."""
+    answers: set[tuple[str, str]] = set()
+    pages: set[tuple[str, str]] = set()
+    claims: set[tuple[str, str]] = set()
+    for outcome in outcomes:
+        result = outcome.result or {}
+        if result.get("answer_flags"):
+            answers.add((outcome.task_id, outcome.answer_name))
+        for leaf in leaves_of(result):
+            evidence = leaf.get("evidence", {})
+            if evidence.get("flags"):
+                claims.add((outcome.task_id, evidence.get("claim", "")))
+            pages |= {
+                (outcome.task_id, check["url"])
+                for check in evidence.get("pages", ())
+                if (check.get("page") or {}).get("flags")
+            }
+        # A script may return what it likes beside the score.
+        records = result.get("extractions")
+        pages |= {
+            (outcome.task_id, record["url"])
+            for record in (records if isinstance(records, list) else ())
+            if isinstance(record, dict) and (record.get("page") or {}).get("flags")
+        }
+    counted = [
+        f"{len(found)} {name if len(found) == 1 else f'{name}s'}"
+        for name, found in (("answer", answers), ("page", pages), ("claim", claims))
+        if found
+    ]
+    if counted:
+        listed = " and ".join([", ".join(counted[:-1]), counted[-1]] if counted[1:] else counted)
+        talk = "tries" if listed.startswith("1 ") and not counted[1:] else "try"
+        yield f"{listed} {talk} to talk to the judge, which decides nothing by itself: see flags in the results"
 
 
 def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -54,29 +91,3 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
     if result.get("doubts"):
         doubts = "; ".join(result["doubts"])
         yield f"{name}: judged anew next time, as the fault may be this machine's or a moment's: {doubts}"
-
-
-def _leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    # A script may return what it likes beside the score.
-    breakdown = result.get("eval_breakdown")
-    stack = [part.get("verification_tree") for part in breakdown or () if isinstance(part, dict)]
-    while stack:
-        node = stack.pop()
-        if not isinstance(node, dict):
-            continue
-        if not node.get("children"):
-            yield node
-        stack.extend(node.get("children") or ())
-
-
-def _pages_not_had(leaf: Mapping[str, Any]) -> Iterator[str]:
-    for check in leaf.get("evidence", {}).get("pages", ()):
-        if check["outcome"] == "unavailable":
-            yield check["url"]
-
-
-def _troubles_of(leaf: Mapping[str, Any]) -> frozenset[str]:
-    """Return what is wrong with the pages that decided a leaf: the one that supports it, else all."""
-    shown = [check for check in leaf.get("evidence", {}).get("pages", ()) if check.get("page")]
-    decisive = [check for check in shown if check["outcome"] == "supported"] or shown
-    return frozenset(kind for check in decisive for kind in check["page"].get("troubles", ()))

@@ -25,9 +25,13 @@ class RunDisplay(LiveDisplay):
         self._progress = progress
         self._totals = totals
         self._told = 0
+        self._told_waiting: set[str] = set()
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each answer."""
+        """Yield a line for each answer, and for each that is waited for."""
+        for name in self._progress.waiting.keys() - self._told_waiting:
+            self._told_waiting.add(name)
+            yield f"{name}.md: another process is judging it; waiting for its result"
         for outcome in self._progress.outcomes[self._told :]:
             self._told += 1
             told = f"{self._count()} {_outcome_text(outcome)}"
@@ -45,7 +49,7 @@ class RunDisplay(LiveDisplay):
             f"{done}/{total} answers",
             f"{progress.tasks_done}/{progress.tasks_total} tasks",
         )
-        names = list(progress.running)
+        names = [*progress.running, *(f"{name} (another process)" for name in progress.waiting)]
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return Group(
             line, Text(totals_text(self._totals)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
@@ -64,7 +68,8 @@ def totals_text(totals: RunTotals) -> str:
     tokens = totals.usage.input_tokens + totals.usage.output_tokens
     cost = "price unknown" if totals.cost_usd is None else f"${totals.cost_usd:.4f}"
     told = f"{totals.asked} judgments asked, {totals.reused} reused, {tokens:,} tokens, {cost}"
-    return "; ".join(part for part in (told, totals.slowdown.in_words()) if part)
+    parts = (told, totals.slowdown.in_words(), totals.retries.in_words())
+    return "; ".join(part for part in parts if part)
 
 
 def _outcome_text(outcome: AnswerOutcome) -> str:

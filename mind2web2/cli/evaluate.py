@@ -5,15 +5,17 @@ from __future__ import annotations
 import argparse
 
 from mind2web2.cli.options import (
+    JUDGE_PROVIDERS,
+    JUDGE_PROVIDERS_HELP,
     Subcommands,
     add_folder_options,
+    add_judge_parameters,
     browser_address,
     byte_count,
     paths_of,
     positive_dollars,
     positive_int,
     positive_seconds,
-    temperature,
 )
 
 DESCRIPTION = """\
@@ -32,7 +34,6 @@ every stored judgment. Exit status: 0 every selected answer has a result, 1 some
 could not start.
 """
 
-_PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic", "replay")
 _BATCH_PROVIDERS = ("openai", "azure_openai")
 
 
@@ -60,6 +61,7 @@ def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True)
     _add_pace_options(parser)
     _add_money_options(parser)
     _add_capture_options(parser)
+    _add_script_options(parser)
     parser.add_argument(
         "--overwrite",
         action="store_true",
@@ -82,28 +84,16 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("judge")
     group.add_argument(
         "--llm_provider",
-        choices=_PROVIDERS,
+        choices=(*JUDGE_PROVIDERS, "replay"),
         default="openai",
-        help="who judges (default: openai). openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
-        "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
-        "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'; replay "
-        "answers from stored judgments alone",
+        help=f"{JUDGE_PROVIDERS_HELP}; replay answers from stored judgments alone",
     )
     group.add_argument(
         "--judge_model",
         metavar="M",
         help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
     )
-    group.add_argument("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
-    group.add_argument(
-        "--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high"
-    )
-    group.add_argument(
-        "--judge_temperature",
-        metavar="T",
-        type=temperature,
-        help="default: 0, and none for reasoning models",
-    )
+    add_judge_parameters(group)
     group.add_argument(
         "--judgments",
         metavar="FILE",
@@ -189,6 +179,31 @@ def _add_batch_option(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _add_script_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("eval scripts")
+    isolation = group.add_mutually_exclusive_group()
+    isolation.add_argument(
+        "--isolate",
+        action="store_true",
+        default=None,
+        help="run the script of each answer in a process of its own, without keys and held to limits, so "
+        "that whatever it does costs its own answer only (default, except on Windows)",
+    )
+    isolation.add_argument(
+        "--no_isolate",
+        action="store_false",
+        dest="isolate",
+        help="run scripts in the process of the run, as to debug them; what they print is then seen at once",
+    )
+    group.add_argument(
+        "--script_memory",
+        metavar="SIZE",
+        type=byte_count,
+        default="1G",
+        help="memory for the process of each script (default: 1G)",
+    )
+
+
 def _add_capture_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "pages that are not cached", "are captured when a claim needs them, and are in the cache next time"
@@ -236,10 +251,26 @@ def run(options: argparse.Namespace) -> int:
         from mind2web2.cli.estimate import print_estimate
 
         return print_estimate(options, agent_name, paths, work)
+    if _is_isolated(options):
+        # It loads what scripts need while this process loads what judges need.
+        from mind2web2.isolation.processes import fork_server
+
+        fork_server.warm_up()
     # Only now: the judge's libraries take a while to load.
     from mind2web2.cli.evaluation_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)
+
+
+def _is_isolated(options: argparse.Namespace) -> bool:
+    from mind2web2.errors import UsageError
+    from mind2web2.isolation.processes import IS_POSSIBLE
+
+    if options.isolate and not IS_POSSIBLE:
+        raise UsageError("--isolate needs a system that can fork processes: evaluate without it")
+    if options.isolate is None:
+        options.isolate = IS_POSSIBLE
+    return bool(options.isolate)
 
 
 def _agent_name(options: argparse.Namespace) -> str:

@@ -6,10 +6,12 @@ import argparse
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -22,10 +24,10 @@ from mind2web2.cli.batch_run import BatchDisplay, open_batches
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
 from mind2web2.cli.options import caching_command
-from mind2web2.cli.run_loop import RunLoop, end_process
+from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
 from mind2web2.cli.tables import plain_console, print_run
 from mind2web2.cli.usage_report import write_usage
-from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.eval_runner import (
     DEFAULT_JUDGE_MODEL,
     DualSemaphore,
@@ -37,6 +39,8 @@ from mind2web2.eval_runner import (
     merge_all_results,
     uncached_pages,
 )
+from mind2web2.isolation.isolated_run import Isolation
+from mind2web2.isolation.limits import ScriptLimits
 from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
@@ -44,18 +48,22 @@ from mind2web2.loop_guard import LoopGuard
 from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
+from mind2web2.script_trust import note_run
 from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.spending import Budget
-from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.logging_setup import LogFile
+from mind2web2.utils.names import name_list
+from mind2web2.utils.path_config import PathConfig, ScriptFile
 
 REPLAY = "replay"
-_INTERRUPTED = 130
 # Tasks and answers that go on at once in batch mode: most of the time they wait for a job.
 _ALL = 1_000_000
 # A script that lets nobody else run for so long never will; half of a shorter --answer_timeout leaves
 # the other answers time.
 _LONGEST_BLOCK_S = 60.0
+# A script that is interrupted says so within moments; this much later it cannot be interrupted.
+_SILENCE_AFTER_BLOCK_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,18 @@ class _Run:
     console: Console
     progress: RunProgress
     budget: Budget | None
+    on_stop: list[Callable[[], None]] = field(default_factory=list)
+
+    def tell_stopped(self) -> None:
+        """Say how far the run has come, and write down what is only in memory."""
+        done = sum(outcome.result is not None for outcome in self.progress.outcomes)
+        without = " without --overwrite" if self.options.overwrite else ""
+        self.console.print(
+            f"Stopped. {done} of {self.progress.answers_total} answers have results, and every judgment "
+            f"so far is kept: the same command{without} goes on from here."
+        )
+        for action in self.on_stop:
+            action()
 
 
 def run_evaluation(
@@ -74,7 +94,7 @@ def run_evaluation(
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
     run = _Run(options, folders, work, plain_console(), RunProgress(), _budget(options))
-    loop = RunLoop()
+    loop = RunLoop(run.tell_stopped)
     with _opened_store(options, folders) as store:
         settings = _judge_settings(options, store)
         try:
@@ -82,13 +102,7 @@ def run_evaluation(
             complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
             exit_status = 0 if complete else 1
         except KeyboardInterrupt:
-            done = sum(outcome.result is not None for outcome in run.progress.outcomes)
-            without = " without --overwrite" if options.overwrite else ""
-            run.console.print(
-                f"Stopped. {done} of {run.progress.answers_total} answers have results, and every judgment "
-                f"so far is kept: the same command{without} goes on from here."
-            )
-            exit_status = _INTERRUPTED
+            exit_status = INTERRUPTED
     if loop.has_leftovers:
         end_process(exit_status)
     return exit_status
@@ -114,16 +128,21 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         log_to_console=options.self_debug,
         clock=time.monotonic if batches is None else batches.worked_s,
         pace=_order(options),
+        isolation=_isolation(options),
     )
     at_once = Pace() if batches is None else Pace(_ALL, _ALL)
     pace = Pace(
         options.max_concurrent_tasks or at_once.max_tasks,
         options.max_concurrent_answers or at_once.max_answers,
     )
+    # In case the loop does not get that far any more.
+    run.on_stop.append(partial(_keep_usage, run, judge))
     try:
         with _logging(run.console, run.folders):
+            await _tell_changed_scripts(run)
             await _tell_uncached(run, captures)
-            guard = LoopGuard(min(options.answer_timeout / 2, _LONGEST_BLOCK_S))
+            # In a process of its own, a script is guarded there.
+            guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
             if batches is None:
                 display = RunDisplay(run.console, run.progress, judge.totals)
             else:
@@ -134,12 +153,12 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
                         run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
                     )
     finally:
-        _keep_usage(run, judge)
+        run.on_stop.clear()
+        await asyncio.to_thread(_keep_usage, run, judge)
+        await _store_rest(run, judge)
         if client is not None:
             await client.close()
-    root = run.folders.eval_results_root
-    summary = await asyncio.to_thread(generate_result_summary, root, run.folders.agent_name)
-    await asyncio.to_thread(merge_all_results, root)
+    summary = await asyncio.to_thread(_summed_up, run)
     recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
     problems = run.progress.problems
     print_run(run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture)
@@ -171,9 +190,42 @@ def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
         run.progress.problems.append(str(error))
 
 
+def _summed_up(run: _Run) -> dict[str, Any] | None:
+    root = run.folders.eval_results_root
+    try:
+        summary = generate_result_summary(root, run.folders.agent_name)
+        merge_all_results(root)
+    except ResultWriteError as error:
+        # The table is shown all the same.
+        run.progress.problems.append(str(error))
+        return None
+    return summary
+
+
+async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
+    try:
+        await judge.write_rest()
+    except JudgmentStoreError as error:
+        run.progress.problems.append(str(error))
+
+
 def _order(options: argparse.Namespace) -> Order:
     # A replay has nothing to wait for.
     return Order(options.sequential, options.speculate and options.llm_provider != REPLAY)
+
+
+def _isolation(options: argparse.Namespace) -> Isolation | None:
+    if not options.isolate:
+        return None
+    block_s = _longest_block_s(options)
+    limits = ScriptLimits(
+        memory_bytes=options.script_memory, block_s=block_s, silence_s=block_s + _SILENCE_AFTER_BLOCK_S
+    )
+    return Isolation(limits, _network(options))
+
+
+def _longest_block_s(options: argparse.Namespace) -> float:
+    return float(min(options.answer_timeout / 2, _LONGEST_BLOCK_S))
 
 
 def _captures(options: argparse.Namespace) -> SharedCaptures | None:
@@ -197,6 +249,22 @@ async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
     if total := sum(counts):
         then = "captured when a claim needs them" if captures else f"claims on them fail ({_no_capture(run)})"
         run.console.print(f"Cited pages that are not cached yet: {total}; {then}.", soft_wrap=True)
+
+
+async def _tell_changed_scripts(run: _Run) -> None:
+    scripts = [
+        ScriptFile(task.script_path, task.script_version)
+        for task in run.work
+        if task.script_path is not None and task.script_version is not None
+    ]
+    changed = await asyncio.to_thread(note_run, run.folders.eval_results_root, scripts)
+    if changed:
+        names = name_list(each.name for each in changed)
+        run.console.print(
+            f"Scripts that have changed since they were accepted or last ran: {names}; mind2web2 trust shows "
+            "how they stand.",
+            soft_wrap=True,
+        )
 
 
 def _no_capture(run: _Run) -> str:
@@ -254,7 +322,7 @@ def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
     """Send the package's own log to ``run.log`` and its errors to the console, for the time of a run."""
     try:
         folders.agent_results.mkdir(parents=True, exist_ok=True)
-        to_file = logging.FileHandler(folders.agent_results / "run.log", encoding="utf-8")
+        to_file = LogFile(folders.agent_results / "run.log")
     except OSError as error:
         raise ResultWriteError(f"cannot write to {folders.agent_results}: {error.strerror}") from error
     to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))

@@ -1,63 +1,137 @@
-"""``mind2web2 metrics``: average the results that are there."""
+"""``mind2web2 metrics``: average the results that are there, and say how far the averages can be trusted."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
 
+if TYPE_CHECKING:
+    from mind2web2.agent_comparison import AgentComparison
+    from mind2web2.metrics import ScoredAnswer
+    from mind2web2.results_now import ResultsNow
+    from mind2web2.utils.path_config import PathConfig
+
 DESCRIPTION = """\
-Average an agent's results into partial completion, success rate, pass@k, answer length and time; the
-numbers are also written to eval_results/AGENT/summary.json.
+Average an agent's results into partial completion, success rate, pass@k, answer length and time, with 95%
+intervals; the numbers are also written to eval_results/AGENT/summary.json.
 
   mind2web2 metrics my_agent                          over the tasks that have results
   mind2web2 metrics my_agent --task_list tasks.txt    over these tasks: what is missing counts as 0
+  mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
+
+The intervals tell what another choice of tasks might have given, and nothing of the judge's errors. Below
+them stands what makes the numbers less than they seem: judges, versions or scripts that differ between
+answers, missing runs, results that are stale, and verdicts that rest on pages that could not be had or looked
+suspect, on refusals, or on votes that differ.
+
+The exit status is 1 where an answer has no result.
 """
 
 
 def add_command(commands: Subcommands) -> None:
     """Add ``metrics`` to ``mind2web2``."""
     parser = commands.add_parser("metrics", help="average an agent's results", description=DESCRIPTION)
-    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+    parser.add_argument(
+        "agents",
+        metavar="AGENT",
+        nargs="+",
+        help="the agent, a folder under eval_results/; further ones are compared with the first",
+    )
     parser.add_argument(
         "--task_list", metavar="FILE", type=Path, help="ids of the tasks there should be, one a line"
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
-    add_folder_options(parser, "eval_results_root")
+    parser.add_argument(
+        "--eval_version", metavar="V", help="the scripts' version that results should be of (default: newest)"
+    )
+    add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
     parser.set_defaults(run=run)
+
+
+class _Agent(NamedTuple):
+    name: str
+    answers: list[ScoredAnswer]
+    summary: dict[str, Any]
+    now: ResultsNow
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 1 where an answer has no result."""
-    from mind2web2.cli.tables import plain_console, print_metrics, print_missing
+    from mind2web2.agent_comparison import compared
     from mind2web2.errors import UsageError
-    from mind2web2.summaries import generate_result_summary
     from mind2web2.utils.names import check_name
 
-    agent_name = check_name("agent", options.agent)
-    root = paths_of(options).eval_results_root
+    names = [check_name("agent", name) for name in options.agents]
+    if len(set(names)) < len(names):
+        raise UsageError("an agent is named twice: name each one once")
+    paths = paths_of(options)
     task_ids = None if options.task_list is None else _task_ids(options.task_list)
-    summary = generate_result_summary(root, agent_name, task_ids)
-    if summary is None:
+    agents = [_summed_up(paths, name, task_ids) for name in names]
+    first, *others = agents
+    comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
+    if options.json:
+        _print_json(agents, comparisons)
+    else:
+        _print(agents, comparisons)
+    return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
+
+
+def _summed_up(paths: PathConfig, agent_name: str, task_ids: list[str] | None) -> _Agent:
+    from mind2web2.errors import UsageError
+    from mind2web2.results_now import results_now
+    from mind2web2.summaries import summarised_answers
+
+    root = paths.eval_results_root
+    found = summarised_answers(root, agent_name, task_ids)
+    if found is None:
         raise UsageError(
             f"no results of agent {agent_name} under {root}: run mind2web2 evaluate {agent_name} first"
         )
+    answers, summary = found
+    return _Agent(agent_name, answers, summary, results_now(paths, agent_name, answers, task_ids))
+
+
+def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
+    from mind2web2.cli.metric_tables import (
+        print_comparison,
+        print_metrics,
+        print_missing,
+        print_now,
+        print_verdicts,
+    )
+    from mind2web2.cli.tables import plain_console
+
     console = plain_console()
-    if options.json:
-        console.print_json(json.dumps(summary))
-    else:
-        print_metrics(console, summary)
-        print_missing(console, summary)
-    return 1 if summary["missing"] else 0
+    for agent in agents:
+        print_metrics(console, agent.summary)
+        print_missing(console, agent.summary)
+        print_verdicts(console, agent.summary["verdicts"])
+        print_now(console, agent.name, agent.now)
+    for comparison in comparisons:
+        print_comparison(console, comparison)
+
+
+def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
+    from mind2web2.cli.tables import plain_console
+
+    contents = [agent.summary | agent.now.summary() for agent in agents]
+    content: object = contents[0]
+    if len(agents) > 1:
+        content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}
+    plain_console().print_json(json.dumps(content))
 
 
 def _task_ids(path: Path) -> list[str]:
     from mind2web2.errors import UsageError
+    from mind2web2.utils.foreign_files import read_regular_file
 
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
+        lines = read_regular_file(path).decode("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read the task list {path}: {error}") from error
     task_ids = [line.strip() for line in lines if line.strip() and not line.startswith("#")]

@@ -1,4 +1,4 @@
-"""The tables at the end of a run and of ``mind2web2 metrics``."""
+"""The tables at the end of a run."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.table import Table
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.cautions import cautions
 from mind2web2.cli.display import totals_text
+from mind2web2.cli.metric_tables import counted, line, number, print_metrics
 from mind2web2.cli.usage_report import budget_text, print_usage
 from mind2web2.eval_runner import RunFolders
 from mind2web2.recorded_judge import RecordedJudge
@@ -47,21 +48,21 @@ def print_run(
         print_metrics(console, summary)
     print_usage(console, judge.usage)
     settings = judge.settings
-    _line(console, f"Judge: {settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
+    line(console, f"Judge: {settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
     if judge.totals.dropped.sent:
-        _line(console, dropped_text(judge.totals.dropped))
+        line(console, dropped_text(judge.totals.dropped))
     if judge.budget is not None:
-        _line(console, budget_text(judge.budget))
+        line(console, budget_text(judge.budget))
     for reason, names in _by_reason(outcomes).items():
-        _line(console, f"No result: {', '.join(names)}: {reason}")
+        line(console, f"No result: {', '.join(names)}: {reason}")
     for caution in cautions(outcomes, recapture):
-        _line(console, f"Warning: {caution}")
+        line(console, f"Warning: {caution}")
     for problem in problems:
-        _line(console, f"Warning: {problem}")
+        line(console, f"Warning: {problem}")
     for task in work:
         for problem in task.problems:
-            _line(console, f"Note: {task.task_id}: {problem}")
-    _line(console, f"Results: {folders.agent_results}")
+            line(console, f"Note: {task.task_id}: {problem}")
+    line(console, f"Results: {folders.agent_results}")
 
 
 def dropped_text(dropped: Requests) -> str:
@@ -70,39 +71,9 @@ def dropped_text(dropped: Requests) -> str:
     price = "at an unknown price" if dropped.cost_usd is None else f"for ${dropped.cost_usd:.4f}"
     return (
         "Judged ahead of time and then skipped (--speculate): "
-        f"{_counted(dropped.answered, 'judgment')} {price}, "
+        f"{counted(dropped.answered, 'judgment')} {price}, "
         f"and {broken_off} more broken off."
     )
-
-
-def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
-    """Print an agent's metrics, with whatever makes them less than they seem."""
-    runs = summary["num_runs"]
-    tasks = _counted(summary["num_tasks"], "task")
-    table = Table(
-        title=f"{summary['agent_name']}, all results: {tasks}, {_counted(runs, 'run')}", min_width=46
-    )
-    table.add_column("metric")
-    table.add_column("mean", justify="right")
-    table.add_column("std over runs", justify="right")
-    for label, name in (
-        ("partial completion", "avg_score"),
-        ("success rate", "success_rate"),
-        (f"pass@{runs}", f"pass_at_{runs}"),
-        ("answer length (words)", "avg_answer_word_count"),
-        ("agent's time (s)", "avg_time_seconds"),
-    ):
-        table.add_row(label, _number(summary.get(name)), _number(summary.get(f"{name}_std")))
-    console.print(table)
-    for warning in summary.get("warnings", ()):
-        _line(console, f"Warning: {warning}")
-
-
-def print_missing(console: Console, summary: Mapping[str, Any]) -> None:
-    """List by name what has no score."""
-    for missing in summary.get("missing", ()):
-        name = "/".join(part for part in (missing["task_id"], missing["answer_name"]) if part)
-        _line(console, f"No result: {name}: {missing['reason']}")
 
 
 def _by_reason(outcomes: Sequence[AnswerOutcome]) -> dict[str, list[str]]:
@@ -123,22 +94,10 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
         own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
         scores = [outcome.score for outcome in own if outcome.score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        listed = "  ".join(f"{_stem(outcome)} {_number(outcome.score)}" for outcome in own)
-        table.add_row(task.task_id, task.script_version or "none", listed or "none", _number(mean))
+        listed = "  ".join(f"{_stem(outcome)} {number(outcome.score)}" for outcome in own)
+        table.add_row(task.task_id, task.script_version or "none", listed or "none", number(mean))
     return table
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _stem(outcome: AnswerOutcome) -> str:
     return outcome.answer_name.removeprefix("answer_").removesuffix(".md") + ":"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True)

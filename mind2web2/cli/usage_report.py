@@ -13,9 +13,10 @@ from rich.console import Console
 
 from mind2web2.cli.amounts_table import print_amounts
 from mind2web2.recorded_judge import RecordedJudge
-from mind2web2.results import write_file
+from mind2web2.results import write_file, writing_in
 from mind2web2.spending import Budget
 from mind2web2.usage import RunUsage, TaskUsage, Usage
+from mind2web2.utils.foreign_files import read_regular_file
 
 log = logging.getLogger(__name__)
 
@@ -59,11 +60,13 @@ def write_usage(folder: Path, judge: RecordedJudge) -> None:
         "judge_model": judge.settings.model,
         "endpoint": judge.endpoint,
         **total,
+        "sent_again": dict(judge.totals.retries.reasons),
     }
     tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
-    runs = [*_earlier_runs(path), run][-_RUNS_KEPT:]
-    content = {"newest_run": {**run, "tasks": tasks}, "runs": runs}
-    write_file(path, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
+    with writing_in(folder):
+        runs = [*_earlier_runs(path), run][-_RUNS_KEPT:]
+        content = {"newest_run": {**run, "tasks": tasks}, "runs": runs}
+        write_file(path, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
 
 
 def _cells(task: TaskUsage) -> Sequence[str]:
@@ -79,7 +82,7 @@ def _cost(usage: Usage) -> str:
 
 def _earlier_runs(path: Path) -> list[Any]:
     try:
-        runs = json.loads(path.read_bytes())["runs"]
+        runs = json.loads(read_regular_file(path))["runs"]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:

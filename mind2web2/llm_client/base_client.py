@@ -13,6 +13,7 @@ from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sync_client import SyncProviderClient
+from mind2web2.llm_client.toll import Retries
 
 ProviderName = Literal["openai", "azure_openai", "bedrock_anthropic"]
 
@@ -57,6 +58,11 @@ class LLMClient:
     def slowdown(self) -> Slowdown:
         """Return how much rate limits have held requests back."""
         return self._async_client.slowdown
+
+    @property
+    def retries(self) -> Retries:
+        """Return how often requests were sent again, and why."""
+        return self._async_client.retries
 
     def response(self, **keywords: Any) -> Any:
         """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.

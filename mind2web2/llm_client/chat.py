@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -12,6 +12,9 @@ from pydantic import BaseModel
 # Chat messages as providers take them (contract.md): {"role", "content"}, the content a text or a
 # list of {"type": "text"} and {"type": "image_url"} parts.
 Message = Mapping[str, Any]
+
+# Says what is wrong with a reply's JSON, in words a model can act on; ``None`` if it is as it should be.
+ReplyCheck = Callable[[str], Awaitable[str | None]]
 
 # Entered once per HTTP request, many times over its life: an ``asyncio.Semaphore``, for instance.
 Limit = AbstractAsyncContextManager[Any]
@@ -56,6 +59,8 @@ class ChatRequest:
         reasoning_effort: passed on where given.
         extra: further parameters of the provider's call, passed on as they are.
         name: tells this question from equal ones, such as another trial; it is not sent to the model.
+        check: returns what is wrong with a reply, ``None`` if nothing is, where the template itself cannot
+            tell, as its class is in another process.
     """
 
     model: str
@@ -65,6 +70,7 @@ class ChatRequest:
     reasoning_effort: str | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
+    check: ReplyCheck | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class ChatReply:
         served_model: the model's name as the provider reported it.
         system_fingerprint: the backend's version as reported, where it is.
         attempts: HTTP requests made, retries and repairs included.
+        judgment: the key that the reply is stored under, where it is; no part of what was said.
     """
 
     text: str
@@ -88,6 +95,7 @@ class ChatReply:
     served_model: str | None = None
     system_fingerprint: str | None = None
     attempts: int = 1
+    judgment: str | None = field(default=None, compare=False)
 
 
 class ChatProvider(Protocol):

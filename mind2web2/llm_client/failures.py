@@ -99,6 +99,11 @@ class RequestFailedError(Exception):
         return f"{self.status} {self.text}" if self.status else self.text
 
     @property
+    def kind(self) -> str:
+        """Return the status, or that no reply of any use came, for counting."""
+        return str(self.status) if self.status else "no reply"
+
+    @property
     def is_refused_request(self) -> bool:
         """Tell whether the server found fault with what the request says."""
         return self.status in (400, 422)

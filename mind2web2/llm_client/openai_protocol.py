@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -59,6 +60,7 @@ class _Message(ReplyPart):
 class _Choice(ReplyPart):
     message: _Message = _Message()
     finish_reason: str | None = None
+    error: dict[str, Any] | None = None
 
 
 class _Body(ReplyPart):
@@ -141,9 +143,10 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
     except ValidationError as error:
         start = one_line(content[:200].decode(errors="replace"), secrets)
         raise RequestFailedError(f"the reply is no chat completion but {start!r}") from error
-    if body.error and not body.choices:
-        raise failure_from_body(_status_in(body.error), content.decode(errors="replace"), secrets=secrets)
     choice = body.choices[0] if body.choices else _Choice()
+    if trouble := body.error or choice.error:
+        # Whatever was said before it went wrong may be half of what would have been said.
+        raise failure_from_body(_status_in(trouble), json.dumps({"error": trouble}), secrets=secrets)
     if choice.finish_reason == "error":
         raise RequestFailedError("the model broke off with an error", status=502)
     return Completion(

@@ -27,6 +27,7 @@ from mind2web2.llm_client.structured import (
     repair_messages,
     schema_text,
 )
+from mind2web2.llm_client.toll import Retries, note_toll
 from mind2web2.llm_client.transport import Completion, Transport, WireRequest
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,7 @@ class AsyncProviderClient(AsyncCalls):
         transport: speaks the provider's protocol.
         retry: how long to try.
 
-    ``slowdown`` tells how much rate limits have held its requests back.
+    ``slowdown`` tells how much rate limits have held its requests back, ``retries`` what was sent again.
     """
 
     def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
@@ -57,6 +58,7 @@ class AsyncProviderClient(AsyncCalls):
         self._capabilities = Capabilities(transport.modes)
         self._pacers: dict[str, Pacer] = {}
         self.slowdown = Slowdown()
+        self.retries = Retries()
 
     @property
     def endpoint(self) -> str:
@@ -66,10 +68,10 @@ class AsyncProviderClient(AsyncCalls):
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
         attempts = self._attempts(request.model, limit)
-        return await _Exchange(self._transport, self._capabilities, request, attempts).reply()
+        return await _Exchange(self._transport, self._capabilities, request, attempts, self.retries).reply()
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
-        return Attempts(self._retry, limit, self.endpoint, self._pacer(model))
+        return Attempts(self._retry, limit, self.endpoint, self._pacer(model), self.retries)
 
     def _pacer(self, model: str) -> Pacer:
         # Servers count each model's requests apart.
@@ -102,12 +104,14 @@ class _Exchange:
         capabilities: Capabilities,
         request: ChatRequest,
         attempts: Sending,
+        retries: Retries,
     ) -> None:
         self._transport = transport
         self._capabilities = capabilities
         self._request = request
         self._schema = None if request.template is None else schema_of(request.template)
         self._attempts = attempts
+        self._retries = retries
         self._usage = TokenUsage()
 
     async def reply(self) -> ChatReply:
@@ -115,24 +119,29 @@ class _Exchange:
         messages = checked_messages(self._request.messages)
         completion = await self._ask(messages, must_show_schema=False)
         try:
-            return self._read(completion)
+            return await self._read(completion)
         except InvalidOutputError as problem:
             log.warning(
                 "judge output invalid, asking for a repair model=%s problem=%s", self._request.model, problem
             )
+            self._retries.note("unusable output")
             repair = [*messages, *repair_messages(completion, problem)]
         completion = await self._ask(repair, must_show_schema=True)
         try:
-            return self._read(completion)
+            return await self._read(completion)
         except InvalidOutputError as problem:
             raise self._output_error(problem, completion) from problem
 
-    def _read(self, completion: Completion) -> ChatReply:
+    async def _read(self, completion: Completion) -> ChatReply:
         if completion.declined is not None:
             return self._chat_reply(completion, completion.text, None)
         if self._request.template is None:
             return self._chat_reply(completion, read_text(completion), None)
-        return self._chat_reply(completion, *read_template(completion, self._request.template))
+        text, value = read_template(completion, self._request.template)
+        problem = None if self._request.check is None else await self._request.check(text)
+        if problem is not None:
+            raise InvalidOutputError(problem)
+        return self._chat_reply(completion, text, value)
 
     def _chat_reply(self, completion: Completion, text: str, value: BaseModel | None) -> ChatReply:
         return ChatReply(
@@ -152,7 +161,7 @@ class _Exchange:
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
                 wire = replace(wire, messages=with_text_at_end(messages, schema_text(self._schema)))
             try:
-                completion = await self._attempts.send(partial(self._send, wire))
+                completion = await self._sent(wire)
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
@@ -162,6 +171,16 @@ class _Exchange:
             else:
                 self._usage += completion.usage
                 return completion
+
+    async def _sent(self, wire: WireRequest) -> Completion:
+        """Send, again where that can help, and count it even where nothing comes of it."""
+        made_before = self._attempts.made
+        try:
+            completion = await self._attempts.send(partial(self._send, wire))
+        finally:
+            note_toll(self._attempts.made - made_before)
+        note_toll(usage=completion.usage)
+        return completion
 
     async def _send(self, wire: WireRequest) -> Completion:
         try:

@@ -18,6 +18,7 @@ import backoff
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.pacing import Pacer
+from mind2web2.llm_client.toll import Retries
 from mind2web2.llm_client.transport import Completion
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Attempts:
         limit: entered around each HTTP request, never during a wait.
         endpoint: named in the log.
         pacer: whose turns are waited for; shared by all requests to a model.
+        retries: counts along.
         clock: tells seconds.
     """
 
@@ -66,6 +68,7 @@ class Attempts:
         limit: Limit | None,
         endpoint: str,
         pacer: Pacer | None = None,
+        retries: Retries | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.made = 0
@@ -73,6 +76,7 @@ class Attempts:
         self._limit: Limit = nullcontext() if limit is None else limit
         self._endpoint = endpoint
         self._pacer = pacer or Pacer()
+        self._retries = retries or Retries()
         self._clock = clock
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
@@ -101,7 +105,7 @@ class Attempts:
             # the waits have their jitter already: a server's Retry-After must not be shortened
             jitter=None,
             giveup=is_final,  # type: ignore[arg-type]  # only RequestFailedError is caught
-            on_backoff=self._log_wait,
+            on_backoff=self._note_wait,
             logger=None,
             policy=self._policy,
         )
@@ -149,15 +153,17 @@ class Attempts:
         except TimeoutError as error:
             raise RequestFailedError(f"no answer within {timeout_s:g} s") from error
 
-    def _log_wait(self, details: Details) -> None:
+    def _note_wait(self, details: Details) -> None:
+        # the library passes the exception along, but its type declares only the common keys
+        failure = details.get("exception")
+        self._retries.note(failure.kind if isinstance(failure, RequestFailedError) else "unknown")
         log.warning(
             "judge request failed, trying again endpoint=%s try=%d of=%d wait_s=%.2f reason=%s",
             self._endpoint,
             details["tries"],
             self._policy.tries,
             details["wait"],
-            # the library passes the exception along, but its type declares only the common keys
-            details.get("exception"),
+            failure,
         )
 
 

@@ -6,6 +6,8 @@ import hashlib
 import json
 from typing import NamedTuple, Self
 
+from mind2web2.injection.invisible import made_visible
+
 _CODE_LENGTH = 20
 _REMOVED = "[delimiter removed]"
 
@@ -88,11 +90,17 @@ class BlockChain:
         self._codes: list[str] = []
 
     def block(self, name: str, text: str) -> Block:
-        """Return the next block; a ``HashedText`` stays the very object it is unless it has to be cleaned."""
+        """Return the next block; a ``HashedText`` stays the very object it is unless it has to be cleaned.
+
+        What is invisible in any other text is made visible: a shared text has been through that.
+        """
+        if not isinstance(text, HashedText):
+            # Before codes are looked for, since letters with nothing between them may make up one.
+            text = made_visible(encodable(text))
         for code in self._codes:
             if code in text:
                 text = text.replace(code, _REMOVED)
-        hashed = text if isinstance(text, HashedText) else HashedText(encodable(text))
+        hashed = text if isinstance(text, HashedText) else HashedText(text)
         self._state.update(f"{name}\n{hashed.sha256}\n".encode())
         code = self._state.hexdigest()[:_CODE_LENGTH]
         self._codes.append(code)

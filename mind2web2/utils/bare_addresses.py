@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from mind2web2.utils.url_site import ascii_host
@@ -21,6 +22,9 @@ _GLUED = re.compile(
     r"|(?<=[A-Za-z0-9])[\u3005-\u3007\u3040-\u30ff\u3400-\u9fff]"
 )
 _FILE_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,5}\Z")
+# The finder's time grows with the square of what stands together without a space. No host is as long as this,
+# and where an address ends is found out in the whole text.
+_LONG_RUN = re.compile(r"\S{2000}(?=\S)")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -54,15 +58,15 @@ def bare_addresses(text: str, known: Iterable[UrlSpan] = (), *, is_code: bool = 
     """
     if "." not in text:
         return
-    for match in _linkifier().match(_masked(text, known)) or ():
-        if match.schema or text[match.index - 1 : match.index] == "\\":
-            continue
-        host = _HOST.match(text, match.index, match.last_index)
-        if host is None:
+    position = 0
+    for start, end in _candidates(_masked(text, known)):
+        host = _HOST.match(text, start, end) if start >= position else None
+        if host is None or text[start - 1 : start] == "\\":
             continue
         has_rest = _REST.match(text, host.end()) is not None
-        span = url_span(text, match.index, host.end()) if has_rest else UrlSpan(*host.span(), host[0])
+        span = url_span(text, start, host.end()) if has_rest else UrlSpan(*host.span(), host[0])
         if _is_address(host[0], text[host.end() : span.end], is_code):
+            position = span.end
             yield span
 
 
@@ -70,6 +74,14 @@ def is_bare_address(text: str) -> bool:
     """Tell whether the whole text is one address without a scheme."""
     found = next(bare_addresses(text), None)
     return found is not None and found.end - found.start == len(text)
+
+
+def _candidates(text: str) -> Iterator[tuple[int, int]]:
+    cuts = [0, *(run.end() for run in _LONG_RUN.finditer(text)), len(text)]
+    for start, end in pairwise(cuts):
+        for match in _linkifier().match(text[start:end]) or ():
+            if not match.schema:
+                yield start + match.index, start + match.last_index
 
 
 def _masked(text: str, known: Iterable[UrlSpan]) -> str:

@@ -53,12 +53,20 @@ def read_sidecar(path: Path) -> CaptureRecord | None:
         return None
 
 
-def may_replace(captured: CaptureRecord, stored: CaptureRecord | None) -> bool:
+def may_replace(
+    captured: CaptureRecord, stored: CaptureRecord | None, *, must_be_better: bool = False
+) -> bool:
     """Tell whether a capture is as good as the stored page's, whose record may be missing.
 
     A page without a record is an older tool's: it gives way to a clean capture, not to a suspect one.
+
+    Args:
+        must_be_better: as good is not enough, but for what a server sent while it was out of order.
     """
-    return _worth(captured) >= (_WORTH_UNRECORDED if stored is None else _worth(stored))
+    before = _WORTH_UNRECORDED if stored is None else _worth(stored)
+    if must_be_better and not (stored is not None and stored.is_transient):
+        return _worth(captured) > before
+    return _worth(captured) >= before
 
 
 def redirect_target(record: CaptureRecord) -> str | None:

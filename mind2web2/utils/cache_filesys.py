@@ -27,6 +27,7 @@ from mind2web2.utils.cache_pages import (
     file_state,
     is_page_file,
     main_file_name,
+    max_file_bytes,
     read_file,
     screenshot_bytes,
 )
@@ -80,7 +81,9 @@ class CacheFileSys:
         key = _key_for_storing(url)
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
-    def put_capture(self, page: CapturedPage, *, url: str | None = None) -> bool:
+    def put_capture(
+        self, page: CapturedPage, *, url: str | None = None, must_be_better: bool = False
+    ) -> bool:
         """Store what a capture yielded with its record, and tell whether that is now what the cache holds.
 
         Nothing stored is replaced by a failure or by something that looks worse. A failure is kept as a
@@ -88,6 +91,8 @@ class CacheFileSys:
 
         Args:
             url: what to store it under instead of the requested URL.
+            must_be_better: what is stored stays if it is as good. It came while this was captured, by
+                another process, and claims may rest on it by now.
 
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
@@ -98,7 +103,9 @@ class CacheFileSys:
         content = content_of(page)
         with self._index_file.writing():
             stored = self._find(url)
-            if stored is not None and not may_replace(page.record, self._record_of(*stored)):
+            if stored is not None and not may_replace(
+                page.record, self._record_of(*stored), must_be_better=must_be_better
+            ):
                 _log.info("capture not stored, what is there is better url=%s dir=%s", url, self.task_dir)
                 return False
             if content is None:
@@ -262,6 +269,7 @@ class CacheFileSys:
         self, key: str, kind: PageKind, contents: Mapping[Path, bytes | None], sidecar: str | None = None
     ) -> None:
         files = PageFiles.of(self.task_dir, key)
+        _check_sizes(key, contents)
         with self._index_file.writing():
             # Without a record of its own, the page must not keep that of the one it replaces.
             written = {**contents, files.sidecar: sidecar}
@@ -334,6 +342,15 @@ class CacheFileSys:
             self._reported_missing.add(key)
             _log.warning(
                 "page listed but its file is missing, counts as not cached url=%s dir=%s", key, self.task_dir
+            )
+
+
+def _check_sizes(key: str, contents: Mapping[Path, bytes | None]) -> None:
+    for path, content in contents.items():
+        if content is not None and len(content) > max_file_bytes(path):
+            raise CacheWriteError(
+                f"cannot store the page {key[:200]!r}: {len(content):,} bytes are more than the "
+                f"{max_file_bytes(path):,} that a {path.suffix} file of a cache may have"
             )
 
 

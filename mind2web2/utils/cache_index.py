@@ -119,7 +119,9 @@ class IndexFile:
     def _write(self, entries: Mapping[str, object]) -> None:
         if self._is_damaged_on_disk:
             self._set_aside()
-        write_whole(self._path, json.dumps(entries, ensure_ascii=False, indent=2))
+        # Other programs' entries are kept as they are; half a surrogate in them becomes its JSON escape.
+        listing = json.dumps(entries, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
+        write_whole(self._path, listing)
         self._is_damaged_on_disk = False
         self._index = self._index.updated(entries)
         self._state = self._state_on_disk()

@@ -15,12 +15,15 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes
 
 from mind2web2.errors import CacheReadError, DocumentError
+from mind2web2.utils.foreign_files import MAX_JSON_BYTES, read_regular_file
 
 PageKind = Literal["web", "pdf"]
 
 _log = logging.getLogger(__name__)
 
 _MAIN_SUFFIX: dict[PageKind, str] = {"web": ".txt", "pdf": ".pdf"}
+# A capture keeps four million characters, a download 100 MB.
+_MAX_BYTES = {".txt": 64 * 1024**2, ".jpg": 128 * 1024**2, ".pdf": 128 * 1024**2}
 _PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)")
 _DATA_URL = re.compile(r"data:[^,]*?(;base64)?,", re.IGNORECASE)
 
@@ -89,13 +92,18 @@ def read_file(path: Path) -> bytes | None:
         CacheReadError: it exists and cannot be read.
     """
     try:
-        return path.read_bytes()
+        return read_regular_file(path, max_file_bytes(path))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise CacheReadError(
-            f"cannot read {path}: {error.strerror}; check its permissions and the disk"
+            f"cannot read {path}: {error.strerror}; check its permissions and the disk, or remove it"
         ) from error
+
+
+def max_file_bytes(path: Path) -> int:
+    """Return how large a file of a cache may be: more is read by nobody, so that nobody shall write it."""
+    return _MAX_BYTES.get(path.suffix, MAX_JSON_BYTES)
 
 
 def file_state(path: Path | str) -> tuple[int, int, int] | None:

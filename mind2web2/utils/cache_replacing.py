@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from mind2web2.utils.cache_pages import is_page_file, read_file
 from mind2web2.utils.files import is_leftover, staged_file, write_whole
 
 _NOTE_NAME = ".replacing.json"
+_PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 def replace_page(folder: Path, contents: Mapping[Path, bytes | str | None]) -> None:
@@ -52,4 +54,4 @@ def _moves(raw: bytes) -> dict[str, str | None]:
 
 
 def _is_staged(name: object) -> bool:
-    return isinstance(name, str) and is_leftover(name) and "/" not in name
+    return isinstance(name, str) and is_leftover(name) and _PLAIN_NAME.fullmatch(name) is not None

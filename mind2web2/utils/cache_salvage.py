@@ -49,7 +49,7 @@ def _known_urls(folder: Path) -> list[str]:
     raw = read_file(folder.absolute().parent / f"{folder.absolute().name}.json")
     try:
         cited = json.loads(raw or b"{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
     urls = cited.get("all_unique_urls") if isinstance(cited, dict) else None
     return [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []

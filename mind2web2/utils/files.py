@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
 _LEFTOVER_PREFIX = ".writing-"
+# Far longer than any write takes.
+_CERTAINLY_DEAD_S = 600.0
 
 
 def write_whole(path: Path, data: bytes | str) -> None:
@@ -36,6 +39,26 @@ def write_together(contents: Mapping[Path, bytes | str | None]) -> None:
             written.replace(path)
 
 
+def write_new(path: Path, data: bytes | str) -> None:
+    """Write a file that is not there yet, at once, making its folder where needed.
+
+    Raises:
+        FileExistsError: it is there; another process may just have been faster.
+    """
+    staged = staged_file(path.parent, data)
+    try:
+        try:
+            path.hardlink_to(staged)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Not every file system has links. Then an empty file takes the name first.
+            path.touch(exist_ok=False)
+            _replace_or_remove(staged, path)
+    finally:
+        staged.unlink(missing_ok=True)
+
+
 def staged_file(folder: Path, data: bytes | str) -> Path:
     """Write ``data`` to disk under a name that counts as an unfinished write, and return its path."""
     path = _unused_name(folder / "any")
@@ -46,6 +69,31 @@ def staged_file(folder: Path, data: bytes | str) -> Path:
 def is_leftover(name: str) -> bool:
     """Tell whether a file name is that of an unfinished write, as a killed process leaves it behind."""
     return name.startswith(_LEFTOVER_PREFIX)
+
+
+def remove_leftovers(folder: Path, min_age_s: float = _CERTAINLY_DEAD_S) -> None:
+    """Remove what killed processes have left of unfinished writes in a folder, as far as that can be done.
+
+    Args:
+        min_age_s: younger ones may be under way still; 0 for a folder where nobody else writes now.
+    """
+    newest_s = time.time() - min_age_s
+    try:
+        left = [entry for entry in os.scandir(folder) if is_leftover(entry.name)]
+        for entry in left:
+            if min_age_s <= 0 or entry.stat().st_mtime < newest_s:
+                Path(entry.path).unlink(missing_ok=True)
+    except OSError:
+        # It hinders nobody; what cannot be written is told by who has something to write.
+        return
+
+
+def _replace_or_remove(staged: Path, path: Path) -> None:
+    try:
+        staged.replace(path)
+    except OSError:
+        path.unlink()
+        raise
 
 
 def _unused_name(path: Path) -> Path:

@@ -112,6 +112,16 @@ def cut_screenshot(
     return ScreenshotParts(encoded, width_px, height_px, shown_px)
 
 
+def size_px(start: bytes) -> tuple[int, int]:
+    """Return an image's width and height by its first bytes, which need not be the whole file.
+
+    Raises:
+        DocumentError: it is not an image, or too large to be decoded.
+    """
+    with _opened(start) as image:
+        return image.size
+
+
 def encode_jpeg(image: Image.Image, quality: int) -> bytes:
     """Return an RGB picture as a JPEG file."""
     buffer = io.BytesIO()

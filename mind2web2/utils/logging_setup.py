@@ -7,6 +7,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -85,7 +86,7 @@ def _open_files(
         raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
     try:
         # The .log was opened as a new file, so that its name is ours for the .jsonl as well.
-        to_parse = _file_handler(Path(to_read.baseFilename).with_suffix(".jsonl"), mode="w")
+        to_parse = LogFile(Path(to_read.baseFilename).with_suffix(".jsonl"), mode="w")
     except OSError as error:
         to_read.close()
         raise ResultWriteError(f"cannot write logs under {folder}: {error.strerror}") from error
@@ -99,14 +100,36 @@ def _open_new(folder: Path, stem: str) -> logging.FileHandler:
     while True:
         suffix = "" if number == 1 else f"_{number}"
         try:
-            return _file_handler(folder / f"{stem}{suffix}.log", mode="x")
+            return LogFile(folder / f"{stem}{suffix}.log", mode="x")
         except FileExistsError:
             number += 1
 
 
-def _file_handler(path: Path, mode: str) -> logging.FileHandler:
-    # Pages bring lone surrogates along: a line with one must not be lost.
-    return logging.FileHandler(path, mode=mode, encoding="utf-8", errors="backslashreplace")
+class LogFile(logging.FileHandler):
+    """A log file; where it cannot be written any more, a line on standard error says so, once.
+
+    What it would have said is lost then, and nothing else: a full disk is reported by whatever has results
+    to write.
+    """
+
+    def __init__(self, path: Path, mode: str = "a") -> None:
+        # Pages bring lone surrogates along: a line with one must not be lost.
+        super().__init__(path, mode=mode, encoding="utf-8", errors="backslashreplace")
+        self._is_broken = False
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (the base class's name)
+        """Say what is wrong with the disk, or with the record as usual."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            super().handleError(record)
+        elif not self._is_broken:
+            self._is_broken = True
+            sys.stderr.write(f"warning: cannot write the log {self.baseFilename}: {error.strerror}\n")
+
+    def close(self) -> None:
+        """Close the file, with what could be written to it."""
+        with suppress(OSError):
+            super().close()
 
 
 def _file_stem(name: str) -> str:
@@ -121,14 +144,21 @@ def _message(record: logging.LogRecord) -> str:
         return f"{record.msg} {record.args!r}"
 
 
+def _trace(record: logging.LogRecord) -> str | None:
+    """Return the traceback; a record from another process brings it as text."""
+    if record.exc_info:
+        return logging.Formatter().formatException(record.exc_info)
+    return record.exc_text
+
+
 class _TextFormatter(logging.Formatter):
     """Lines for people; what follows a line break is indented, so that no page text can pose as a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
         text = f"{when} {record.levelname:<7} {record.name}: {_message(record)}"
-        if record.exc_info:
-            text += "\n" + self.formatException(record.exc_info)
+        if (trace := _trace(record)) is not None:
+            text += "\n" + trace
         if record.stack_info:
             text += "\n" + record.stack_info
         return "\n    ".join(text.splitlines())
@@ -146,6 +176,8 @@ class _LineFormatter(logging.Formatter):
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             text += f" ({type(error).__name__}: {error})"
+        elif record.exc_text:
+            text += f" ({record.exc_text.splitlines()[-1]})"
         return " ".join(text.split())
 
 
@@ -163,8 +195,8 @@ class _JsonFormatter(logging.Formatter):
             "logger": record.name,
             "message": _message(record),
         }
-        if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
+        if (trace := _trace(record)) is not None:
+            entry["exception"] = trace
         given = {name: value for name, value in vars(record).items() if name not in _RECORD_FIELDS}
         # The first mention of a key fixes its place, the last one its value: no extra can pose as ours.
         return _json_line({**entry, **given, **self._fields, **entry})

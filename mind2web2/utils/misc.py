@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _WHOLE_LINK = re.compile(r"!?\[(?:[^\]\\]|\\.)*\]\((.*)\)", re.DOTALL)
 _ANGLE_BRACKETS = re.compile(r"<([^<>\n]*)>")
-_TITLE = re.compile(r"""\s+(?:"[^"]*"|'[^']*'|\([^()]*\))$""")
+_TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*'|\([^()]*\))$""")
 
 
 def text_dedent(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TypeGuard
 
 from mind2web2.errors import UsageError
 
@@ -22,6 +23,13 @@ def check_name(kind: str, name: str) -> str:
     if fault is not None:
         raise UsageError(f"{kind} {name[:MAX_NAME_BYTES]!r} {fault}: give its plain folder name")
     return name
+
+
+def is_file_name(value: object) -> TypeGuard[str]:
+    """Tell whether a value from a file can be the name of one file or folder, however odd."""
+    if not isinstance(value, str) or not value.strip(".") or "/" in value or "\\" in value or "\0" in value:
+        return False
+    return len(value.encode("utf-8", "replace")) <= MAX_NAME_BYTES
 
 
 def natural_key(name: str) -> tuple[tuple[tuple[int, int, str], ...], str]:

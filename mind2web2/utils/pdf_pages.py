@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import encode_jpeg
+from mind2web2.utils.pdf_hidden_text import PageWords, words_of
 
 if TYPE_CHECKING:
     import pypdfium2  # type: ignore[import-untyped]  # it ships without types
@@ -38,10 +39,12 @@ class RenderedPdf:
 
     Args:
         images: one JPEG a page, from the first page on.
-        text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text.
+        text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text. What
+            nobody sees on a page is left out.
         page_count: pages of the whole document.
         text_page_count: pages looked at for the text, from the first on.
         unreadable_pages: numbers of damaged pages, which have neither image nor text.
+        hidden_text: what was left out of the text.
     """
 
     images: tuple[bytes, ...]
@@ -49,6 +52,7 @@ class RenderedPdf:
     page_count: int
     text_page_count: int
     unreadable_pages: tuple[int, ...] = ()
+    hidden_text: str = ""
 
     @property
     def is_cut(self) -> bool:
@@ -86,11 +90,12 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
         raise DocumentError("PDF is damaged: none of its pages can be read")
     text_page_count = min(page_count, settings.max_text_pages)
     return RenderedPdf(
-        images=tuple(image for _, image in readable if image is not None),
-        text=_join_texts([page and page[0] for page in pages[:text_page_count]], page_count),
+        images=tuple(page.image for page in readable if page.image is not None),
+        text=_join_texts([page and page.text for page in pages[:text_page_count]], page_count),
         page_count=page_count,
         text_page_count=text_page_count,
         unreadable_pages=tuple(number for number, page in enumerate(pages, 1) if page is None),
+        hidden_text="\n".join(page.hidden_text for page in readable if page.hidden_text),
     )
 
 
@@ -131,20 +136,25 @@ def _describe_refusal(error_code: int | None) -> str:
     return "PDF is damaged or has no pages"
 
 
-def _render_page(
-    document: pypdfium2.PdfDocument, index: int, settings: RenderSettings
-) -> tuple[str, bytes | None] | None:
+@dataclass(frozen=True, slots=True)
+class _Page:
+    text: str
+    hidden_text: str
+    image: bytes | None
+
+
+def _render_page(document: pypdfium2.PdfDocument, index: int, settings: RenderSettings) -> _Page | None:
     """Return a page's text and image, where they are wanted; ``None`` for a damaged page."""
     import pypdfium2
 
     try:
         page = document[index]
-        text = _clean_text(page.get_textpage().get_text_bounded()) if index < settings.max_text_pages else ""
+        words = words_of(page) if index < settings.max_text_pages else PageWords("")
         image = _draw(page, settings) if index < settings.max_image_pages else None
         page.close()
     except pypdfium2.PdfiumError:
         return None
-    return text, image
+    return _Page(_clean_text(words.text), _clean_text(words.hidden), image)
 
 
 def _draw(page: pypdfium2.PdfPage, settings: RenderSettings) -> bytes:

@@ -19,6 +19,23 @@ async def all_or_first_error(coroutines: Iterable[Coroutine[Any, Any, Value]]) -
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def to_the_end(coroutine: Coroutine[Any, Any, Value]) -> Value:
+    """Return a coroutine's result; where the caller is cancelled meanwhile, it is cancelled after the end."""
+    task = asyncio.create_task(coroutine)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_looked_at)
+        await asyncio.wait({task})
+        raise
+
+
+def _looked_at(task: asyncio.Task[Any]) -> None:
+    # So that asyncio does not complain: nobody is left to be told.
+    if not task.cancelled():
+        task.exception()
+
+
 async def results_until(
     starts: Iterable[Callable[[], Coroutine[Any, Any, Value]]],
     is_decisive: Callable[[Value], bool],

@@ -1,9 +1,10 @@
-"""``mind2web2 metrics``: the results that are there, averaged."""
+"""``mind2web2 metrics``: the results that are there, averaged, and how far the averages can be trusted."""
 
+import asyncio
 import json
 
 import pytest
-from projects import call, read_json
+from projects import ClaimJudge, Project, call, evaluate, read_json
 
 from mind2web2.cli import main
 
@@ -18,13 +19,27 @@ def results(tmp_path, monkeypatch):
     return tmp_path / "eval_results"
 
 
-def add_result(root, answer, score, judge_model="o4-mini"):
-    """Write a result as older tools do."""
+def add_result(root, answer, score, judge_model="o4-mini", agent="bot", **more):
+    """Write a result as older tools do, with more that it says."""
     stem = answer.split("/")[-1]
-    path = root / "eval_results" / "bot" / answer / "results" / f"20250714_120000_{stem}.md.json"
+    path = root / "eval_results" / agent / answer / "results" / f"20250714_120000_{stem}.md.json"
     path.parent.mkdir(parents=True)
     content = {"answer_name": f"{stem}.md", "final_score": score, "judge_model": judge_model}
-    path.write_text(json.dumps(content))
+    path.write_text(json.dumps(content | more))
+
+
+def add_agent(root, agent, gain=0.0, tasks=12):
+    """Write an agent's results, one a task: half of them at nought and half at 0.5, all with a gain."""
+    for number in range(tasks):
+        score = number % 2 / 2 + gain * (1 + number % 3)
+        add_result(root, f"task_{number}/answer_1", score, agent=agent)
+
+
+def evidence(*opinions, **more):
+    """Return an evaluation's content with one claim that was voted on."""
+    votes = [{"trial": k, "supported": one, "reasoning": ""} for k, one in enumerate(opinions, start=1)]
+    leaf = {"id": "x", "status": "failed", "evidence": {"decided_by": "judge", "votes": votes, **more}}
+    return [{"info": [], "verification_tree": {"id": "root", "children": [leaf]}}]
 
 
 def test_the_table(results):
@@ -41,10 +56,125 @@ def test_the_table(results):
 
 
 def test_json(results):
-    """The numbers of the summary, for other programs."""
+    """The numbers of the summary for other programs, and what a look at the other folders adds."""
     run = call(main, "metrics", "bot", "--json")
     assert run.returncode == 0
-    assert json.loads(run.stdout) == read_json(results / "bot" / "summary.json")
+    numbers = json.loads(run.stdout)
+    unchecked = ["whether results are stale: no answers folder answers: make it, or name another one"]
+    assert {name: numbers.pop(name) for name in ("stale", "unevaluated", "unchecked")} == {
+        "stale": {},
+        "unevaluated": [],
+        "unchecked": unchecked,
+    }
+    assert numbers == read_json(results / "bot" / "summary.json")
+
+
+def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
+    """In 80 columns, with how they came about."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    add_agent(tmp_path, "bot")
+    lines = call(main, "metrics", "bot").stdout.splitlines()
+    rows = [line.strip("│ ").replace("│", " ").split() for line in lines]
+    assert ["partial", "completion", "0.25", "0", "0.0833", "to", "0.4167"] in rows
+    assert ["success", "rate", "0", "0", "0", "to", "0.2646"] in rows
+    assert "95% interval: BCa bootstrap, 10,000 resamples of the tasks with all their answers." in lines
+    assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
+
+
+@pytest.mark.usefixtures("results")
+def test_few_tasks_have_no_intervals():
+    """And the table says why."""
+    run = call(main, "metrics", "bot")
+    assert "No 95% intervals: 2 tasks are too few, 6 are needed." in run.stdout.splitlines()
+    assert "95% interval " not in run.stdout
+
+
+def test_a_metric_of_few_values_has_no_interval(tmp_path, monkeypatch):
+    """It is named, with the reason, where others have one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    add_agent(tmp_path, "bot")
+    add_result(tmp_path, "last/answer_1", 1, time_seconds=60)
+    run = call(main, "metrics", "bot")
+    assert "No interval for agent's time (s): 1 task is too few, 6 are needed." in run.stdout.splitlines()
+
+
+def test_what_the_scores_rest_on(results):
+    """Claims on doubtful grounds and split votes, the tasks that have most, and the answers concerned."""
+    root = results.parent
+    gone = {"url": "u", "outcome": "unavailable", "reason": "HTTP status 404"}
+    add_result(root, "c/answer_1", 0, eval_breakdown=evidence(True, False, False))
+    add_result(root, "c/answer_2", 0, eval_breakdown=evidence(False, False, pages=[gone]))
+    add_result(
+        root,
+        "d/answer_1",
+        0,
+        eval_breakdown=evidence(False, False),
+        doubts=["u: HTTP status 500"],
+        answer_flags=[{"kind": "instruction", "excerpt": "say yes"}],
+        extractions=[{"name": "lakes", "declined": "no"}],
+    )
+    lines = call(main, "metrics", "bot").stdout.splitlines()
+    rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
+    assert "What the scores rest on: 3 claims judged" in rows
+    assert "failed, a page not had 1 33.3% c 1 of 2" in rows
+    assert "on suspect pages 0 0.0%" in rows
+    assert "votes differ, of 3 1 33.3% c 1 of 2" in rows
+    assert "Extractions: 1 empty, as the judge declined." in rows
+    assert "Warning: answers that look as if they talk to the judge: 1 (d/answer_1.md)" in rows
+    assert "Warning: results in doubt, judged anew by the next run: 1 (d/answer_1.md)" in rows
+    assert any(row.startswith("Warning: results that say nothing of their evidence") for row in rows)
+
+
+def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
+    """With the reason and the way out; an answer that was never evaluated gives exit status 1."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script({"depth": ("It is deep.", None)})
+    asyncio.run(evaluate(project, ClaimJudge()))
+    assert "stale" not in call(main, "metrics", "bot").stdout.lower()
+    project.add_answer(text="Another text.")
+    project.add_answer("answer_2")
+    run = call(main, "metrics", "bot")
+    assert run.returncode == 1
+    assert [line for line in run.stdout.splitlines() if line.startswith(("Warning", "Stale", "Note"))] == [
+        "Warning: stale results: 1; make them anew with: mind2web2 evaluate bot",
+        "Stale: lake/answer_1.md: answer: its text has changed",
+        "Warning: answers that were never evaluated: 1 (lake/answer_2.md); they enter no number: "
+        "run mind2web2 evaluate bot",
+        "Note: it was not checked whether pages have changed: no folder cache/bot",
+    ]
+
+
+def test_two_agents_side_by_side(tmp_path, monkeypatch):
+    """Over the same tasks, with the interval of the difference, in 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    add_agent(tmp_path, "bot")
+    add_agent(tmp_path, "better", gain=0.1)
+    lines = call(main, "metrics", "bot", "better").stdout.splitlines()
+    rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
+    assert "better against bot, over the same 12 tasks" in rows
+    assert "partial completion 0.25 0.45 0.2 0.15 to 0.25" in rows
+    assert "More than chance in the choice of tasks: partial completion." in rows
+    assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
+
+
+def test_several_agents_as_json(tmp_path, monkeypatch):
+    """Each one's numbers, and each further one compared with the first."""
+    monkeypatch.chdir(tmp_path)
+    for agent, gain in (("bot", 0.0), ("better", 0.1), ("best", 0.15)):
+        add_agent(tmp_path, agent, gain)
+    content = json.loads(call(main, "metrics", "bot", "better", "best", "--json").stdout)
+    assert [agent["agent_name"] for agent in content["agents"]] == ["bot", "better", "best"]
+    assert [(found["first"], found["second"]) for found in content["comparisons"]] == [
+        ("bot", "better"),
+        ("bot", "best"),
+    ]
+    assert content["comparisons"][0]["metrics"]["avg_score"]["clear"] is True
 
 
 @pytest.mark.parametrize("as_json", [False, True])
@@ -76,6 +206,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
+        (["bot", "bot"], "an agent is named twice: name each one once"),
         (["nobody"], "no results of agent nobody under eval_results: run mind2web2 evaluate nobody first"),
         (["../bot"], "agent '../bot' begins with a dot"),
         (["bot", "--task_list", "gone.txt"], "cannot read the task list gone.txt: "),

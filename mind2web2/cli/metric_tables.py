@@ -1,0 +1,200 @@
+"""An agent's metrics on the terminal: how sure they are, what they rest on, and two agents side by side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mind2web2.agent_comparison import AgentComparison
+from mind2web2.intervals import LEVEL, RESAMPLES
+from mind2web2.results_now import ResultsNow
+from mind2web2.utils.names import name_list, natural_key
+
+_TASKS_SHOWN = 3
+_LEVEL = f"{LEVEL:.0%} interval"
+_HOW = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
+_RESERVATIONS = {
+    "page_not_had": "failed, a page not had",
+    "suspect_page": "on suspect pages",
+    "declined": "failed, judge declined",
+    "flagged": "on text for the judge",
+    "error": "failed by an error",
+}
+_OF_EXTRACTIONS = {
+    "page_not_had": "empty, as a page could not be had",
+    "suspect_page": "from suspect pages",
+    "declined": "empty, as the judge declined",
+    "flagged": "from pages that talk to the judge",
+}
+
+
+def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print an agent's metrics, with whatever makes them less than they seem."""
+    runs = summary["num_runs"]
+    tasks = counted(summary["num_tasks"], "task")
+    table = Table(
+        title=f"{summary['agent_name']}, all results: {tasks}, {counted(runs, 'run')}", min_width=46
+    )
+    table.add_column("metric")
+    intervals = summary["intervals"]["metrics"]
+    is_sampled = any(found["low"] is not None for found in intervals.values())
+    for heading in ("mean", "std over runs", *([_LEVEL] if is_sampled else [])):
+        table.add_column(heading, justify="right")
+    labels = _labels(f"pass_at_{runs}", f"pass@{runs}")
+    for name, label in labels.items():
+        cells = (number(summary[name]), number(summary.get(f"{name}_std")))
+        table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
+    console.print(table)
+    if is_sampled:
+        line(console, f"{_LEVEL}: {_HOW}.")
+    _print_reasons(console, labels, intervals)
+    for warning in summary["warnings"]:
+        line(console, f"Warning: {warning}")
+
+
+def print_missing(console: Console, summary: Mapping[str, Any]) -> None:
+    """List by name what has no score."""
+    for missing in summary["missing"]:
+        name = "/".join(part for part in (missing["task_id"], missing["answer_name"]) if part)
+        line(console, f"No result: {name}: {missing['reason']}")
+
+
+def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
+    """Print how many verdicts rest on something doubtful, and in which tasks most of them are."""
+    table = Table(
+        title=f"What the scores rest on: {counted(verdicts['claims'], 'claim')} judged", min_width=46
+    )
+    table.add_column("claims")
+    table.add_column("number", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("most of them in", overflow="fold")
+    tasks = verdicts["tasks"]
+    for name, label in _RESERVATIONS.items():
+        found = {task: (own["reservations"][name], own["claims"]) for task, own in tasks.items()}
+        _add_share(table, label, verdicts["reservations"][name], verdicts["claims"], found)
+    split = {task: (own["split"], own["voted"]) for task, own in tasks.items()}
+    label = f"votes differ, of {verdicts['voted']}"
+    _add_share(table, label, verdicts["split"], verdicts["voted"], split)
+    console.print(table)
+    extractions = [
+        f"{verdicts['extractions'][name]} {label}"
+        for name, label in _OF_EXTRACTIONS.items()
+        if verdicts["extractions"][name]
+    ]
+    if extractions:
+        line(console, f"Extractions: {', '.join(extractions)}.")
+    for name, label in (
+        ("flagged_answers", "answers that look as if they talk to the judge"),
+        ("in_doubt", "results in doubt, judged anew by the next run"),
+        (
+            "unexplained",
+            "results that say nothing of their evidence, so that their claims are not counted here",
+        ),
+    ):
+        if verdicts[name]:
+            line(console, f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})")
+
+
+def print_now(console: Console, agent_name: str, now: ResultsNow) -> None:
+    """Print which results are stale, and which answers have none."""
+    if now.stale:
+        line(
+            console,
+            f"Warning: stale results: {len(now.stale)}; make them anew with: mind2web2 evaluate {agent_name}",
+        )
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name, reasons in now.stale.items():
+        by_reason["; ".join(reasons)].append(name)
+    for reason, names in by_reason.items():
+        line(console, f"Stale: {name_list(names)}: {reason}")
+    if now.unevaluated:
+        line(
+            console,
+            f"Warning: answers that were never evaluated: {len(now.unevaluated)} "
+            f"({name_list(now.unevaluated)}); they enter no number: run mind2web2 evaluate {agent_name}",
+        )
+    for what in now.unchecked:
+        line(console, f"Note: it was not checked {what}")
+
+
+def print_comparison(console: Console, comparison: AgentComparison) -> None:
+    """Print what one agent reached beside another over the same tasks, and how sure the differences are."""
+    first, second = comparison.first, comparison.second
+    tasks = counted(len(comparison.tasks), "task")
+    table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
+    table.add_column("metric", no_wrap=True)
+    for heading in (first, second):
+        table.add_column(heading, justify="right", overflow="fold")
+    for heading in ("difference", _LEVEL):
+        table.add_column(heading, justify="right", no_wrap=True)
+    labels = _labels("pass_at_k", "pass@k")
+    found = {name: difference.summary() for name, difference in comparison.differences.items()}
+    for name, label in labels.items():
+        own = found[name]
+        values = (own["first"], own["second"], own["difference"])
+        table.add_row(label, *map(number, values), _interval(own))
+    console.print(table)
+    clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
+    if any(own["low"] is not None for own in found.values()):
+        line(console, f"{_LEVEL} of the difference: {_HOW}, the same of both agents.")
+        line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
+    _print_reasons(console, labels, found)
+    for warning in comparison.warnings:
+        line(console, f"Warning: {warning}")
+
+
+def counted(amount: int, what: str) -> str:
+    """Return an amount with its noun."""
+    return f"{amount} {what}" if amount == 1 else f"{amount} {what}s"
+
+
+def number(value: float | None) -> str:
+    """Return a figure with four digits at most."""
+    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
+
+
+def line(console: Console, text: str) -> None:
+    """Print a line that terminals may wrap, but that stays one where it is copied or searched."""
+    console.print(text, soft_wrap=True)
+
+
+def _labels(pass_name: str, pass_label: str) -> dict[str, str]:
+    return {
+        "avg_score": "partial completion",
+        "success_rate": "success rate",
+        pass_name: pass_label,
+        "avg_answer_word_count": "answer length (words)",
+        "avg_time_seconds": "agent's time (s)",
+    }
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    return "-" if found["low"] is None else f"{number(found['low'])} to {number(found['high'])}"
+
+
+def _print_reasons(
+    console: Console, labels: Mapping[str, str], intervals: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Say of which metrics there is no interval, and why; a metric without any value says so itself."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name, found in intervals.items():
+        if found["reason"] is not None and found["tasks"]:
+            by_reason[found["reason"]].append(labels[name])
+    valued = [name for name, found in intervals.items() if found["tasks"]]
+    for reason, names in by_reason.items():
+        if len(names) == len(valued):
+            line(console, f"No {_LEVEL}s: {reason}.")
+            continue
+        line(console, f"No interval for {', '.join(names)}: {reason}.")
+
+
+def _add_share(
+    table: Table, label: str, amount: int, total: int, tasks: Mapping[str, tuple[int, int]]
+) -> None:
+    most = sorted(tasks, key=lambda task: (-tasks[task][0], natural_key(task)))[:_TASKS_SHOWN]
+    listed = [f"{task} {tasks[task][0]} of {tasks[task][1]}" for task in most if tasks[task][0]]
+    table.add_row(label, str(amount), f"{amount / total:.1%}" if total else "-", ", ".join(listed))

@@ -1,0 +1,120 @@
+"""Characters that nobody sees but a model reads: shown as marks, or kept where languages need them.
+
+A judge is to see that something was there, and not what it says: nobody who looked at the page or the answer
+could have read it. Text without such tricks comes out exactly as it went in.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Tags and the rest of plane 14 that is never drawn, without the variation selectors in it. Whole sentences can be
+# written in them; the only use that is left to them are the flags of England, Scotland and Wales.
+_TAGS = "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+# Of Chinese characters, one each; a byte can be hidden in every other one.
+_IDEOGRAPHIC_SELECTORS = "\U000e0100-\U000e01ef"
+_FLAGS = "".join(
+    f"{'|' if code != 'gbeng' else ''}{''.join(chr(0xE0000 + ord(letter)) for letter in code)}\U000e007f"
+    for code in ("gbeng", "gbsct", "gbwls")
+)
+_IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# What each has its use in ones and twos: joiners, breaks, marks of direction, fillers, selectors of a form.
+_ZERO_WIDTH = "\u200b-\u200d\u2060-\u2064\ufeff"
+_SELDOM_SEEN = (
+    f"{_ZERO_WIDTH}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2065-\u206f"
+    "\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb"
+)
+_INVISIBLE = f"{_SELDOM_SEEN}{_TAGS}{_IDEOGRAPHIC_SELECTORS}"
+# Clean text has up to three in a row, such as those that end a direction and join an emoji.
+_LONGEST_RUN = 3
+_RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
+_COMBINING = "\u0300-\u036f\u0483-\u0489\u064b-\u065f\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_MOST_COMBINING = 8
+# So many letters, each with something unseen behind it, are no accident of typesetting.
+_FEWEST_SPREAD = 5
+
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+_CANDIDATE = re.compile(f"[{_INVISIBLE}{_COMBINING}]")
+_HIDDEN = re.compile(
+    f"(?P<flag>\U0001f3f4(?:{_FLAGS}))"
+    f"|(?P<form>(?<=[{_IDEOGRAPHS}])[{_IDEOGRAPHIC_SELECTORS}](?![{_IDEOGRAPHIC_SELECTORS}]))"
+    f"|[{_SELDOM_SEEN}]*[{_TAGS}{_IDEOGRAPHIC_SELECTORS}][{_INVISIBLE}]*"
+    f"|[{_SELDOM_SEEN}]{{{_LONGEST_RUN + 1},}}"
+)
+_SPREAD = re.compile(f"(?:[A-Za-z0-9][{_ZERO_WIDTH}]{{1,{_LONGEST_RUN}}}){{{_FEWEST_SPREAD},}}")
+_FLOOD = re.compile(f"[{_COMBINING}]{{{_MOST_COMBINING + 1},}}")
+_HAS_RIGHT_TO_LEFT = re.compile(f"[{_RIGHT_TO_LEFT}]")
+# Without letters that run to the left, an embedding to the left can only make a text look like another.
+_OVERRIDE = re.compile(f"\u202e|\u202d(?=[^\n\u202c]*[{_RIGHT_TO_LEFT}])")
+_OVERRIDE_IN_LATIN = re.compile("[\u202b\u202e\u2067]")
+_UNSEEN = re.compile(f"[{_INVISIBLE}]")
+
+_OVERRIDE_MARK = "[text direction override]"
+
+
+def made_visible(text: str) -> str:
+    """Return the text with a mark in the place of what cannot be seen and has no use there.
+
+    Kept are single joiners, breaks, marks of direction and selectors as languages and emoji need them.
+    """
+    if _CONTROL.search(text):
+        # ESC and its like become their pictures, so that no terminal obeys them either.
+        text = _CONTROL.sub(lambda found: chr(0x2421 if found[0] == "\x7f" else 0x2400 + ord(found[0])), text)
+    if text.isascii() or not _CANDIDATE.search(text):
+        return text
+    text = _HIDDEN.sub(_marked_run, text)
+    text = _SPREAD.sub(_marked_spread, text)
+    text = _FLOOD.sub(lambda found: f"[{len(found[0])} combining marks]", text)
+    override = _OVERRIDE if _HAS_RIGHT_TO_LEFT.search(text) else _OVERRIDE_IN_LATIN
+    return override.sub(_OVERRIDE_MARK, text)
+
+
+def without_unseen(text: str) -> str:
+    """Return the text without anything invisible: what is left to read, where words are looked for."""
+    return text if text.isascii() else _UNSEEN.sub("", text)
+
+
+def hidden_runs(text: str) -> list[str]:
+    """Return the runs of invisible characters that ``made_visible`` replaces by a mark."""
+    if text.isascii() or not _CANDIDATE.search(text):
+        return []
+    return [found[0] for found in _HIDDEN.finditer(text) if found.lastgroup is None]
+
+
+def spread_runs(text: str) -> list[str]:
+    """Return the stretches whose letters each have something invisible behind them."""
+    return [] if text.isascii() else [found[0] for found in _SPREAD.finditer(text)]
+
+
+def longest_flood(text: str) -> int:
+    """Return how many marks are piled on one letter at most, 0 where they are as many as languages need."""
+    return 0 if text.isascii() else max((len(run) for run in _FLOOD.findall(text)), default=0)
+
+
+def read_tags(run: str) -> str:
+    """Return the ASCII text that tag characters in a run stand for."""
+    return "".join(chr(ord(character) - 0xE0000) for character in run if 0xE0020 <= ord(character) <= 0xE007E)
+
+
+def read_selectors(run: str) -> str:
+    """Return the text whose bytes variation selectors in a run stand for, as far as it is ASCII."""
+    codes = [ord(character) for character in run]
+    values = [
+        code - 0xFE00 if 0xFE00 <= code <= 0xFE0F else code - 0xE0100 + 16
+        for code in codes
+        if 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF
+    ]
+    return "".join(chr(value) for value in values if 0x20 <= value < 0x7F)
+
+
+def _marked_run(found: re.Match[str]) -> str:
+    return found[0] if found.lastgroup is not None else _mark(len(found[0]))
+
+
+def _marked_spread(found: re.Match[str]) -> str:
+    letters = without_unseen(found[0])
+    return letters + _mark(len(found[0]) - len(letters))
+
+
+def _mark(count: int) -> str:
+    return f"[{count} invisible character{'' if count == 1 else 's'}]"

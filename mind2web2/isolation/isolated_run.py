@@ -1,0 +1,240 @@
+"""One answer's evaluation in a process of its own, as the run sees it: started, served, watched, ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mind2web2.answer_cache import AnswerCache
+from mind2web2.capture.settings import NetworkSettings
+from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
+from mind2web2.isolation.host import ScriptHost
+from mind2web2.isolation.limits import ScriptLimits
+from mind2web2.isolation.link import ScriptLink
+from mind2web2.isolation.log_relay import PACKAGE, LogRelay
+from mind2web2.isolation.messages import Message, UnusableMessageError, error_from
+from mind2web2.isolation.outcome import Done, ledger_from
+from mind2web2.isolation.processes import ForkServer, ScriptProcess, fork_server, script_process
+from mind2web2.isolation.worker import ScriptJob
+from mind2web2.judge import JudgeLedger
+from mind2web2.limits import DualSemaphore
+from mind2web2.pace import Pace
+from mind2web2.recorded_judge import RecordedJudge
+from mind2web2.script_run import ScriptCall, checked_result, out_of_time
+
+_LOOK_EVERY_S = 1.0
+_PRINTED_BYTES = 1024**2
+_LONGEST_LINE = 10_000
+
+
+@dataclass(frozen=True)
+class Isolation:
+    """How scripts are run in processes of their own.
+
+    Args:
+        limits: of each.
+        network: what a script may download from.
+    """
+
+    limits: ScriptLimits = field(default_factory=ScriptLimits)
+    network: NetworkSettings = field(default_factory=NetworkSettings)
+    server: ForkServer = fork_server
+
+
+@dataclass(frozen=True)
+class RunSide:
+    """What a run has for one answer.
+
+    Args:
+        timeout_s: for the script; ``None`` for no limit.
+        clock: tells the seconds that count towards it.
+    """
+
+    judge: RecordedJudge
+    limits: DualSemaphore
+    pace: Pace
+    timeout_s: float | None
+    clock: Callable[[], float] = time.monotonic
+
+
+async def isolated_result(
+    call: ScriptCall,
+    task_id: str,
+    cache: AnswerCache,
+    run: RunSide,
+    isolation: Isolation,
+    logger: logging.Logger,
+) -> tuple[dict[str, Any], JudgeLedger]:
+    """Return a script's result on one answer, and what its questions came to.
+
+    Args:
+        cache: the answer's; it knows in the end which pages were looked up.
+
+    Raises:
+        EvalScriptError: the script failed, or took its process down; the text names script and cure.
+        JudgeError: the judge failed for good, whatever the script made of it.
+        MachineError: no process can be started.
+    """
+    host = ScriptHost(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
+    job = _job(call, task_id, cache, run, isolation, logger)
+    async with script_process(isolation.server) as process:
+        link = ScriptLink(process.reader, process.writer, host, LogRelay(logger))
+        printing = asyncio.create_task(_log_printed(process.output, logger))
+        try:
+            link.send({"kind": "job", "job": job.model_dump(mode="json")})
+            done = await _served(link, process, call.script_path, run, isolation.limits)
+        except Mind2Web2Error:
+            # Whatever the script made of a judge that failed, the judge is what failed.
+            if host.latch.failure is not None:
+                raise host.latch.failure from None
+            raise
+        finally:
+            await link.close()
+            await process.end()
+            await _printed_to_the_end(printing)
+    if host.latch.failure is not None:
+        raise host.latch.failure
+    if done.error is not None:
+        raise error_from(done.error)
+    cache.note_lookups(done.looked_up, is_listed=done.is_listed)
+    return checked_result(done.result, call.script_path), ledger_from(done.ledger)
+
+
+def _job(
+    call: ScriptCall,
+    task_id: str,
+    cache: AnswerCache,
+    run: RunSide,
+    isolation: Isolation,
+    logger: logging.Logger,
+) -> ScriptJob:
+    return ScriptJob(
+        call=call,
+        task_id=task_id,
+        settings=run.judge.settings,
+        endpoint=run.judge.endpoint,
+        cache_dir=cache.task_cache.task_dir,
+        pace=run.pace,
+        limits=isolation.limits,
+        folder=Path.cwd(),
+        import_paths=sys.path,
+        logger_name=logger.name,
+        package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
+        with_captures=cache.captures is not None,
+        allow_private_network=isolation.network.allow_private_network,
+    )
+
+
+async def _served(
+    link: ScriptLink, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
+) -> Done:
+    """Serve a process until it is done, or has to be ended."""
+    serving = asyncio.create_task(link.until_done())
+    try:
+        await _watch(serving, link, path, run, limits)
+        message = serving.result()
+        if message is None:
+            raise _how_it_ended(await process.wait_status(), path, limits)
+        return _checked(message)
+    except (UnusableMessageError, ValidationError) as error:
+        reason = error if isinstance(error, UnusableMessageError) else "its last word makes no sense"
+        raise EvalScriptError(
+            f"script {path.name}: its process {reason}; does it change what the evaluation itself uses?"
+        ) from error
+    finally:
+        await _finished(serving)
+
+
+async def _watch(
+    serving: asyncio.Task[Message | None], link: ScriptLink, path: Path, run: RunSide, limits: ScriptLimits
+) -> None:
+    """Wait for the end; a process that takes too long, or of which nothing is heard, is not waited for.
+
+    Silence is counted in looks rather than by the clock: a run that was suspended has heard nothing either.
+    """
+    started_s, silent_looks, heard = run.clock(), 0, 0
+    while not serving.done():
+        left_s = _LOOK_EVERY_S
+        if run.timeout_s is not None:
+            left_s = min(left_s, run.timeout_s - (run.clock() - started_s))
+            if left_s <= 0:
+                raise out_of_time(path, run.timeout_s)
+        done, _ = await asyncio.wait({serving}, timeout=left_s)
+        silent_looks = 0 if link.messages > heard else silent_looks + 1
+        heard = link.messages
+        if not done and silent_looks * _LOOK_EVERY_S > limits.silence_s:
+            raise EvalScriptError(
+                f"script {path.name} was stopped: nothing was heard of its process for "
+                f"{limits.silence_s:g} s (a call that never ends and cannot be interrupted?)"
+            )
+
+
+def _checked(message: Message) -> Done:
+    done = Done.model_validate(message)
+    ledger_from(done.ledger)
+    return done
+
+
+def _how_it_ended(status: int | None, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
+    if status is None:
+        return MachineError("the process that starts scripts has ended: run the same command again")
+    if os.WIFEXITED(status):
+        return EvalScriptError(
+            f"script {path.name} ended its process without a result (status {os.WEXITSTATUS(status)}): does "
+            "it call os._exit, or change what the evaluation itself uses?"
+        )
+    number = os.WTERMSIG(status)
+    if number == signal.SIGXCPU:
+        return EvalScriptError(
+            f"script {path.name} used more than {limits.processor_s} s of processor time: an endless loop?"
+        )
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    if number == signal.SIGKILL:
+        return EvalScriptError(
+            f"script {path.name}: its process was killed ({name}), by itself or as the machine ran out of "
+            "memory: try fewer at once (--max_concurrent_answers)"
+        )
+    return EvalScriptError(
+        f"script {path.name} crashed its process ({name}): look for what it calls that is not Python"
+    )
+
+
+async def _log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:
+    """Log what a process prints, line by line, up to an amount that no display could show either."""
+    printed_bytes, rest = 0, b""
+    while piece := await output.read(_LONGEST_LINE):
+        printed_bytes += len(piece)
+        if printed_bytes > _PRINTED_BYTES:
+            if printed_bytes - len(piece) <= _PRINTED_BYTES:
+                logger.warning("script prints more than %d bytes; the rest is left out", _PRINTED_BYTES)
+            continue
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > _LONGEST_LINE:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            logger.info("script printed: %s", line.decode(errors="replace"))
+    if rest and printed_bytes <= _PRINTED_BYTES:
+        logger.info("script printed: %s", rest.decode(errors="replace"))
+
+
+async def _printed_to_the_end(printing: asyncio.Task[None]) -> None:
+    # Nobody is left who could print; what is on its way is read at once.
+    await asyncio.wait({printing}, timeout=_LOOK_EVERY_S)
+    await _finished(printing)
+
+
+async def _finished(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()  # looked at: it has been raised, or concerns nobody any more

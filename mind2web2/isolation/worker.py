@@ -1,0 +1,175 @@
+"""What runs in the process of a script: one evaluation, from its description to the last word."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from mind2web2.answer_cache import AnswerCache
+from mind2web2.api_tools.download import downloads_from
+from mind2web2.api_tools.tool_googlemap import maps_asked_by
+from mind2web2.capture.settings import NetworkSettings
+from mind2web2.errors import EvalScriptError, Mind2Web2Error
+from mind2web2.isolation.channel import Channel
+from mind2web2.isolation.limits import ScriptLimits
+from mind2web2.isolation.log_relay import PACKAGE, RelayHandler
+from mind2web2.isolation.messages import Message, UnusableMessageError, error_as_json
+from mind2web2.isolation.outcome import ledger_as_json
+from mind2web2.isolation.run_judge import RunJudge, ScriptJudge
+from mind2web2.isolation.run_pages import RunPages, captured_by_run
+from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.prices import price_usd
+from mind2web2.loop_guard import LoopGuard
+from mind2web2.pace import Pace, pace_kept
+from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_run import ScriptCall, script_result
+from mind2web2.speculation import dropped_counted
+from mind2web2.utils.cache_filesys import CacheFileSys
+
+# What scripts import (contract.md), and what is imported late elsewhere: once for all of them.
+_PRELOADED = (
+    "mind2web2.evaluator",
+    "mind2web2.eval_runner",
+    "mind2web2.llm_client.base_client",
+    "mind2web2.utils.page_info_retrieval",
+    "filelock",
+)
+# Captures by a browser of the script's own, of which the run's limit knows nothing.
+_OWN_CAPTURES = 5
+_BEATS_A_SILENCE = 6
+
+
+class ScriptJob(BaseModel):
+    """Which answer to evaluate, and what of the run that takes.
+
+    Args:
+        folder: where relative paths lead from.
+        import_paths: ``sys.path``.
+        logger_name: of the answer's logger.
+        package_level: the least level of the package's own log.
+        with_captures: the run captures pages that are not stored.
+    """
+
+    call: ScriptCall
+    task_id: str
+    settings: JudgeSettings
+    endpoint: str
+    cache_dir: Path
+    pace: Pace
+    limits: ScriptLimits
+    folder: Path
+    import_paths: list[str]
+    logger_name: str
+    package_level: int
+    with_captures: bool
+    allow_private_network: bool
+
+
+def load_all() -> None:
+    """Load what scripts' processes need, to be done before the first is forked."""
+    for name in _PRELOADED:
+        import_module(name)
+    price_usd(TokenUsage(), "o4-mini")  # reads the price list
+
+
+def run(connection: socket.socket) -> None:
+    """Evaluate what the first message asks for, and say what came of it."""
+    channel = Channel(connection)
+    job = ScriptJob.model_validate(channel.first_message()["job"])
+    job.limits.hold_this_process()
+    os.chdir(job.folder)
+    sys.path[:] = job.import_paths
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    evaluation = loop.create_task(_told_outcome(job, channel))
+    while not evaluation.done():
+        # asyncio stops the whole loop at a SystemExit in any task of the script's.
+        with suppress(SystemExit):
+            loop.run_until_complete(asyncio.wait({evaluation}))
+    evaluation.result()
+
+
+async def _told_outcome(job: ScriptJob, channel: Channel) -> None:
+    judge = RunJudge(channel, job.settings, job.endpoint)
+    channel.listen(judge.check)
+    beating = asyncio.create_task(_beat(channel, job.limits.silence_s / _BEATS_A_SILENCE))
+    try:
+        done = await _outcome(job, channel, judge)
+    except Mind2Web2Error as error:
+        done = {"error": error_as_json(_with_cure(error, job))}
+    finally:
+        beating.cancel()
+    try:
+        channel.note("done", **done)
+    except (UnusableMessageError, ValueError, TypeError, RecursionError) as error:
+        failure = EvalScriptError(f"script {job.call.script_path.name} returned what cannot be used: {error}")
+        channel.note("done", error=error_as_json(failure))
+
+
+async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge) -> Message:
+    judge = ScriptJudge(channel, run_judge, job.task_id, job.call.answer_name)
+    captures = captured_by_run() if job.with_captures else None
+    cache = AnswerCache(
+        CacheFileSys(job.cache_dir), RunPages(channel, captures), asyncio.Semaphore(_OWN_CAPTURES), captures
+    )
+    logger = _logger(job, channel)
+
+    async def ask_maps(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+        return await channel.ask("maps", name=name, arguments=arguments, keywords=dict(keywords))
+
+    with (
+        pace_kept(job.pace),
+        dropped_counted(run_judge.dropped),
+        downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
+        maps_asked_by(ask_maps),
+    ):
+        async with LoopGuard(job.limits.block_s):
+            # How long it may take in all is for the run to see to.
+            result = await script_result(job.call, judge, cache, logger, timeout_s=None)
+    return {
+        "result": result,
+        "ledger": ledger_as_json(judge.ledger),
+        "looked_up": cache.looked_up,
+        "is_listed": cache.is_listed,
+    }
+
+
+async def _beat(channel: Channel, every_s: float) -> None:
+    while True:
+        channel.note("beat")
+        await asyncio.sleep(every_s)
+
+
+def _logger(job: ScriptJob, channel: Channel) -> logging.Logger:
+    """Return the answer's logger, and let the package's own log go the same way."""
+    package = logging.getLogger(PACKAGE)
+    package.setLevel(job.package_level)
+    package.propagate = False
+    package.addHandler(RelayHandler(channel.note, PACKAGE))
+    # A manager of its own, as the run's loggers have.
+    logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(job.logger_name)
+    logger.propagate = False
+    logger.setLevel(logging.DEBUG)
+    logger.addHandler(RelayHandler(channel.note, "answer"))
+    return logger
+
+
+def _with_cure(error: Mind2Web2Error, job: ScriptJob) -> Mind2Web2Error:
+    """Return the error, with what to do about it where our limits are its cause."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, MemoryError):
+            limit_mb = job.limits.memory_bytes // 1024**2
+            return EvalScriptError(f"{error}: it may have {limit_mb} MB of memory (--script_memory)")
+        cause = cause.__cause__
+    return error

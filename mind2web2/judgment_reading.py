@@ -1,0 +1,124 @@
+"""Looking judgments up in files that are not to be changed, or even opened for writing."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from mind2web2.errors import JudgmentStoreError
+from mind2web2.judgments import JudgeIdentity, read_judgments
+
+# SQLite takes at least this many parameters.
+_KEYS_AT_ONCE = 500
+
+_SERVED = """
+    SELECT served_model FROM judgments
+    WHERE purpose <> 'gate' AND served_model IS NOT NULL
+          AND model = ? AND temperature IS ? AND reasoning_effort IS ? AND endpoint = ?
+    ORDER BY created DESC LIMIT 1
+"""
+
+
+class StoredReply(NamedTuple):
+    """What a judge said to one question, and what the question was about (``Judgment``)."""
+
+    key: str
+    endpoint: str
+    model: str
+    outcome: str
+    text: str
+    created: str
+    purpose: str
+    claim: str | None
+    page: str | None
+    trial: int
+
+
+class JudgmentLookup(Protocol):
+    """Where replies are looked up."""
+
+    def replies(self, keys: Iterable[str]) -> dict[str, list[StoredReply]]:
+        """Return the replies with these keys, one a server; keys that are not stored are left out."""
+
+
+class StoreLookup:
+    """Looks replies up in a store, which may be in use.
+
+    Args:
+        path: the store's file, which must exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def replies(self, keys: Iterable[str]) -> dict[str, list[StoredReply]]:
+        """Return the replies with these keys, as ``JudgmentLookup.replies`` promises.
+
+        Raises:
+            JudgmentStoreError: the file is damaged or no store.
+        """
+        wanted = sorted(set(keys))
+        found: dict[str, list[StoredReply]] = {}
+        with reading(self._path) as connection:
+            for start in range(0, len(wanted), _KEYS_AT_ONCE):
+                some = wanted[start : start + _KEYS_AT_ONCE]
+                marks = ", ".join("?" * len(some))
+                rows = connection.execute(
+                    f"SELECT {', '.join(StoredReply._fields)} FROM judgments WHERE key IN ({marks})", some
+                )
+                for row in map(StoredReply._make, rows):
+                    found.setdefault(row.key, []).append(row)
+        return found
+
+
+class ExportLookup:
+    """Looks replies up in an exported ``.jsonl`` file.
+
+    Raises:
+        UsageError: the file cannot be read, or one of its lines is not a judgment.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._replies: dict[str, list[StoredReply]] = {}
+        for judgment in read_judgments(path):
+            reply = StoredReply(*(getattr(judgment, name) for name in StoredReply._fields))
+            self._replies.setdefault(reply.key, []).append(reply)
+
+    def replies(self, keys: Iterable[str]) -> dict[str, list[StoredReply]]:
+        """Return the replies with these keys, as ``JudgmentLookup.replies`` promises."""
+        return {key: self._replies[key] for key in set(keys) & self._replies.keys()}
+
+
+def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
+    """Return the model that a judge was last served as, ``None`` where that is not known.
+
+    Raises:
+        JudgmentStoreError: the file is damaged or no store.
+    """
+    if not path.is_file():
+        return None
+    asked = (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
+    with reading(path) as connection:
+        row = connection.execute(_SERVED, asked).fetchone()
+    return None if row is None else str(row[0])
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Open a store without leaving anything beside it.
+
+    Raises:
+        JudgmentStoreError: the file is damaged or no store.
+    """
+    # Even a reader makes files beside the store, unless it is told that nobody writes; a log beside it
+    # shows that somebody does, or was stopped while at it.
+    is_in_use = path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro" if is_in_use else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
+            yield connection
+    except sqlite3.DatabaseError as error:
+        raise JudgmentStoreError(f"judgments in {path} cannot be read: {error}") from error

@@ -1,0 +1,69 @@
+"""What asking takes, whether or not anything comes of it: requests, tokens, and why some were sent again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from mind2web2.llm_client.chat import TokenUsage
+
+_REASONS_SHOWN = 4
+
+
+@dataclass(slots=True)
+class Retries:
+    """How often a run has sent a question again, by what was wrong with the reply before."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def note(self, reason: str) -> None:
+        """Count one more request that follows a reply of no use."""
+        self.reasons[reason] += 1
+
+    def in_words(self) -> str:
+        """Return how often and why, empty where nothing was sent again."""
+        if not self.reasons:
+            return ""
+        reasons = [f"{reason}: {count}" for reason, count in self.reasons.most_common(_REASONS_SHOWN)]
+        more = ["..."] if len(self.reasons) > _REASONS_SHOWN else []
+        total = self.reasons.total()
+        requests = "1 request" if total == 1 else f"{total} requests"
+        return f"{requests} sent again ({', '.join(reasons + more)})"
+
+
+@dataclass(slots=True)
+class Toll:
+    """What the requests about one question took.
+
+    Args:
+        requests: HTTP requests made.
+        usage: tokens of the replies that came.
+    """
+
+    requests: int = 0
+    usage: TokenUsage = field(default_factory=TokenUsage)
+
+
+_current: ContextVar[Toll | None] = ContextVar("mind2web2_toll", default=None)
+
+
+@contextmanager
+def toll_counted() -> Iterator[Toll]:
+    """Count what is asked in the ``with`` block, also where it ends with an error."""
+    toll = Toll()
+    token = _current.set(toll)
+    try:
+        yield toll
+    finally:
+        _current.reset(token)
+
+
+def note_toll(requests: int = 0, usage: TokenUsage | None = None) -> None:
+    """Count requests and tokens for whoever wants to know."""
+    toll = _current.get()
+    if toll is not None:
+        toll.requests += requests
+        toll.usage += usage or TokenUsage()

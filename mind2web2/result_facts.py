@@ -1,0 +1,215 @@
+"""What a result, of whatever tool, says of its making and of what its verdicts rest on; raises nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
+
+# Who else decides a leaf (``Evidence``) has not judged a claim.
+_JUDGED = ("judge", "page", "error")
+_NOT_RECORDED = "parameters not recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimFacts:
+    """One verdict on a claim.
+
+    Args:
+        reservations: what speaks against relying on it.
+        is_voted: the judge was asked more than once about the same page, or about the answer.
+        is_split: those votes differ; declined ones are no opinion.
+    """
+
+    reservations: frozenset[Reservation]
+    is_voted: bool
+    is_split: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFacts:
+    """What one result says of itself.
+
+    Args:
+        judge: model and parameters, in words; ``None`` where it names no judge.
+        server: which one answered, as far as that tells servers apart.
+        served: what the judge was reported to be, in words.
+        versions: of whatever made the result, by name.
+        script: version folder and file name of the eval script.
+        is_explained: it has the evidence that its verdicts rest on.
+        is_flagged: the answer looks as if it talked to the judge.
+        claims: a judge's verdicts, and those that came to one for want of a page.
+        extractions: what speaks against each extraction that something speaks against.
+    """
+
+    judge: str | None = None
+    server: str | None = None
+    served: frozenset[str] = frozenset()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    script: str | None = None
+    script_sha256: str | None = None
+    in_doubt: bool = False
+    is_explained: bool = False
+    is_flagged: bool = False
+    claims: tuple[ClaimFacts, ...] = ()
+    extractions: tuple[frozenset[Reservation], ...] = ()
+
+
+NO_FACTS = ResultFacts()
+
+
+def result_facts(result: Mapping[str, Any]) -> ResultFacts:
+    """Return what a result file's content says."""
+    made_from = _mapping(result.get("provenance"))
+    leaves = list(leaves_of(result))
+    return ResultFacts(
+        judge=_judge(result, made_from),
+        server=_server(made_from),
+        served=frozenset(_served(made_from)),
+        versions=_versions(result, made_from),
+        script=_text(made_from.get("script")),
+        script_sha256=_text(made_from.get("script_sha256")),
+        in_doubt=bool(result.get("doubts")),
+        is_explained=any(_evidence(leaf) for leaf in leaves),
+        is_flagged=bool(result.get("answer_flags")),
+        claims=tuple(_claim(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
+        extractions=tuple(
+            found for record in _mappings(result.get("extractions")) if (found := _of_extraction(record))
+        ),
+    )
+
+
+def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the leaves of a result's rubric trees, in no order."""
+    stack: list[Any] = [part.get("verification_tree") for part in _mappings(result.get("eval_breakdown"))]
+    while stack:
+        node = _mapping(stack.pop())
+        children = _mappings(node.get("children"))
+        if node and not children:
+            yield node
+        stack.extend(children)
+
+
+def pages_not_had(leaf: Mapping[str, Any]) -> list[str]:
+    """Return the pages that a claim cites and that could not be had."""
+    return [str(check.get("url")) for check in _checks(leaf) if check.get("outcome") == "unavailable"]
+
+
+def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:
+    """Return what is wrong with the pages that decided a leaf."""
+    pages = [_mapping(check.get("page")) for check in _decisive(leaf)]
+    return frozenset(str(kind) for page in pages for kind in _items(page.get("troubles")))
+
+
+def _decisive(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the check of the page that supports a leaf, else those of all pages that were shown."""
+    shown = [check for check in _checks(leaf) if check.get("page")]
+    return [check for check in shown if check.get("outcome") == "supported"] or shown
+
+
+def _claim(leaf: Mapping[str, Any]) -> ClaimFacts:
+    groups = [_opinions(entry) for entry in (_evidence(leaf), *_checks(leaf))]
+    return ClaimFacts(
+        frozenset(_reservations(leaf)),
+        is_voted=any(len(opinions) > 1 for opinions in groups),
+        is_split=any(len(set(opinions)) > 1 for opinions in groups),
+    )
+
+
+def _reservations(leaf: Mapping[str, Any]) -> Iterator[Reservation]:
+    evidence = _evidence(leaf)
+    # What a sequence overwrote was a verdict nevertheless.
+    status = (_mapping(leaf.get("superseded")) or leaf).get("status")
+    if evidence.get("decided_by") == "error":
+        yield "error"
+    if decisive_troubles(leaf):
+        yield "suspect_page"
+    if evidence.get("flags") or any(_is_flagged(check) for check in _decisive(leaf)):
+        yield "flagged"
+    if status == "passed":
+        return
+    # Missing pages and refusals count against a claim: one that passes does so without them.
+    if pages_not_had(leaf):
+        yield "page_not_had"
+    if any(vote.get("declined") for entry in (evidence, *_checks(leaf)) for vote in _votes(entry)):
+        yield "declined"
+
+
+def _of_extraction(record: Mapping[str, Any]) -> frozenset[Reservation]:
+    page = _mapping(record.get("page"))
+    found: dict[Reservation, object] = {
+        "page_not_had": record.get("unavailable"),
+        "declined": record.get("declined"),
+        "suspect_page": page.get("troubles"),
+        "flagged": _is_flagged(record),
+    }
+    return frozenset(kind for kind, is_so in found.items() if is_so)
+
+
+def _is_flagged(entry: Mapping[str, Any]) -> bool:
+    return bool(_mapping(entry.get("page")).get("flags"))
+
+
+def _opinions(entry: Mapping[str, Any]) -> list[bool]:
+    return [bool(vote.get("supported")) for vote in _votes(entry) if not vote.get("declined")]
+
+
+def _votes(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return _mappings(entry.get("votes"))
+
+
+def _checks(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return _mappings(_evidence(leaf).get("pages"))
+
+
+def _evidence(leaf: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(leaf.get("evidence"))
+
+
+def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | None:
+    model = _text(result.get("judge_model"))
+    judge = _mapping(made_from.get("judge"))
+    if not judge:
+        return None if model is None else f"{model}, {_NOT_RECORDED}"
+    names = ("temperature", "reasoning_effort")
+    parameters = [f"{name}={judge[name]}" for name in names if judge.get(name) is not None]
+    return " ".join([model or str(judge.get("model")), *parameters])
+
+
+def _server(made_from: Mapping[str, Any]) -> str | None:
+    endpoint = _text(_mapping(made_from.get("judge")).get("endpoint"))
+    # A replay's judgments are of any server; a client of the caller's own has another name in each process.
+    return None if endpoint is None or endpoint == "replay" or endpoint.startswith("client ") else endpoint
+
+
+def _served(made_from: Mapping[str, Any]) -> Iterator[str]:
+    for served in _mappings(made_from.get("served")):
+        model, fingerprint = _text(served.get("model")), _text(served.get("system_fingerprint"))
+        words = [model or "a model without a name", *([f"({fingerprint})"] if fingerprint else [])]
+        if model or fingerprint:
+            yield " ".join(words)
+
+
+def _versions(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> dict[str, str]:
+    # Earlier versions tell their own alone.
+    own = {"mind2web2": _mapping(result.get("run")).get("version")}
+    found = {**own, **_mapping(made_from.get("versions"))}
+    return {str(name): version for name, version in found.items() if isinstance(version, str)}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in _items(value) if isinstance(item, dict)]
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,266 @@
+"""What has changed since a result was made: its answer, script, pages or judge, or how judges are asked."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mind2web2.answer_cache import listing_sha256
+from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
+from mind2web2.judgment_reading import latest_served_model
+from mind2web2.judgments import FILE_NAME, JudgeIdentity
+from mind2web2.provenance import (
+    JudgeRecord,
+    Provenance,
+    file_sha256,
+    is_seal_broken,
+    settings_sha256,
+    text_sha256,
+)
+from mind2web2.recorded_judge import REPLAY_ENDPOINT
+from mind2web2.results import latest_results
+from mind2web2.selection import read_answer
+from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.names import name_list
+from mind2web2.utils.path_config import PathConfig
+
+log = logging.getLogger(__name__)
+
+NO_PROVENANCE = "it does not say what it was made from"
+CHANGED = "it was changed after it was written: its content is not what its own digest says"
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What a result of an answer would be made from now.
+
+    Args:
+        answer_sha256: ``None`` where the answer is gone or cannot be read.
+        script: version folder and file name; ``None`` where no script judges the task.
+        pages: digest of each page that the result rests on, ``None`` where nothing is stored; ``None`` as a
+            whole leaves pages uncompared.
+        judge: the fields of ``JudgeRecord`` that count, with their values.
+        served_model: what the judge was last served as; ``None`` where that is not known.
+    """
+
+    answer_sha256: str | None
+    script: str | None
+    script_sha256: str | None
+    settings_sha256: str
+    pages: Mapping[str, str | None] | None = None
+    listing_sha256: str | None = None
+    judge: Mapping[str, Any] | None = None
+    served_model: str | None = None
+
+
+def stale_reasons(result: Mapping[str, Any], present: Present) -> tuple[str, ...]:
+    """Return what has changed since a result was made, one line each; nothing where it still holds.
+
+    Args:
+        result: the content of its file.
+    """
+    made_from = provenance_of(result)
+    changed = (CHANGED,) if is_seal_broken(result) else ()
+    if made_from is None:
+        return (*changed, NO_PROVENANCE)
+    return (*changed, *_reasons(made_from, present))
+
+
+def provenance_of(result: Mapping[str, Any]) -> Provenance | None:
+    """Return what a result was made from; ``None`` where it does not say, as another tool's."""
+    try:
+        return Provenance.model_validate(result.get("provenance"))
+    except ValidationError:
+        return None
+
+
+def _reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+    if present.answer_sha256 is None:
+        yield "answer: it is gone, or cannot be read any more"
+    elif present.answer_sha256 != made_from.answer_sha256:
+        yield "answer: its text has changed"
+    yield from _script_reasons(made_from, present)
+    if present.settings_sha256 != made_from.settings_sha256:
+        version = made_from.versions.get("mind2web2")
+        of_version = f" (it was made by version {version})" if version else ""
+        yield f"settings: this version asks judges in another way{of_version}"
+    yield from _page_reasons(made_from, present)
+    yield from _judge_reasons(made_from, present)
+
+
+def _script_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+    if present.script_sha256 is None:
+        yield f"script: {made_from.script} is gone, and no other judges the task"
+    elif present.script_sha256 != made_from.script_sha256:
+        if present.script == made_from.script:
+            yield f"script: {made_from.script} has changed"
+        else:
+            yield f"script: judged by {made_from.script}, which is {present.script} now"
+
+
+def _page_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+    if present.pages is None:
+        return
+    now = present.pages
+    differing = [url for url, sha256 in made_from.pages.items() if now.get(url) != sha256]
+    gone = [url for url in differing if now.get(url) is None]
+    added = [url for url in differing if made_from.pages[url] is None]
+    changed = [url for url in differing if url not in gone and url not in added]
+    for urls, what in ((changed, "changed"), (gone, "no longer cached"), (added, "cached since")):
+        if urls:
+            yield f"pages {what}: {name_list(urls)}"
+    if made_from.listing_sha256 is not None and made_from.listing_sha256 != present.listing_sha256:
+        yield "pages: the script listed the cached ones, which are others now"
+
+
+def _judge_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+    was, now = made_from.judge.model_dump(), dict(present.judge or {})
+    endpoints = (was["endpoint"], str(now.get("endpoint")))
+    # A replay answers for whichever server the judgments are from; a client of the caller's own has another
+    # name in each process.
+    if REPLAY_ENDPOINT in endpoints or all(endpoint.startswith("client ") for endpoint in endpoints):
+        now.pop("endpoint", None)
+    changed = [name for name, value in now.items() if was[name] != value]
+    if changed:
+        words = ", ".join(f"{name} {was[name]}, now {now[name]}" for name in changed)
+        yield f"judge: {words}"
+    served = {served.model for served in made_from.served if served.model is not None}
+    if not changed and served and present.served_model is not None and present.served_model not in served:
+        yield f"judge: served as {name_list(served)}, and as {present.served_model} since"
+
+
+class PresentReader:
+    """Reads what results of one agent would be made from now; each file once.
+
+    Args:
+        paths: where everything is.
+        judge: the fields of ``JudgeRecord`` that count, with their values.
+        with_pages: ``False`` leaves pages uncompared: they are many files.
+    """
+
+    def __init__(
+        self,
+        paths: PathConfig,
+        agent_name: str,
+        *,
+        judge: Mapping[str, Any] | None = None,
+        with_pages: bool = True,
+    ) -> None:
+        self._paths = paths
+        self._agent_name = agent_name
+        self._judge = judge
+        self._with_pages = with_pages
+        self._script = cache(self._read_script)
+        self._task_cache = cache(self._open_cache)
+        self._page = cache(self._read_page)
+        self._served = cache(self._read_served)
+
+    def present(self, task_id: str, answer_name: str, result: Mapping[str, Any]) -> Present:
+        """Return what a result of this answer would be made from now; reads files."""
+        made_from = provenance_of(result)
+        script, script_sha256 = self._script(task_id)
+        pages = None
+        if made_from is not None and self._with_pages:
+            pages = {url: self._page(task_id, url) for url in made_from.pages}
+        listing = None
+        if made_from is not None and made_from.listing_sha256 is not None:
+            stored = self._task_cache(task_id)
+            listing = None if stored is None else listing_sha256(stored)
+        return Present(
+            answer_sha256=self._answer_sha256(task_id, answer_name),
+            script=script,
+            script_sha256=script_sha256,
+            settings_sha256=settings_sha256(),
+            pages=pages,
+            listing_sha256=listing,
+            judge=self._judge,
+            served_model=None if made_from is None else self._served(made_from.judge),
+        )
+
+    def _answer_sha256(self, task_id: str, answer_name: str) -> str | None:
+        try:
+            return text_sha256(
+                read_answer(self._paths.answers_root / self._agent_name / task_id / answer_name)
+            )
+        except AnswerError as error:
+            log.info("answer not compared: %s", error)
+            return None
+
+    def _read_script(self, task_id: str) -> tuple[str | None, str | None]:
+        try:
+            script = self._paths.find_script(task_id)
+            if script is None:
+                return None, None
+            return f"{script.version}/{script.path.name}", file_sha256(script.path)
+        except (UsageError, OSError) as error:
+            log.info("script not compared: %s", error)
+            return None, None
+
+    def _open_cache(self, task_id: str) -> CacheFileSys | None:
+        try:
+            return CacheFileSys(self._paths.cache_root / self._agent_name / task_id)
+        except Mind2Web2Error as error:
+            log.warning("pages count as not cached: %s", error)
+            return None
+
+    def _read_page(self, task_id: str, url: str) -> str | None:
+        stored = self._task_cache(task_id)
+        try:
+            return None if stored is None else stored.digest(url)
+        except Mind2Web2Error as error:
+            log.warning("page counts as not cached: %s", error)
+            return None
+
+    def _read_served(self, judge: JudgeRecord) -> str | None:
+        store = self._paths.eval_results_root / self._agent_name / FILE_NAME
+        identity = JudgeIdentity.model_validate(judge.model_dump(exclude={"provider"}))
+        try:
+            return latest_served_model(store, identity)
+        except JudgmentStoreError as error:
+            log.warning("judge not compared: %s", error)
+            return None
+
+
+def stale_results(
+    paths: PathConfig,
+    agent_name: str,
+    *,
+    judge: Mapping[str, Any] | None = None,
+    with_pages: bool = True,
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Return why results of an agent are stale, by task and answer name; only those that are. Reads files.
+
+    Args:
+        judge: the fields of ``JudgeRecord`` that count, with their values; by default those of the agent's
+            newest result.
+        with_pages: ``False`` leaves pages uncompared: they are many files.
+    """
+    judge = newest_judge(paths.eval_results_root, agent_name) if judge is None else judge
+    reader = PresentReader(paths, agent_name, judge=judge, with_pages=with_pages)
+    stale: dict[tuple[str, str], tuple[str, ...]] = {}
+    for task_id, answer_name, found in latest_results(paths.eval_results_root, agent_name):
+        present = reader.present(task_id, answer_name, found.content)
+        if reasons := stale_reasons(found.content, present):
+            stale[task_id, answer_name] = reasons
+    return stale
+
+
+def newest_judge(eval_results_root: Path, agent_name: str) -> dict[str, Any] | None:
+    """Return who judged last, as fields of ``JudgeRecord``; ``None`` where no result says who did."""
+    newest = max(_judges(eval_results_root, agent_name), key=itemgetter(0), default=None)
+    return None if newest is None else newest[1].model_dump(exclude={"provider"})
+
+
+def _judges(eval_results_root: Path, agent_name: str) -> Iterator[tuple[str, JudgeRecord]]:
+    for _, _, found in latest_results(eval_results_root, agent_name):
+        made_from = provenance_of(found.content)
+        if made_from is not None:
+            # The stamp leads the name.
+            yield found.path.name, made_from.judge

@@ -1,0 +1,152 @@
+"""A rubric tree as a result file has it, and the scores that follow from its leaves; pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mind2web2.aggregation import Outcome, end_sequence, gate_then_average
+from mind2web2.evidence import Evidence
+from mind2web2.verification_tree import Status
+
+# Sums of the same numbers may differ by their last digits from one Python to the next.
+TOLERANCE = 1e-9
+
+
+class TreeShapeError(ValueError):
+    """What stands in a result's place for a tree is none; the text says where."""
+
+
+class _Verdict(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    score: float
+    status: Status
+
+    def outcome(self) -> Outcome:
+        return Outcome(self.score, self.status)
+
+
+class _NodeFields(_Verdict):
+    id: str
+    desc: str
+    critical: bool
+    strategy: Literal["parallel", "sequential"]
+    superseded: _Verdict | None = None
+    overruled: _Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenNode:
+    """A node of a result's tree.
+
+    Args:
+        shown: score and status as they stand there.
+        superseded: a leaf's own verdict, where the end of a sequence has overwritten it.
+        overruled: what a leaf's evidence comes to, where the script has set it otherwise.
+    """
+
+    id: str
+    critical: bool
+    strategy: str
+    shown: Outcome
+    superseded: Outcome | None
+    overruled: Outcome | None
+    evidence: Evidence | None
+    children: list[WrittenNode] = field(default_factory=list)
+
+    @property
+    def verdict(self) -> Outcome:
+        """Return what was decided about a leaf, whatever a sequence wrote over it."""
+        return self.superseded or self.shown
+
+    def walk(self) -> Iterator[WrittenNode]:
+        """Yield this node and all below it, each before its children, in rubric order."""
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            yield node
+            stack.extend(reversed(node.children))
+
+
+def written_tree(tree: object) -> WrittenNode:
+    """Return the tree that a result file has, however deep.
+
+    Raises:
+        TreeShapeError: it is none.
+    """
+    root = _node(tree, "the root")
+    stack: list[tuple[WrittenNode, Any]] = [(root, tree)]
+    while stack:
+        node, fields = stack.pop()
+        children = fields.get("children", [])
+        if not isinstance(children, list):
+            raise TreeShapeError(f"children of '{node.id}' are no list")
+        for child_fields in children:
+            child = _node(child_fields, f"a child of '{node.id}'")
+            node.children.append(child)
+            stack.append((child, child_fields))
+    return root
+
+
+def _node(fields: object, what: str) -> WrittenNode:
+    if not isinstance(fields, dict):
+        raise TreeShapeError(f"{what} is no node")
+    try:
+        # Children apart: they may be nested deeper than a validator goes.
+        own = {name: value for name, value in fields.items() if name not in ("children", "evidence")}
+        node = _NodeFields.model_validate(own)
+        evidence = fields.get("evidence")
+        read = None if evidence is None else Evidence.model_validate(evidence)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        where = ".".join(str(step) for step in problem["loc"])
+        named = f" '{fields['id']}'" if isinstance(fields.get("id"), str) else ""
+        raise TreeShapeError(f"{what}{named} is no node: {where}: {problem['msg']}") from error
+    return WrittenNode(
+        id=node.id,
+        critical=node.critical,
+        strategy=node.strategy,
+        shown=node.outcome(),
+        superseded=None if node.superseded is None else node.superseded.outcome(),
+        overruled=None if node.overruled is None else node.overruled.outcome(),
+        evidence=read,
+    )
+
+
+def recomputed(root: WrittenNode) -> dict[int, Outcome]:
+    """Return what every node comes to by the verdicts on the leaves (scoring.md), by ``id(node)``."""
+    outcomes: dict[int, Outcome] = {}
+    # Each node comes before its children in walk(), so that the reverse has children first, however deep.
+    for node in reversed(list(root.walk())):
+        if not node.children:
+            outcomes[id(node)] = node.verdict
+            continue
+        children = [outcomes[id(child)] for child in node.children]
+        if node.strategy == "sequential":
+            children = end_sequence(children)
+            outcomes.update(zip(map(id, node.children), children, strict=True))
+        outcomes[id(node)] = gate_then_average(children, [child.critical for child in node.children])
+    return outcomes
+
+
+def is_same(one: Outcome, other: Outcome) -> bool:
+    """Tell whether two outcomes are the same, rounding aside."""
+    return one.status == other.status and is_same_score(one.score, other.score)
+
+
+def is_same_score(one: float, other: float) -> bool:
+    """Tell whether two scores are the same, rounding aside."""
+    return math.isclose(one, other, rel_tol=0.0, abs_tol=TOLERANCE)
+
+
+def only_tree(result: Mapping[str, Any]) -> object | None:
+    """Return the one tree of a result, ``None`` where it has none or several."""
+    parts = result.get("eval_breakdown")
+    if not isinstance(parts, list) or len(parts) != 1 or not isinstance(parts[0], dict):
+        return None
+    return parts[0].get("verification_tree")

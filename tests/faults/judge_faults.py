@@ -1,0 +1,159 @@
+"""Runs of the example with a judge that misbehaves by schedule, and the runs that complete them."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from faults.example import Manner, Name, evaluate_example, undisturbed_trees, without_evidence
+from faults.figures import Figures, together
+from faults.schedules import Schedule, gentle, schedule_of
+from faults.traces import Traces, read_traces
+from projects import REPOSITORY, clean_environment
+from servers.faulty_judge import FaultyJudge, Visit, no_faults
+from servers.recorded_replies import RecordedReplies
+
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.page_library import PageLibrary
+
+# For each so many schedules in this process there is one more of the command, whose patience is a user's.
+_COMMANDS = 25
+# As often as usual, without the usual waits; what hangs is given up soon.
+QUICK = RetryPolicy(tries=4, total_s=20, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=0.4)
+PATIENT = RetryPolicy(tries=4, total_s=120, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=60)
+# At most three trials, each asked twice where it was declined, each of these repaired once.
+MOST_REQUESTS = 3 * 2 * 2 * QUICK.tries
+
+# Evaluates the example with this key and leaves what it can under this folder of results.
+Evaluate = Callable[[str, Path, Manner, RetryPolicy], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What all schedules of a process share.
+
+    Args:
+        trees: of each answer where nothing is disturbed.
+    """
+
+    judge: FaultyJudge
+    trees: Mapping[Name, Any]
+    library: PageLibrary
+
+    async def in_process(self, key: str, results: Path, manner: Manner, retry: RetryPolicy) -> None:
+        """Evaluate the example in this process."""
+        base_url = self.judge.base_url
+        async with LLMClient("openai", True, base_url=base_url, api_key=key, retry=retry) as client:
+            await evaluate_example(client, results, manner, self.library)
+
+    async def by_command(self, key: str, results: Path, manner: Manner, _retry: RetryPolicy) -> None:
+        """Evaluate the example by the command, with the patience that users have."""
+        orders = {"--sequential": manner.order.sequential, "--speculate": manner.order.speculate}
+        command = await asyncio.create_subprocess_exec(
+            *(sys.executable, "run_eval.py", "--agent_name", "example", "--no_capture"),
+            *("--judge_base_url", self.judge.base_url, "--eval_results_root", str(results)),
+            *("--max_llm_requests", str(manner.requests_at_once)),
+            *("--max_concurrent_answers", str(manner.answers_at_once)),
+            *(option for option, is_wanted in orders.items() if is_wanted),
+            cwd=REPOSITORY,
+            env=clean_environment(OPENAI_API_KEY=key),
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        if await command.wait() not in (0, 1):
+            raise AssertionError(f"run_eval.py ended with status {command.returncode}")
+
+
+def run(count: int, seed: int) -> Figures:
+    """Run so many schedules, from this seed (at least 1) on, and one by the command for every 25 of them."""
+    return asyncio.run(_run(range(seed, seed + count)))
+
+
+async def _run(seeds: range) -> Figures:
+    library = PageLibrary()
+    with tempfile.TemporaryDirectory() as folder, FaultyJudge(RecordedReplies()) as judge:
+        bench = Bench(judge, await undisturbed_trees(Path(folder), library), library)
+        figures = [await disturbed(schedule_of(seed), bench, bench.in_process) for seed in seeds]
+        # Under seeds of their own, since a key stands for one schedule.
+        by_command = [gentle(schedule_of(-seed)) for seed in seeds[::_COMMANDS]]
+        figures += [await disturbed(schedule, bench, bench.by_command) for schedule in by_command]
+    return together("judge faults", figures)
+
+
+async def disturbed(schedule: Schedule, bench: Bench, evaluate: Evaluate) -> Figures:
+    """Run the example under a schedule, complete it with a healthy judge, and say what came of it."""
+    disturbance = bench.judge.expect(f"disturbed-{schedule.seed}", schedule)
+    recovery = bench.judge.expect(f"healthy-{schedule.seed}", no_faults)
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder)
+        await evaluate(f"disturbed-{schedule.seed}", results, schedule.manner, QUICK)
+        left = read_traces(results)
+        started_s = time.monotonic()
+        await evaluate(f"healthy-{schedule.seed}", results, Manner(), PATIENT)
+        recovered_s = time.monotonic() - started_s
+        return _figures(
+            schedule, bench, _Course(left, read_traces(results), disturbance, recovery), recovered_s
+        )
+
+
+@dataclass(frozen=True)
+class _Course:
+    """What was on disk after the schedule and after the recovery, and what either asked."""
+
+    left: Traces
+    completed: Traces
+    disturbance: Visit
+    recovery: Visit
+
+
+def _figures(schedule: Schedule, bench: Bench, course: _Course, recovered_s: float) -> Figures:
+    left, completed = course.left, course.completed
+    new_judgments = completed.judgments.keys() - left.judgments.keys()
+    return Figures(
+        "judge faults",
+        disturbances=1,
+        answers=len(left.trees) + len(left.reasons),
+        without_result=len(left.reasons),
+        wrong_scores=_wrong(left, bench.trees) + _wrong(completed, bench.trees),
+        lost_judgments=sum(completed.judgments.get(key) != was for key, was in left.judgments.items()),
+        judged_twice=max(0, course.recovery.requests - len(new_judgments)),
+        half_written_files=len(left.damaged) + len(completed.damaged),
+        hindrances=tuple(f"schedule {schedule.seed}: {what}" for what in _hindrances(course, bench)),
+        recovery_s=(recovered_s,),
+    )
+
+
+def _wrong(traces: Traces, trees: Mapping[Name, Any]) -> int:
+    """Count the answers that have another tree than without any disturbance, or lack the result they name."""
+    return sum(
+        tree is None or without_evidence(tree) != without_evidence(trees[name])
+        for name, tree in traces.trees.items()
+    )
+
+
+def _hindrances(course: _Course, bench: Bench) -> list[str]:
+    left, completed = course.left, course.completed
+    found = [
+        f"{'/'.join(name)} has neither a result nor a reason"
+        for name in bench.trees
+        if not (name in left.trees or left.reasons.get(name))
+    ]
+    found += [f"{'/'.join(name)} is not completed: {why}" for name, why in completed.reasons.items()]
+    found += [
+        f"{path.name} was written anew"
+        for path, content in left.result_files.items()
+        if completed.result_files.get(path) != content
+    ]
+    if len(completed.result_files) != len(bench.trees):
+        found.append(f"{len(completed.result_files)} result files for {len(bench.trees)} answers")
+    most = max(course.disturbance.asked.values(), default=0)
+    if most > MOST_REQUESTS:
+        found.append(f"one question was sent {most} times, {MOST_REQUESTS} is the most")
+    return found

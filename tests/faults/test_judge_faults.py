@@ -1,0 +1,176 @@
+"""A judge that misbehaves in every way, request by request and run by run."""
+
+import json
+
+import pytest
+from faults import judge_faults, report
+from faults.figures import Figures, together
+from faults.schedules import schedule_of
+from rich.console import Console
+from servers.faulty_judge import FaultyJudge, no_faults
+from servers.faulty_replies import DECLINES, FINAL, HARMLESS, Fault, falsified
+from servers.recorded_replies import Question, RecordedReplies
+
+from mind2web2.claim_judging import BinaryEvalResult
+from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.retry import RetryPolicy
+
+SCHEDULES = 16
+RETRY = RetryPolicy(tries=3, total_s=20, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=0.2)
+REQUEST = ChatRequest("o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
+UNUSABLE_OUTPUT = {
+    Fault.TRUNCATED,
+    Fault.COMPLETE_AT_LENGTH,
+    Fault.CUT_SILENTLY,
+    Fault.WRONG_SHAPE,
+    Fault.IN_A_LIST,
+    Fault.TWO_OBJECTS,
+    Fault.TWO_FENCES,
+    Fault.PROSE,
+    Fault.NO_CHOICES,
+    Fault.NULL_CHOICES,
+    Fault.NO_CONTENT,
+}
+PASSING = set(Fault) - UNUSABLE_OUTPUT - DECLINES - FINAL - HARMLESS
+
+
+@pytest.fixture(scope="module")
+def judge():
+    """Return a judge that says yes to whatever nobody has read about."""
+    with FaultyJudge(RecordedReplies(), of_unknown='{"reasoning": "it is", "result": true}') as judge:
+        yield judge
+
+
+async def ask(judge, plan):
+    """Ask once under a plan; return the reply or the failure, the visit, and the client's count."""
+    visit = judge.expect("key-1", plan)
+    async with LLMClient("openai", True, base_url=judge.base_url, api_key="key-1", retry=RETRY) as client:
+        try:
+            return await client.chat(REQUEST), visit, client.retries
+        except JudgeError as failure:
+            return failure, visit, client.retries
+
+
+def at_first(fault):
+    """Return the plan by which the first request alone goes wrong."""
+    return lambda number, _question, _asked_before: fault if number == 0 else None
+
+
+def always(fault):
+    """Return the plan by which every request goes wrong in the same way."""
+    return lambda _number, _question, _asked_before: fault
+
+
+@pytest.mark.parametrize("fault", sorted(PASSING | UNUSABLE_OUTPUT))
+async def test_what_goes_wrong_once_is_asked_again(judge, fault):
+    """The second reply counts, though the first one said the opposite as far as it said anything."""
+    reply, visit, retries = await ask(judge, at_first(fault))
+    assert reply.value == BinaryEvalResult(reasoning="it is", result=True)
+    # A reply that is reset once it was sent may have arrived.
+    assert visit.requests == reply.attempts <= 2
+    assert visit.requests == 2 or fault is Fault.RESET_AFTER
+    assert retries.reasons.total() == visit.requests - 1
+
+
+@pytest.mark.parametrize("fault", sorted(HARMLESS))
+async def test_oddities_are_no_faults(judge, fault):
+    """A fence, thoughts, small pieces: nothing is asked again."""
+    reply, visit, retries = await ask(judge, always(fault))
+    assert reply.value.result is True
+    assert (visit.requests, retries.in_words()) == (1, "")
+
+
+@pytest.mark.parametrize("fault", sorted(DECLINES))
+async def test_who_declines_has_said_nothing(judge, fault):
+    """Not even where the reply holds a verdict."""
+    reply, visit, _ = await ask(judge, always(fault))
+    assert reply.value is None
+    assert reply.declined
+    assert visit.requests == 1
+
+
+@pytest.mark.parametrize("fault", sorted(PASSING - {Fault.RESET_AFTER}))
+async def test_retries_end(judge, fault):
+    """With an error that is no verdict, after as many tries as agreed, each of them counted."""
+    failure, visit, retries = await ask(judge, always(fault))
+    assert isinstance(failure, JudgeUnavailableError)
+    assert visit.requests == RETRY.tries
+    assert retries.reasons.total() == RETRY.tries - 1
+    assert f"{RETRY.tries} requests made" in str(failure)
+
+
+@pytest.mark.parametrize("fault", sorted(UNUSABLE_OUTPUT))
+async def test_output_is_repaired_once(judge, fault):
+    """A second reply of no use is an error, whatever either of them seems to say."""
+    failure, visit, retries = await ask(judge, always(fault))
+    assert isinstance(failure, JudgeOutputError)
+    assert visit.requests == 2
+    assert retries.in_words() == "1 request sent again (unusable output: 1)"
+
+
+@pytest.mark.parametrize("fault", sorted(FINAL))
+async def test_what_cannot_pass_is_asked_once(judge, fault):
+    """A revoked key, a model that is gone, a quota that is spent."""
+    failure, visit, retries = await ask(judge, always(fault))
+    assert isinstance(failure, JudgeRequestError)
+    assert (visit.requests, retries.in_words()) == (1, "")
+
+
+def test_a_schedule_follows_from_its_seed():
+    """The same faults for the same questions, in whatever order they come, and another seed gives others."""
+    questions = [Question(f"claim {number}", None, "an answer") for number in range(40)]
+
+    def met(seed, numbers):
+        schedule = schedule_of(seed)
+        return {(question, turn): schedule(0, question, turn) for question in numbers for turn in range(4)}
+
+    seeds = range(25)
+    assert [met(seed, questions) for seed in seeds] == [met(seed, reversed(questions)) for seed in seeds]
+    assert len({str(met(seed, questions)) for seed in seeds}) > len(seeds) / 2
+    declined = [
+        question
+        for seed in seeds
+        for question in questions
+        if sum(schedule_of(seed)(0, question, turn) in DECLINES for turn in range(8)) > 1
+    ]
+    assert declined == []
+
+
+def test_every_fault_is_in_some_schedule():
+    """Of the two hundred that the long form runs."""
+    schedules = [schedule_of(seed) for seed in range(1, 201)]
+    assert {fault for schedule in schedules for fault in (*schedule.faults, schedule.end)} == {*Fault, None}
+
+
+def test_faults_leave_scores_right_or_absent():
+    """And the next run with a healthy judge completes exactly what is missing."""
+    figures = judge_faults.run(SCHEDULES, seed=1)
+    assert figures.hindrances == ()
+    assert figures.is_clean, figures
+    assert figures.answers == 9 * figures.disturbances
+    # Some schedules go too far for an answer, others do not.
+    assert 0 < figures.without_result < figures.answers / 2
+    assert len(figures.recovery_s) == figures.disturbances > SCHEDULES
+
+
+def test_the_report_names_what_went_wrong(capsys):
+    """And adds up a part's single disturbances."""
+    good = Figures("judge faults", disturbances=1, answers=9, recovery_s=(0.5,))
+    bad = Figures("judge faults", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",))
+    both = together("judge faults", [good, bad])
+    assert (good.is_clean, bad.is_clean, both.is_clean) == (True, False, False)
+    report.print_report(Console(width=150), [both])
+    printed = capsys.readouterr().out
+    assert [cell.strip() for cell in printed.splitlines()[-3].strip("│ ").split("│")] == [
+        *("judge faults", "2", "18", "0", "7", "0", "0", "0", "0.5", "0.5")
+    ]
+    assert printed.splitlines()[-1] == "Wrong: judge faults: schedule 3: x"
+
+
+def test_what_is_false_has_the_shape_of_what_is_true():
+    """So that only its words can give it away."""
+    true = {"reasoning": "it is", "result": True, "numbers": [1, 2.5, None]}
+    assert falsified(true) == {"reasoning": "not it is", "result": False, "numbers": [2, 3.5, None]}
+    assert json.dumps(no_faults(0, Question(None, None, None), 0)) == "null"

@@ -1,0 +1,75 @@
+"""What a run of the example has left on disk: scores, reasons, judgments, and files that are damaged."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from faults.example import AGENT, Name, stored_judgments, tree_of
+
+from mind2web2.judgments import FILE_NAME, Judgment
+from mind2web2.results import answer_results_dir, latest_result
+from mind2web2.utils.files import is_leftover
+
+_SUMMARY = "summary.json"
+
+
+@dataclass(frozen=True)
+class Traces:
+    """What is on disk.
+
+    Args:
+        trees: of the answers that the tasks' summaries give a score.
+        reasons: why the others have none.
+        judgments: what is kept of the judge's replies, by key.
+        result_files: every result, as it stands.
+        damaged: files that do not parse, and leftovers of writing.
+    """
+
+    trees: dict[Name, Any]
+    reasons: dict[Name, str]
+    judgments: dict[str, Judgment]
+    result_files: dict[Path, bytes]
+    damaged: tuple[Path, ...]
+
+
+def read_traces(results: Path) -> Traces:
+    """Return what is on disk under the root of all results."""
+    damaged = tuple(path for path in sorted(results.rglob("*")) if path.is_file() and _is_damaged(path))
+    entries = {
+        (path.parent.name, entry["answer_name"]): entry
+        for path in (results / AGENT).glob(f"*/{_SUMMARY}")
+        if path not in damaged
+        for entry in json.loads(path.read_bytes())
+    }
+    return Traces(
+        trees={name: _tree(results, name) for name, entry in entries.items() if entry["score"] is not None},
+        reasons={name: entry["reason"] for name, entry in entries.items() if entry["score"] is None},
+        judgments=stored_judgments(results),
+        result_files={path: path.read_bytes() for path in (results / AGENT).glob("*/*/results/*.json")},
+        damaged=damaged,
+    )
+
+
+def _tree(results: Path, name: Name) -> dict[str, Any] | None:
+    found = latest_result(answer_results_dir(results, AGENT, *name))
+    return None if found is None else tree_of(found.content)
+
+
+def _is_damaged(path: Path) -> bool:
+    if is_leftover(path.name) or path.suffix == ".lock":
+        return True
+    if path.name == FILE_NAME:
+        with closing(sqlite3.connect(path)) as connection:
+            return connection.execute("PRAGMA integrity_check").fetchone() != ("ok",)
+    if path.suffix != ".json":
+        return False
+    try:
+        json.loads(path.read_bytes())
+    except ValueError:
+        return True
+    return False

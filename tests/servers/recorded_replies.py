@@ -1,0 +1,47 @@
+"""What the example's reader says to each question, for judges on loopback to say the same."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from projects import REPOSITORY, block_in
+from servers.judge_server import prompt_text
+
+from mind2web2.judgments import Judgment, read_judgments
+from mind2web2.selection import read_answer
+
+RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
+
+
+class Question(NamedTuple):
+    """What a request asks; trials of one vote and repairs ask the same."""
+
+    claim: str | None
+    page: str | None
+    answer: str | None
+
+
+class RecordedReplies:
+    """Says to each question what is recorded for its claim, page and answer."""
+
+    def __init__(self, recorded: Path = RECORDED) -> None:
+        """Read the recorded judgments."""
+        self._recorded = {_question_of(judgment): judgment.text for judgment in read_judgments(recorded)}
+
+    def __call__(self, body: dict[str, Any]) -> str:
+        """Return the recorded reply to a request."""
+        return self.to(question_in(body))
+
+    def to(self, question: Question, otherwise: str | None = None) -> str:
+        """Return the recorded reply to a question, ``KeyError`` where there is neither it nor another."""
+        return self._recorded[question] if otherwise is None else self._recorded.get(question, otherwise)
+
+
+def question_in(body: dict[str, Any]) -> Question:
+    """Return what a request asks."""
+    prompt = prompt_text(body)
+    return Question(block_in(prompt, "claim"), block_in(prompt, "page address"), block_in(prompt, "answer"))
+
+
+def _question_of(judgment: Judgment) -> Question:
+    folder = REPOSITORY / "answers" / "example" / judgment.task_id
+    return Question(judgment.claim, judgment.page, read_answer(folder / judgment.answer_name))

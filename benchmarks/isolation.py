@@ -204,9 +204,8 @@ def main() -> None:
     _, here_bytes = measured(load, None, wait_for=9)
     _, isolated_bytes = measured(load, Isolation(), wait_for=9)
     each_mb = (isolated_bytes - here_bytes) / 9 / MEGABYTE
-    title(
-        f"  the run {here_bytes / MEGABYTE:.0f} MB, isolated {isolated_bytes / MEGABYTE:.0f} MB: {each_mb:.1f} MB an answer"
-    )
+    totals = f"the run {here_bytes / MEGABYTE:.0f} MB, isolated {isolated_bytes / MEGABYTE:.0f} MB"
+    title(f"  {totals}: {each_mb:.1f} MB an answer")
 
 
 if __name__ == "__main__":

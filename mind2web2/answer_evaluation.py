@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from mind2web2 import __version__
 from mind2web2.answer_cache import AnswerCache, listing_sha256
-from mind2web2.answer_lock import answer_locked
+from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
@@ -146,6 +146,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     earlier = await asyncio.to_thread(held_result, job, provenance)
                 if earlier is None:
                     return _outcome(job, text, await _evaluate(job, run, text, provenance))
+        await clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except (Mind2Web2Error, OSError) as error:
         reason = _one_line(error)

@@ -38,6 +38,14 @@ async def answer_locked(folder: Path) -> AsyncIterator[bool]:
         lock.give_back()
 
 
+async def clear_left_lock(folder: Path) -> None:
+    """Remove the lock of a process that was killed right after it had written its result."""
+    if await asyncio.to_thread((folder / _LOCK_NAME).exists):
+        with suppress(ResultWriteError):
+            async with answer_locked(folder):
+                pass
+
+
 async def until_unlocked(folder: Path) -> None:
     """Wait until nobody judges the answer, or it cannot be told, as whoever tries to judge it will hear."""
     with suppress(ResultWriteError):

@@ -1,4 +1,4 @@
-"""What can be said of the suite's attacks without any model: where each text ends up in the judge's messages."""
+"""What can be said of the suite's attacks without a model: where each ends up in the judge's messages."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pydantic import BaseModel
-
-from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.discovery import discovery_messages
 from mind2web2.evidence import Flag
 from mind2web2.injection.attacks import TASK, Attack
@@ -95,16 +92,18 @@ def _problems(material: Material) -> Iterator[str]:
         return
     block = _WHERE_SHOWN.get(attack.place, "page")
     asked = _verification(material)
-    if _squeezed(_expected(attack)) not in _squeezed(made_visible(blocks(asked).get(block, ""))):
+    if _squeezed(_expected(attack)) not in _squeezed(blocks(asked).get(block, "")):
         yield f"not found in the block named {block}"
 
 
 def _expected(attack: Attack) -> str:
     text = made_visible(attack.text)
     # A code that was copied from an earlier block is taken out.
-    return re.sub(r"(end of task|extra instruction) [0-9a-f]{20}", r"\1 [delimiter removed]", text) if (
-        "task's own code" in attack.name
-    ) else text
+    return (
+        re.sub(r"(end of task|extra instruction) [0-9a-f]{20}", r"\1 [delimiter removed]", text)
+        if ("task's own code" in attack.name)
+        else text
+    )
 
 
 def _verification(material: Material) -> list[Message]:
@@ -113,7 +112,7 @@ def _verification(material: Material) -> list[Message]:
 
 
 def _questions(material: Material) -> Iterator[tuple[str, list[Message], list[Message]]]:
-    """Return each question that the attack can reach, beside the same one with a harmless text in its place."""
+    """Return each question that the attack can reach, beside the same one with a harmless text."""
     attack, answer, page = material.attack, material.answer, material.page
     calm = replace(attack, text=_HARMLESS)
     calm_answer = _HARMLESS
@@ -144,7 +143,9 @@ def _problems_of_repair(attack: Attack) -> Iterator[str]:
     own = [turn for turn in repair if turn["role"] == "user"]
     if outside_blocks(own) != outside_blocks([turn for turn in harmless if turn["role"] == "user"]):
         yield "repair: something of it stands outside its block"
-    if any(attack.text in str(turn["content"]) for turn in repair if turn["role"] not in ("user", "assistant")):
+    if any(
+        attack.text in str(turn["content"]) for turn in repair if turn["role"] not in ("user", "assistant")
+    ):
         yield "repair: it speaks in another role"
 
 

@@ -82,7 +82,9 @@ async def _capture(attacks: Sequence[Attack], cache: CacheFileSys) -> str | None
     return None
 
 
-async def _material(attack: Attack, cache: CacheFileSys, library: PageLibrary, trouble: str | None) -> Material:
+async def _material(
+    attack: Attack, cache: CacheFileSys, library: PageLibrary, trouble: str | None
+) -> Material:
     answer = answer_with(attack)
     if not is_shown_a_page(attack):
         return Material(attack, answer)

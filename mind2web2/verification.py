@@ -18,7 +18,7 @@ from mind2web2.deferral import (
     deferrable,
     prerequisites_now,
 )
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.evidence import Evidence
 from mind2web2.judge import Subject
 from mind2web2.judging_ahead import JudgedAhead, NotedSources
@@ -176,6 +176,10 @@ class Verifier:
             if node is not None:
                 self._abandoned.append(node)
             raise
+        except MemoryError as error:
+            # It says as little about the claim as a disk that fails.
+            failure = MachineError(f"no memory was left to verify node '{verification.node_id}'")
+            raise self._asking.judge.fail(failure) from error
         except Exception as error:
             # A bug in a page parser, say, costs this leaf only (contract.md, "Failures are never verdicts").
             self.logger.exception("verification failed with an error node=%s", verification.node_id)

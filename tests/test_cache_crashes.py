@@ -1,6 +1,5 @@
 """Caching runs that are killed: nothing half-written is seen, nothing is lost, nothing runs on."""
 
-import io
 import json
 import random
 import shutil
@@ -12,12 +11,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from faults.caching import PageSite, cached_contents, is_whole, page
 from projects import clean_environment
-from servers.local_http import Answer, LocalHttp
+from servers.local_http import LocalHttp
 
 from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.cache_pages import PageFiles
 
 PAGES = 30
 KILLS = 10
@@ -25,22 +23,12 @@ COMMAND = [
     *(sys.executable, "-c", "from mind2web2.cli import main; raise SystemExit(main())"),
     *("cache", "bot", "--no_llm", "--allow_private_network", "--max_concurrent_pages", "3"),
 ]
-# What differs between two captures of one page.
-_CHANGING = ("captured_at", "timings_s")
-
-
-def page(request):
-    """Answer with a small page that says where it ends."""
-    number = request.path.rpartition("/")[2]
-    rows = "".join(f"<p>Line {line} of page {number}.</p>" for line in range(20))
-    html = f"<!doctype html><title>{number}</title>{rows}<p>End of page {number}.</p>"
-    return Answer(html.encode(), headers={"Content-Type": "text/html"})
 
 
 @pytest.fixture(scope="module")
 def site():
     """Serve the pages."""
-    with LocalHttp(page) as site:
+    with PageSite() as site:
         yield site
 
 
@@ -89,25 +77,13 @@ def check_whole(cache, moments):
     index_path = cache.task_dir / "index.json"
     listed = json.loads(index_path.read_text(encoding="utf-8")) if index_path.exists() else {}
     for url in moments.sample(sorted(listed), min(3, len(listed))):
-        files = PageFiles.of(cache.task_dir, url)
-        assert files.text.read_text(encoding="utf-8").rstrip().endswith(f"End of page {url.split('/')[-1]}.")
-        Image.open(io.BytesIO(files.screenshot.read_bytes())).load()
-        assert cache.capture_record(url).sha256 == cache.digest(url)
+        assert is_whole(cache, url)
     return len(listed)
 
 
 def contents(project):
     """Return what a cache holds, apart from times."""
-    folder = cache_of(project).task_dir
-    found = {}
-    for path in (*folder.iterdir(), folder.parent / "task.json"):
-        if path.suffix != ".json":
-            found[path.name] = path.read_bytes()
-            continue
-        found[path.name] = json.loads(path.read_bytes())
-        if path.name.endswith(".capture.json"):
-            found[path.name] = {key: value for key, value in found[path.name].items() if key not in _CHANGING}
-    return found
+    return cached_contents(cache_of(project).task_dir)
 
 
 def complaints(process):

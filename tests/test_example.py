@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from projects import REPOSITORY, block_in, call, claim_in, clean_environment, read_json, run_command
+from projects import REPOSITORY, call, claim_in, clean_environment, read_json, run_command
 from servers.judge_server import (
     JudgeServer,
     broken_body,
@@ -21,12 +21,11 @@ from servers.judge_server import (
     status,
     truncated,
 )
+from servers.recorded_replies import RECORDED, RecordedReplies, question_in
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judgments import FILE_NAME, Judgment, read_judgments
-from mind2web2.selection import read_answer
 
-RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 SCORES = read_json(REPOSITORY / "examples" / "expected_scores.json")
 ANSWERS = [(task, answer) for task, answers in SCORES.items() for answer in answers]
 JUDGMENT_COUNT = 144
@@ -39,26 +38,14 @@ FAULTS = (
 )
 
 
-class Reader:
-    """Says to each question what is recorded for its claim, page and answer."""
-
-    def __init__(self):
-        """Read the recorded judgments."""
-        self._recorded = {
-            (judgment.claim, judgment.page, answer_text(judgment)): judgment.text
-            for judgment in read_judgments(RECORDED)
-        }
+class Reader(RecordedReplies):
+    """Says to each question what is recorded for it; an edited claim is answered like the original."""
 
     def __call__(self, body):
-        """Return the recorded reply; an edited claim is answered like the original."""
-        prompt = prompt_text(body)
-        claim, page, answer = (block_in(prompt, name) for name in ("claim", "page address", "answer"))
-        return self._recorded[claim and claim.replace("was opened", "opened"), page, answer]
-
-
-def answer_text(judgment):
-    """Return the answer that a recorded judgment is about."""
-    return read_answer(REPOSITORY / "answers" / "example" / judgment.task_id / judgment.answer_name)
+        """Return the recorded reply."""
+        question = question_in(body)
+        claim = question.claim and question.claim.replace("was opened", "opened")
+        return self.to(question._replace(claim=claim))
 
 
 def newest_results(root):

@@ -9,8 +9,8 @@ import requests
 
 TIMEOUT_S = (5.0, 20.0)  # to connect, and between two pieces of the answer
 
-_FEED = re.compile(rb"<feed[\s>].*</feed>\s*\Z", re.DOTALL)
-_TOTAL = re.compile(rb"<(?:\w+:)?totalResults[^>]*>\s*(\d+)\s*<")
+_FEED_START = re.compile(rb"<feed[\s>]")
+_TOTAL = re.compile(rb"<(?:\w{1,20}:)?totalResults[^<>]*>\s*+(\d{1,9})\s*+<")
 
 
 class BoundedSession(requests.Session):
@@ -32,7 +32,7 @@ class BoundedSession(requests.Session):
 
 
 def _check_feed(content: bytes) -> None:
-    if _FEED.search(content) is None:
+    if _FEED_START.search(content) is None or not content.rstrip().endswith(b"</feed>"):
         raise requests.ConnectionError("the answer is not a whole Atom feed")
     if b"arxiv.org/api/errors" in content:
         raise requests.ConnectionError("the answer is an error report")

@@ -81,10 +81,13 @@ class GoogleMapsTool:
     async def get_city_name(self, address: str, level: str = "locality") -> str:
         """Return the name of the city, or of its part, that an address is in."""
         _check_choice("level", level, LEVELS)
-        for place in (await self.get_address_information(address))[:1]:
-            for component in place.get("address_components", []):
+        places = await self.get_address_information(address)
+        try:
+            for component in places[0].get("address_components", []) if places else ():
                 if level in component.get("types", []):
                     return str(component["long_name"])
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ToolError("google maps answered a geocoding request in an unknown form") from error
         return CITY_NOT_FOUND
 
     async def get_address_information(self, address: str) -> list[dict[str, Any]]:

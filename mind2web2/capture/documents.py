@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from email.message import Message
 from typing import Literal
 
+from mind2web2.utils.unicode_text import as_unicode_text
+
 DocumentKind = Literal["html", "pdf", "image", "text"]
 
 _PDF_MARK = b"%PDF-"
@@ -27,7 +29,7 @@ _UNTYPED = (
     "unknown/unknown",
 )
 _HTML_START = re.compile(
-    rb"\s*(?:<!--.*?-->\s*)*<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
 )
 _TAG_START = re.compile(rb"\s*<[a-z!]", re.IGNORECASE)
 _BOMS = (
@@ -40,6 +42,10 @@ _BOMS = (
 # Of all bytes only these stand in text beside printable ones.
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _SNIFFED_BYTES = 4096
+# Longer ones say nothing, and reading them takes time that grows with the square.
+_MAX_HEADER_CHARS = 1000
+# Python takes these for encodings of text; some need time that grows with the square.
+_NO_CHARSETS = frozenset({"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 # The share of bytes that a text may have in common with a binary file, such as a stray form feed.
 _MAX_CONTROL_SHARE = 0.002
 
@@ -99,8 +105,9 @@ class FetchedDocument:
                 return self.body.decode(marked, errors="replace")
         for encoding in (charset_of(self.content_type) or "utf-8", "utf-8"):
             try:
-                return self.body.decode(encoding)
-            except (UnicodeDecodeError, LookupError):
+                if codecs.lookup(encoding).name not in _NO_CHARSETS:
+                    return self.body.decode(encoding)
+            except (LookupError, ValueError):  # ValueError: it does not fit, or has a NUL in its name
                 continue
         return self._guessed_text()
 
@@ -118,10 +125,14 @@ def media_type_of(content_type: str) -> str:
 
 def charset_of(content_type: str) -> str | None:
     """Return the charset that a Content-Type header names."""
-    header = Message()
-    header["Content-Type"] = content_type
-    charset = header.get_param("charset")
+    charset = _header("Content-Type", content_type).get_param("charset")
     return charset.strip().lower() or None if isinstance(charset, str) else None
+
+
+def _header(name: str, value: str) -> Message:
+    header = Message()
+    header[name] = as_unicode_text(value[:_MAX_HEADER_CHARS])
+    return header
 
 
 def is_rendered_type(content_type: str) -> bool:
@@ -131,9 +142,10 @@ def is_rendered_type(content_type: str) -> bool:
 
 def file_name_of(content_disposition: str) -> str:
     """Return the file name that a Content-Disposition header suggests, empty for none."""
-    header = Message()
-    header["Content-Disposition"] = content_disposition
-    return header.get_filename() or ""
+    try:
+        return _header("Content-Disposition", content_disposition).get_filename() or ""
+    except (LookupError, ValueError):  # it names an encoding that there is not
+        return ""
 
 
 def is_attachment(content_disposition: str) -> bool:

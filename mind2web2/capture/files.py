@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from functools import partial
 
@@ -38,7 +39,7 @@ async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_qua
     if not file.body:
         raise PageFailureError("the server sent an empty file", "empty_page")
     if kind == "text":
-        text = file.text()
+        text = await asyncio.to_thread(file.text)
         cut = file.is_cut or len(text) > max_text_chars
         notes = (f"text cut after {min(len(text), max_text_chars)} characters",) if cut else ()
         return FileContent(text=text[:max_text_chars], notes=notes)

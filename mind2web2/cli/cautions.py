@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mind2web2.answer_evaluation import AnswerOutcome
+from mind2web2.cli.flagged_texts import flagged_line
 from mind2web2.result_facts import decisive_troubles, leaves_of, pages_not_had
 
 
@@ -41,43 +42,9 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         found.insert(
             0, f"cited pages that could not be had: {len(pages)} ({listed}); claims on them count as failed"
         )
-    return [*found, *_flagged(outcomes)]
-
-
-def _flagged(outcomes: Sequence[AnswerOutcome]) -> Iterator[str]:
-    """Say how much of what was judged looks as if it were meant for the judge."""
-    answers: set[tuple[str, str]] = set()
-    pages: set[tuple[str, str]] = set()
-    claims: set[tuple[str, str]] = set()
-    for outcome in outcomes:
-        result = outcome.result or {}
-        if result.get("answer_flags"):
-            answers.add((outcome.task_id, outcome.answer_name))
-        for leaf in leaves_of(result):
-            evidence = leaf.get("evidence", {})
-            if evidence.get("flags"):
-                claims.add((outcome.task_id, evidence.get("claim", "")))
-            pages |= {
-                (outcome.task_id, check["url"])
-                for check in evidence.get("pages", ())
-                if (check.get("page") or {}).get("flags")
-            }
-        # A script may return what it likes beside the score.
-        records = result.get("extractions")
-        pages |= {
-            (outcome.task_id, record["url"])
-            for record in (records if isinstance(records, list) else ())
-            if isinstance(record, dict) and (record.get("page") or {}).get("flags")
-        }
-    counted = [
-        f"{len(found)} {name if len(found) == 1 else f'{name}s'}"
-        for name, found in (("answer", answers), ("page", pages), ("claim", claims))
-        if found
-    ]
-    if counted:
-        listed = " and ".join([", ".join(counted[:-1]), counted[-1]] if counted[1:] else counted)
-        talk = "tries" if listed.startswith("1 ") and not counted[1:] else "try"
-        yield f"{listed} {talk} to talk to the judge, which decides nothing by itself: see flags in the results"
+    if flagged := flagged_line(outcomes):
+        found.append(flagged)
+    return found
 
 
 def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 Handler = Callable[[argparse.Namespace], int]
 Subcommands = Any  # argparse keeps the type of its subparsers' action to itself
 
+JUDGE_PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic")
+JUDGE_PROVIDERS_HELP = (
+    "who judges (default: openai). openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
+    "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
+    "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
+)
+
 _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
@@ -142,6 +149,20 @@ def temperature(text: str) -> float:
     if not 0 <= value <= 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
     return value
+
+
+def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say which server judges, and how."""
+    group.add_argument("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+    group.add_argument(
+        "--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high"
+    )
+    group.add_argument(
+        "--judge_temperature",
+        metavar="T",
+        type=temperature,
+        help="default: 0, and none for reasoning models",
+    )
 
 
 def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:

@@ -1,1 +1,1 @@
-"""Texts that try to talk to the judge: what cannot be seen in them, what gives them away, and a suite of them."""
+"""Texts that try to talk to the judge: what is unseen in them, what gives them away, and a suite of them."""

@@ -1,4 +1,4 @@
-"""What in a text looks as if it were meant for the judge, found for whoever reads the result; it decides nothing."""
+"""What in a text looks as if it were meant for the judge: told to the result's reader; it decides nothing."""
 
 from __future__ import annotations
 
@@ -44,9 +44,19 @@ _ESCAPE = re.compile("\x1b[\\[\\]PX^_()]")
 _RIGHT_TO_LEFT_OVERRIDE = "\u202e"
 
 _LOOK_ALIKE_MARKS = str.maketrans(
-    {**dict.fromkeys("«≪⟪《", "<<"), **dict.fromkeys("»≫⟫》", ">>")}
-    | {**dict.fromkeys("‹〈⟨❮❰˂", "<"), **dict.fromkeys("›〉⟩❯❱˃", ">")}
-    | {**dict.fromkeys("“”„‟″", '"'), **dict.fromkeys("‘’", "'"), **dict.fromkeys("¦│❘ǀ∣", "|")}
+    {
+        mark: meaning
+        for meaning, marks in {
+            "<<": "\u00ab\u226a\u27ea\u300a",
+            ">>": "\u00bb\u226b\u27eb\u300b",
+            "<": "\u2039\u3008\u27e8\u276e\u2770\u02c2",
+            ">": "\u203a\u3009\u27e9\u276f\u2771\u02c3",
+            '"': "\u201c\u201d\u201e\u201f\u2033",
+            "'": "\u2018\u2019",
+            "|": "\u00a6\u2502\u2758\u01c0\u2223",
+        }.items()
+        for mark in marks
+    }
 )
 _LOOK_ALIKE_LETTERS = str.maketrans("авекмнорстухѕіјԁһӏԛԝαεικνορτυχω", "abekmhopctyxsijdhlqwaeikvoptuxw")
 _FOREIGN_LETTER = "[\u0370-\u03ff\u0400-\u052f]"
@@ -67,7 +77,7 @@ def address_flags(url: str) -> tuple[Flag, ...]:
 
 
 def readable(text: str) -> str:
-    """Return a text in lower case as a reader would take it, look-alikes and escapes as what they look like."""
+    """Return a text in lower case as a reader takes it: look-alikes and escapes as what they stand for."""
     plain = without_unseen(text)
     if "%20" in plain:
         plain = unquote(plain)
@@ -140,7 +150,7 @@ def _windows(text: str) -> Iterator[str]:
         at = text.find(anchor)
         while at != -1:
             spans.append((max(0, at - _BEFORE_ANCHOR_CHARS), at + _AFTER_ANCHOR_CHARS))
-            # Whatever stands right behind has most of its surroundings in this window, and the rest in the next.
+            # What stands right behind has most of its surroundings in this window, and all in the next.
             at = text.find(anchor, at + _BEFORE_ANCHOR_CHARS)
     start = end = 0
     for first, last in sorted(spans):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-# Tags and the rest of plane 14 that is never drawn, without the variation selectors in it. Whole sentences can be
-# written in them; the only use that is left to them are the flags of England, Scotland and Wales.
+# Tags and the rest of plane 14 that is never drawn, without the variation selectors in it. Whole sentences
+# can be written in them; the only use that is left to them are the flags of England, Scotland and Wales.
 _TAGS = "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 # Of Chinese characters, one each; a byte can be hidden in every other one.
 _IDEOGRAPHIC_SELECTORS = "\U000e0100-\U000e01ef"
@@ -28,7 +28,10 @@ _INVISIBLE = f"{_SELDOM_SEEN}{_TAGS}{_IDEOGRAPHIC_SELECTORS}"
 # Clean text has up to three in a row, such as those that end a direction and join an emoji.
 _LONGEST_RUN = 3
 _RIGHT_TO_LEFT = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff"
-_COMBINING = "\u0300-\u036f\u0483-\u0489\u064b-\u065f\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+_COMBINING = (
+    "\u0300-\u036f\u0483-\u0489\u064b-\u065f\u0e34-\u0e3a\u0e47-\u0e4e\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff"
+    "\ufe20-\ufe2f"
+)
 _MOST_COMBINING = 8
 # So many letters, each with something unseen behind it, are no accident of typesetting.
 _FEWEST_SPREAD = 5

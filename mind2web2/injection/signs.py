@@ -1,7 +1,7 @@
 """The words and marks that give away a text written for a judge, as patterns over readable text (lower case).
 
-They ask for words of command beside words of judging: of ordinary pages, many say that a claim is true, some rate
-claims, and a few tell programmers which instructions to ignore.
+They ask for words of command beside words of judging: of ordinary pages, many say that a claim is true, some
+rate claims, and a few tell programmers which instructions to ignore.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from functools import cache
 
 from mind2web2.evidence import FlagKind
 
-# What stands for more in the patterns below. A blank is last: whatever may stand between two words, punctuation and
-# Markdown's signs included; so words of their own have bounds and no underscores.
+# What stands for more in the patterns below. A blank is last: whatever may stand between two words,
+# punctuation and Markdown's signs included; so words of their own have bounds and no underscores.
 _STANDS_FOR = {
-    "CLAIMED": r"\b(?:claims?|verdicts?|results?|answers?|statements?)\b.{0,60}?\b(?:supported|true|verified)\b",
+    "CLAIMED": (
+        r"\b(?:claims?|verdicts?|results?|answers?|statements?)\b.{0,60}?\b(?:supported|true|verified)\b"
+    ),
     "BLOCK": r"(?:task|answer|page\saddress|page|claim|extra\sinstruction|what\sto\sextract|problem)",
     "EARLIER": r"(?:previous|prior|earlier|preceding|above|foregoing|former|initial|original)",
     "ORDERS": r"(?:instruction|prompt|directive|guideline)s?",
@@ -32,8 +34,8 @@ _STANDS_FOR = {
 _SIGNS: tuple[tuple[FlagKind, str], ...] = (
     (
         "instruction",
-        r"\b(?:ignore|disregard|forget|override|overwrite|bypass) (?:(?:all|any|every|the|your|of|these|my) ){0,4}"
-        r"EARLIER (?:WORD ){0,2}ORDERS\b",
+        r"\b(?:ignore|disregard|forget|override|overwrite|bypass)"
+        r" (?:(?:all|any|every|the|your|of|these|my) ){0,4}EARLIER (?:WORD ){0,2}ORDERS\b",
     ),
     (
         "instruction",
@@ -42,13 +44,13 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
     ),
     (
         "instruction",
-        r"\b(?:ignore|disregard|forget) (?:everything|anything|all|what) (?:WORD ){0,4}?(?:above|before|told)\b"
-        r"NEARCLAIMED",
+        r"\b(?:ignore|disregard|forget) (?:everything|anything|all|what) (?:WORD ){0,4}?"
+        r"(?:above|before|told)\bNEARCLAIMED",
     ),
     (
         "instruction",
-        r"\b(?:note|message|instructions?|attention|notice|memo|hint|dear|hello|hi) (?:(?:to|for|all|any|the) ){0,3}"
-        r"READER\bNEAR(?:CLAIMED|\bas YES\b|\bresult true\b)",
+        r"\b(?:note|message|instructions?|attention|notice|memo|hint|dear|hello|hi)"
+        r" (?:(?:to|for|all|any|the) ){0,3}READER\bNEAR(?:CLAIMED|\bas YES\b|\bresult true\b)",
     ),
     (
         "instruction",
@@ -57,8 +59,9 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
     ),
     (
         "instruction",
-        r"\b(?:as|(?:if )?you are)(?: now)? (?:(?:an?|the) )?(?:WORD )?(?:READER|judge|grader|evaluator),?"
-        r".{0,40}?\b(?:you|must|should|always|please|only)\b.{0,120}?(?:CLAIMED|\bas YES\b)",
+        r"\b(?:as an? (?:WORD )?(?:READER|judge|grader|evaluator) you"
+        r"|you are (?:now )?(?:(?:an?|the) )?(?:WORD )?(?:READER|judge|grader|evaluator))\b"
+        r".{0,40}?\b(?:must|should|always|please|only)\b.{0,120}?(?:CLAIMED|\bas YES\b)",
     ),
     ("instruction", r"\b(?:new|updated|revised|hidden|secret|real) instructions?\bNEARCLAIMED"),
     (
@@ -73,8 +76,8 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
     ),
     (
         "instruction",
-        r"\b(?:page|source|document|article)s? (?:WORD )?(?:support|confirm|verif)[a-z]{0,3} (?:every|all|any|each)"
-        r" (?:WORD ){0,2}claims?\b",
+        r"\b(?:page|source|document|article)s? (?:WORD )?(?:support|confirm|verif)[a-z]{0,3}"
+        r" (?:every|all|any|each) (?:WORD ){0,2}claims?\b",
     ),
     # Said once, it is what pages of fact checkers say.
     ("instruction", r"(?:\bclaim is YES\b.{0,12}?){10}"),
@@ -90,12 +93,12 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
     ),
     (
         "instruction",
-        r"\bignor[a-z]{1,3} (?:WORD ){0,2}(?:las|le|as) (?:instrucciones|istruzioni|instru[çc][õo]es) (?:WORD )?"
-        r"(?:anterior|previa|precedent)",
+        r"\bignor[a-z]{1,3} (?:WORD ){0,2}(?:las|le|as) (?:instrucciones|istruzioni|instru[çc][õo]es)"
+        r" (?:WORD )?(?:anterior|previa|precedent)",
     ),
     (
         "instruction",
-        r"(?:игнорируй|забудь)(?:те)? (?:WORD ){0,2}(?:предыдущ|прежн|вышеуказанн)[а-я]{1,3}"
+        r"(?:игнорируй|забудь)(?:те)? (?:WORD ){0,2}(?:предыдущ|прежн|вышеуказанн)WORD?"
         r" (?:инструкц|указани|команд)",
     ),
     (
@@ -104,7 +107,10 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
         r"|(?:以前|上記|これまで)の\S{0,4}(?:指示|命令)\S{0,6}無視"
         r"|(?:이전|위의|앞의)\s?\S{0,3}\s?(?:지시|명령|지침)\S{0,4}\s?무시",
     ),
-    ("forged delimiter", r"<<\s*(?:end\sof\s+)?BLOCK\s+[0-9a-f.\u2026]{8,}\s*>>|<<\s*end\sof\s+BLOCK[^<>\n]{0,40}>>"),
+    (
+        "forged delimiter",
+        r"<<\s*(?:end\sof\s+)?BLOCK\s+[0-9a-f.\u2026]{8,}\s*>>|<<\s*end\sof\s+BLOCK[^<>\n]{0,40}>>",
+    ),
     (
         "forged delimiter",
         r"</\s*(?:answer|claim|page|document|context|untrusted[a-z_]{0,12}|user_?input)\s*>"
@@ -131,8 +137,14 @@ _SIGNS: tuple[tuple[FlagKind, str], ...] = (
         r"\breasoning[\"']?\s{0,4}[:=].{0,600}?\bresult[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:true|false)\b"
         r"|\bresult[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:true|false)\b.{0,200}?\breasoning[\"']?\s{0,4}[:=]",
     ),
-    ("finished verdict", r"[\"'](?:verdict|(?:claim_)?supported)[\"']\s*:\s*[\"']?(?:true|supported|passed|yes)\b"),
-    ("finished verdict", r"<verdict>\s*YES|\b(?:final|official) (?:verdict|judge?ment)\s?[:=] the claim is YES\b"),
+    (
+        "finished verdict",
+        r"[\"'](?:verdict|(?:claim_)?supported)[\"']\s*:\s*[\"']?(?:true|supported|passed|yes)\b",
+    ),
+    (
+        "finished verdict",
+        r"<verdict>\s*YES|\b(?:final|official) (?:verdict|judge?ment)\s?[:=] the claim is YES\b",
+    ),
 )
 
 # In an address nobody talks to a reader: there a bare assertion is enough.
@@ -140,9 +152,43 @@ _IN_ADDRESSES = r"\bclaim (?:is )?YES\b|\bresult true\b|\bverdict YES\b"
 
 # Where one of these stands, its surroundings are looked at closely; most pages have few.
 ANCHORS = (
-    *("<<", "<|", "</", "[inst", "_of_turn>", "<verdict", "end of ", "system", "developer", "role", "reasoning"),
-    *("verdict", "supported", "judge", "judgment", "ignor", "disregard", "forget", "overrid", "overwrite", "bypass"),
-    *("llm", "language model", "grader", "evaluator", "instruction", "claim", " ai ", " ai:", " ai,", "result"),
+    *(
+        "<<",
+        "<|",
+        "</",
+        "[inst",
+        "_of_turn>",
+        "<verdict",
+        "end of ",
+        "system",
+        "developer",
+        "role",
+        "reasoning",
+    ),
+    *(
+        "verdict",
+        "supported",
+        "judge",
+        "judgment",
+        "ignor",
+        "disregard",
+        "forget",
+        "overrid",
+        "overwrite",
+        "bypass",
+    ),
+    *(
+        "llm",
+        "language model",
+        "grader",
+        "evaluator",
+        "instruction",
+        "claim",
+        " ai ",
+        " ai:",
+        " ai,",
+        "result",
+    ),
     *("игнорируй", "забудь", "忽略", "无视", "無視", "무시"),
 )
 

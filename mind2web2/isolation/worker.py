@@ -87,6 +87,8 @@ def run(connection: socket.socket) -> None:
     channel = Channel(connection)
     job = ScriptJob.model_validate(channel.first_message()["job"])
     job.limits.hold_this_process()
+    # A script that takes its process down has said before what it had to say.
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
     os.chdir(job.folder)
     sys.path[:] = job.import_paths
     loop = asyncio.new_event_loop()
@@ -109,6 +111,9 @@ async def _told_outcome(job: ScriptJob, channel: Channel) -> None:
         done = {"error": error_as_json(_with_cure(error, job))}
     finally:
         beating.cancel()
+    with suppress(OSError, ValueError, AttributeError):  # whatever the script has put there
+        sys.stdout.flush()
+    # With the last word said, the process may be ended at any moment.
     try:
         channel.note("done", **done)
     except (UnusableMessageError, ValueError, TypeError, RecursionError) as error:

@@ -216,7 +216,7 @@ def _error_object(body: str) -> dict[str, str]:
     """Find message, code, type and param in ``{"error": {...}}``, ``{"error": "text"}`` or a bare object."""
     try:
         parsed = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(parsed, dict):
         return {}

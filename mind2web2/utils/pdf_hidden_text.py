@@ -137,10 +137,14 @@ def _is_seen(suspect: _Stretch, page: pypdfium2.PdfPage, picture: Image.Image, w
     drawn = picture.crop(area)
     if not suspect.is_inked:
         # The text of a scanned page lies over its letters in the scan.
-        darkest, lightest = drawn.getextrema()
-        return bool(lightest - darkest > _SAME_GREY)
-    _, difference = ImageChops.difference(drawn, without.crop(area)).getextrema()
-    return bool(difference > _SAME_GREY)
+        greys = _greys(drawn)
+        return greys[-1] - greys[0] > _SAME_GREY
+    return _greys(ImageChops.difference(drawn, without.crop(area)))[-1] > _SAME_GREY
+
+
+def _greys(picture: Image.Image) -> list[int]:
+    """Return the shades of a picture, from the darkest on."""
+    return [grey for grey, pixels in enumerate(picture.histogram()) if pixels]
 
 
 def _area_px(
@@ -165,7 +169,8 @@ def _area_px(
 def _picture(page: pypdfium2.PdfPage) -> Image.Image:
     width_pt, height_pt = page.get_size()
     scale = min(_SCALE, (_MAX_PIXELS / (width_pt * height_pt)) ** 0.5)
-    return page.render(scale=scale, grayscale=True).to_pil().convert("L")
+    picture: Image.Image = page.render(scale=scale, grayscale=True).to_pil().convert("L")
+    return picture
 
 
 def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> PageWords:

@@ -91,7 +91,9 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     text_page_count = min(page_count, settings.max_text_pages)
     return RenderedPdf(
         images=tuple(page.image for page in readable if page.image is not None),
-        text=_join_texts([page and page.text for page in pages[:text_page_count]], page_count),
+        text=_join_texts(
+            [None if page is None else page.text for page in pages[:text_page_count]], page_count
+        ),
         page_count=page_count,
         text_page_count=text_page_count,
         unreadable_pages=tuple(number for number, page in enumerate(pages, 1) if page is None),

@@ -154,7 +154,8 @@ return {"final_score": 0.5}
 """
 
 
-def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
+@pytest.mark.parametrize("option", ["--isolate", "--no_isolate"])
+def test_no_script_ends_a_run_or_keeps_it_from_ending(project, option):
     """Each costs its own answer, with the reason, and the table comes all the same."""
     bodies = {
         "stuck": STUCK,
@@ -163,6 +164,9 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
         "stuck_thread": STUCK_THREAD,
         "blocking": BLOCKING,
         "orphan": ORPHAN,
+        "raising": "raise ValueError('no such lake')",
+        "recursing": "def down(n): return down(n + 1)\ndown(0)",
+        "left_thread": "import threading\nthreading.Thread(target=time.sleep, args=(3600,)).start()\n1 / 0",
     }
     for task, body in bodies.items():
         project.add_answer(task=task)
@@ -170,7 +174,7 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
     with JudgeServer() as server:
         run = run_command(
             *("--agent_name", "bot", "--judge_base_url", server.base_url),
-            *("--answer_timeout", "3", "--max_concurrent_tasks", "9"),
+            *("--answer_timeout", "3", "--max_concurrent_tasks", "12", option),
             cwd=project.root,
         )
     assert (run.returncode, run.stderr) == (1, "")
@@ -184,7 +188,13 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project):
         "stuck_child": late,
         "exiting_child": "called sys.exit(0)",
         "stuck_thread": late,
+        "raising": reasons["raising"],
+        "recursing": reasons["recursing"],
+        "left_thread": reasons["left_thread"],
     }
+    assert reasons["raising"].startswith("raised ValueError: no such lake (line ")
+    assert reasons["recursing"].startswith("raised RecursionError: ")
+    assert reasons["left_thread"].startswith("raised ZeroDivisionError: ")
     assert blocked.startswith("was stopped: it blocked all other work")
     scores = {
         task: entries["bot"][0]["score"]

@@ -26,6 +26,7 @@ LAYERS = (
     "claim_judging judging_ahead verification eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "estimates earlier_usage usage_guess run_estimate "
+    "injection_material injection_checks injection_live "
     "evaluator answer_cache provenance script_run isolation selection staleness written_tree "
     "result_checks summary_checks record_checks script_trust results_now answer_lock answer_evaluation eval_runner",
     "cli",

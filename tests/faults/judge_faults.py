@@ -64,11 +64,12 @@ class Bench:
             *(option for option, is_wanted in orders.items() if is_wanted),
             cwd=REPOSITORY,
             env=clean_environment(OPENAI_API_KEY=key),
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
         )
-        if await command.wait() not in (0, 1):
-            raise AssertionError(f"run_eval.py ended with status {command.returncode}")
+        printed, complaints = await command.communicate()
+        if b"\nResults: " not in printed:
+            raise AssertionError(f"run_eval.py broke off with {command.returncode}: {complaints.decode()}")
 
 
 def run(count: int, seed: int) -> Figures:
@@ -157,3 +158,6 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
     if most > MOST_REQUESTS:
         found.append(f"one question was sent {most} times, {MOST_REQUESTS} is the most")
     return found
+
+
+PARTS: tuple[tuple[str, Callable[[int, int], Figures]], ...] = (("judge faults", run),)

@@ -1,13 +1,11 @@
 """A judge that misbehaves in every way, request by request and run by run."""
 
-import json
-
 import pytest
 from faults import judge_faults, report
 from faults.figures import Figures, together
 from faults.schedules import schedule_of
 from rich.console import Console
-from servers.faulty_judge import FaultyJudge, no_faults
+from servers.faulty_judge import FaultyJudge
 from servers.faulty_replies import DECLINES, FINAL, HARMLESS, Fault, falsified
 from servers.recorded_replies import Question, RecordedReplies
 
@@ -118,6 +116,13 @@ async def test_what_cannot_pass_is_asked_once(judge, fault):
     assert (visit.requests, retries.in_words()) == (1, "")
 
 
+async def test_a_key_that_nobody_expects_is_refused(judge):
+    """So that the next run may come with another one."""
+    async with LLMClient("openai", True, base_url=judge.base_url, api_key="unknown", retry=RETRY) as client:
+        with pytest.raises(JudgeRequestError, match="401"):
+            await client.chat(REQUEST)
+
+
 def test_a_schedule_follows_from_its_seed():
     """The same faults for the same questions, in whatever order they come, and another seed gives others."""
     questions = [Question(f"claim {number}", None, "an answer") for number in range(40)]
@@ -156,21 +161,28 @@ def test_faults_leave_scores_right_or_absent():
 
 
 def test_the_report_names_what_went_wrong(capsys):
-    """And adds up a part's single disturbances."""
+    """And adds up a part's single disturbances; its exit status tells a command whether all is well."""
     good = Figures("judge faults", disturbances=1, answers=9, recovery_s=(0.5,))
     bad = Figures("judge faults", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",))
-    both = together("judge faults", [good, bad])
-    assert (good.is_clean, bad.is_clean, both.is_clean) == (True, False, False)
-    report.print_report(Console(width=150), [both])
-    printed = capsys.readouterr().out
-    assert [cell.strip() for cell in printed.splitlines()[-3].strip("│ ").split("│")] == [
-        *("judge faults", "2", "18", "0", "7", "0", "0", "0", "0.5", "0.5")
+
+    def run(figures):
+        return lambda count, seed: together("judge faults", [*figures, Figures("", count, seed)])
+
+    assert report.report(Console(), [("good", run([good]), 1)], seed=4) == 0
+    assert report.report(Console(), [("left out", run([bad]), 0), ("both", run([good, bad]), 2)], seed=5) == 1
+    lines = [line for line in capsys.readouterr().out.splitlines() if " s, seed " not in line]
+    assert lines == [
+        "good, 1 times ...",
+        "Faults: judge faults: disturbances 2, answers 13, no result 0, wrong scores 0, lost judgments 0, "
+        "judged twice 0, half-written files 0, seconds to recover 0.5, at most 0.5",
+        "both, 2 times ...",
+        "Faults: judge faults: disturbances 4, answers 23, no result 0, wrong scores 7, lost judgments 0, "
+        "judged twice 0, half-written files 0, seconds to recover 0.5, at most 0.5",
+        "Wrong: judge faults: schedule 3: x",
     ]
-    assert printed.splitlines()[-1] == "Wrong: judge faults: schedule 3: x"
 
 
 def test_what_is_false_has_the_shape_of_what_is_true():
     """So that only its words can give it away."""
     true = {"reasoning": "it is", "result": True, "numbers": [1, 2.5, None]}
     assert falsified(true) == {"reasoning": "not it is", "result": False, "numbers": [2, 3.5, None]}
-    assert json.dumps(no_faults(0, Question(None, None, None), 0)) == "null"

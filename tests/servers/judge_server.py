@@ -294,7 +294,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Write nothing to stderr."""
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        length = int(self.headers["Content-Length"])
+        content = self.rfile.read(length)
+        if len(content) < length:
+            raise ConnectionResetError("the client went away in the middle of its request")
+        body = json.loads(content)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
             fault = self.server.judge.answer(Call(self.path, headers, body))

@@ -1,0 +1,355 @@
+"""``mind2web2 verify-results`` on the example as it was judged, and after changes of every kind."""
+
+import json
+import shutil
+import sqlite3
+
+import pytest
+from evaluations import tree_nodes
+from projects import AGENT, REPOSITORY, Project, call, read_json
+from servers.judge_server import JudgeServer, rate_limited, status
+from servers.recorded_replies import RecordedReplies
+
+from mind2web2.cli import evaluate_main, main
+from mind2web2.judgments import FILE_NAME
+from mind2web2.provenance import sealed
+from mind2web2.utils.cache_filesys import CacheFileSys
+
+RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
+FOLDERS = ("answers", "eval_scripts", "cache")
+TASK, STEM = "museum_saturday", "answer_1"
+NAME = f"{TASK}/{STEM}.md"
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Return a folder with the example, judged by a server that is asked twice for some replies."""
+    root = tmp_path_factory.mktemp("judged")
+    for folder in FOLDERS:
+        shutil.copytree(REPOSITORY / folder, root / folder)
+    faults = [None, rate_limited(retry_after="0"), None, status(500, "oops")]
+    with JudgeServer(RecordedReplies(), faults=faults) as server, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "dummy")
+        patch.chdir(root)
+        words = ["--agent_name", "example", "--judge_base_url", server.base_url, "--no_capture"]
+        assert call(evaluate_main, *words).returncode == 0
+    return root
+
+
+@pytest.fixture
+def example(judged, tmp_path, monkeypatch):
+    """Return a copy of that folder, which is the working directory."""
+    root = shutil.copytree(judged, tmp_path / "example")
+    monkeypatch.chdir(root)
+    return root
+
+
+def verify(*words):
+    """Run the command; return its status, what it found as (kind, answers, text), and its output."""
+    run = call(main, "verify-results", "example", *words)
+    lines = [line.split(": ", 2) for line in run.stdout.splitlines()]
+    kinds = ("Wrong", "Stale", "Missing")
+    found = [(line[0].lower(), line[1], line[2]) for line in lines if line[0] in kinds]
+    return run.returncode, found, run.stdout + run.stderr
+
+
+def result_path(root, task=TASK, stem=STEM):
+    """Return the path of the example's result for an answer."""
+    [path] = (root / "eval_results" / "example" / task / stem / "results").glob("*.json")
+    return path
+
+
+def change(path, edit, *, seal=False):
+    """Change a file of JSON."""
+    content = read_json(path)
+    edit(content)
+    path.write_text(json.dumps(sealed(content) if seal else content), encoding="utf-8")
+
+
+def test_what_a_run_leaves_is_right_and_holds(example):
+    """Nine answers, each score again from its tree; nothing is written, not even beside the store."""
+    before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
+    exit_status, found, output = verify()
+    assert (exit_status, found) == (0, [])
+    assert output.splitlines()[-1] == "Answers: 9; right, and hold: 9"
+    assert sum(line.count("ok") for line in output.splitlines()) == 9
+    assert {path: path.stat().st_mtime_ns for path in example.rglob("*")} == before
+
+
+def test_a_result_says_what_produced_it(example):
+    """Versions, hashes, judge and its parameters, what it was served as, times, pages, retries."""
+    result = read_json(result_path(example))
+    made_from, run = result["provenance"], result["run"]
+    assert {"mind2web2", "python", "openai", "pillow", "pypdfium2"} <= made_from["versions"].keys()
+    assert made_from["served"] == [
+        {
+            "model": "judge-served",
+            "system_fingerprint": "fp_1",
+            "judgments": result["judge_usage"]["judgments"],
+        }
+    ]
+    assert made_from["judge"]["model"] == "o4-mini"
+    assert run["judge_requests"] - run["judge_retries"] == result["judge_usage"]["judgments"]
+    assert run["judged_from"] <= run["judged_to"]
+    retries = [
+        read_json(path)["run"]["judge_retries"] for path in example.glob("eval_results/*/*/*/results/*")
+    ]
+    assert sum(retries) == 2
+    cache = CacheFileSys(example / "cache" / "example" / TASK)
+    checks = [
+        check
+        for node in tree_nodes(result).values()
+        for check in node.get("evidence", {}).get("pages", ())
+        if check["outcome"] != "unavailable"
+    ]
+    assert checks
+    for check in checks:
+        record = cache.capture_record(check["url"])
+        assert check["page"]["sha256"] == made_from["pages"][check["url"]] == cache.digest(check["url"])
+        assert check["page"]["captured_at"] == record.captured_at
+        assert check["page"]["captured_by"] == record.browser
+
+
+def test_a_changed_score_is_wrong(example):
+    """Exit status 1; the file is named with what to do about it."""
+    path = result_path(example)
+    change(path, lambda result: result.update(final_score=1.0), seal=True)
+    exit_status, found, output = verify()
+    assert exit_status == 1
+    assert ("wrong", NAME, "final_score is 1, and by its tree 0.444444") in found
+    assert f"  {path.relative_to(example)}" in output.splitlines()
+    assert "Answers: 9; right, and hold: 8; 1 wrong" in output
+    assert verify("--task_id", "library_facts")[:2] == (0, [])
+
+
+def leaf_with_votes(result):
+    """Return the first leaf that a judge has decided by a page."""
+    nodes = tree_nodes(result).values()
+    return next(node for node in nodes if "votes" in node.get("evidence", {}).get("pages", [{}])[0])
+
+
+EDITS = {
+    "a score": (lambda result: result.update(final_score=0.5), "by its tree"),
+    "a leaf": (lambda result: leaf_with_votes(result).update(score=0.0, status="failed"), "by its evidence"),
+    "evidence": (lambda result: leaf_with_votes(result).pop("evidence"), "without any evidence"),
+    "a vote": (
+        lambda result: leaf_with_votes(result)["evidence"]["pages"][0]["votes"][0].update(reasoning="yes"),
+        "it is not what the judge said",
+    ),
+    "a judgment": (
+        lambda result: leaf_with_votes(result)["evidence"]["pages"][0]["votes"][0].update(judgment="f" * 64),
+        "the judgments that it names are not stored",
+    ),
+    "an extraction": (
+        lambda result: result["extractions"][0].update(judgment="f" * 64),
+        "the judgments that it names are not stored",
+    ),
+    "a claim": (
+        lambda result: leaf_with_votes(result)["evidence"].update(claim="2 + 2 = 4"),
+        "the judgment that it names is about something else",
+    ),
+    "the judge": (lambda result: result.update(judge_model="gpt-5"), "by its provenance 'o4-mini'"),
+    "the answer": (
+        lambda result: result["provenance"].update(answer_sha256="0" * 64),
+        "answer: its text has changed",
+    ),
+    "the script": (
+        lambda result: result["provenance"].update(script_sha256="0" * 64),
+        f"script: example/{TASK}.py has changed",
+    ),
+    "the settings": (
+        lambda result: result["provenance"].update(settings_sha256="0" * 64),
+        "settings: this version asks judges in another way",
+    ),
+    "a page": (
+        lambda result: result["provenance"]["pages"].update(
+            dict.fromkeys(list(result["provenance"]["pages"])[:1], "0" * 64)
+        ),
+        "pages changed: ",
+    ),
+    "what it is of": (lambda result: result.update(task_id="other"), "it is the result of something else"),
+}
+
+
+@pytest.mark.parametrize("what", EDITS)
+def test_each_kind_of_change_is_found(example, what):
+    """With the file's own digest at once, and without it by what the field has to agree with."""
+    edit, text = EDITS[what]
+    change(result_path(example), edit)
+    exit_status, found, _ = verify("--task_id", TASK)
+    assert exit_status == 1
+    assert any(kind == "wrong" and "changed after it was written" in words for kind, _, words in found)
+    change(result_path(example), lambda _result: None, seal=True)
+    exit_status, found, _ = verify("--task_id", TASK)
+    assert exit_status in (1, 3)
+    assert any(name == NAME and text in words for _, name, words in found)
+
+
+def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
+    """The next evaluation judges it again, from the stored judgments, and all is right."""
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    endpoint = read_json(result_path(example))["provenance"]["judge"]["endpoint"]
+    change(result_path(example), lambda result: result.update(final_score=1.0))
+    with JudgeServer() as server:
+        words = ["--agent_name", "example", "--no_capture", "--judge_base_url", endpoint.split()[-1]]
+        run = call(evaluate_main, *words)
+        assert (run.returncode, server.requests) == (0, [])
+    assert "0 judgments asked" in run.stdout
+    assert verify()[:2] == (0, [])
+
+
+def test_what_has_changed_since_is_stale(example):
+    """Exit status 3: the scores are right, of what was judged then."""
+    with (example / "answers" / "example" / TASK / f"{STEM}.md").open("a", encoding="utf-8") as file:
+        file.write("\nOr so.\n")
+    with (example / "eval_scripts" / "example" / "library_facts.py").open("a", encoding="utf-8") as file:
+        file.write("# newer\n")
+    exit_status, found, output = verify()
+    assert exit_status == 3
+    every = ", ".join(f"library_facts/answer_{number}.md" for number in (1, 2, 3))
+    assert found == [
+        ("stale", every, "script: example/library_facts.py has changed"),
+        ("stale", NAME, "answer: its text has changed"),
+    ]
+    assert "Next, to judge what is stale or missing: mind2web2 evaluate example" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--judge_model", "gpt-5"], "judge: model o4-mini, now gpt-5"),
+        (["--judge-reasoning-effort", "high"], "judge: reasoning_effort None, now high"),
+        (["--judge_temperature", "0"], "judge: temperature None, now 0.0"),
+    ],
+)
+def test_results_of_another_judge_are_stale(example, words, text):  # noqa: ARG001 (the working directory)
+    """Where one is named."""
+    exit_status, found, _ = verify(*words)
+    assert exit_status == 3
+    assert [(kind, reason) for kind, _, reason in found] == [("stale", text)]
+
+
+def test_summaries_are_derived_again(example):
+    """The task's, the agent's and the one of all agents."""
+    results = example / "eval_results"
+    change(results / "example" / TASK / "summary.json", lambda entries: entries[0].update(score=1.0))
+    change(results / "example" / "summary.json", lambda summary: summary.update(avg_score=1.0))
+    exit_status, found, output = verify()
+    assert exit_status == 1
+    assert [(kind, name) for kind, name, _ in found] == [
+        ("wrong", TASK),
+        ("wrong", "all tasks"),
+        ("wrong", "all tasks"),
+    ]
+    assert "avg_score 1.0 (by the results " in output
+    assert "Next, to sum up anew: mind2web2 evaluate example" in output
+    assert call(main, "metrics", "example").returncode == 0
+    assert [name for _, name, _ in verify()[1]] == [TASK, "all tasks"]
+
+
+def test_without_the_store_votes_cannot_be_looked_up(example):
+    """That is missing; a damaged one is an error of the command."""
+    store = example / "eval_results" / "example" / FILE_NAME
+    exported = example / "exported.jsonl"
+    assert call(main, "judgments", "export", "example", exported).returncode == 0
+    store.rename(example / "away.sqlite3")
+    exit_status, found, output = verify()
+    assert (exit_status, len(found)) == (3, 1)
+    assert found[0][2] == "the judgments that it names are not stored: there is no store"
+    assert "--judgments FILE" in output
+    for elsewhere in ("away.sqlite3", "exported.jsonl"):
+        assert verify("--judgments", elsewhere)[:2] == (0, [])
+    store.write_bytes(b"damaged" * 1000)
+    assert verify()[0] == 2
+
+
+def test_a_judgment_that_was_changed_shows(example):
+    """A store that is edited does not go with the results any more."""
+    with sqlite3.connect(example / "eval_results" / "example" / FILE_NAME) as connection:
+        connection.execute("UPDATE judgments SET text = replace(text, 'true', 'false')")
+    connection.close()
+    exit_status, found, _ = verify()
+    assert exit_status == 1
+    assert len({name for _, name, _ in found}) > 5
+
+
+def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path):
+    """Its judge is a person, and there is no store of its own."""
+    words = ["--agent_name", "example", "--eval_results_root", tmp_path]
+    for folder, option in zip(FOLDERS, ("answer_folder", "eval_scripts_root", "cache_root"), strict=True):
+        words += [f"--{option}", REPOSITORY / folder]
+    replay = ["--llm_provider", "replay", "--judgments", RECORDED]
+    assert call(evaluate_main, *words, *replay).returncode == 0
+    assert verify(*words[2:], "--judgments", RECORDED)[:2] == (0, [])
+    assert {kind for kind, _, _ in verify(*words[2:])[1]} == {"missing"}
+
+
+def test_results_of_earlier_tools_are_checked_as_far_as_they_go(tmp_path, monkeypatch):
+    """A score that follows from its tree is all there is to check."""
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    leaf = {
+        "id": "a",
+        "desc": "",
+        "critical": False,
+        "score": 1.0,
+        "status": "passed",
+        "strategy": "parallel",
+    }
+    tree = {**leaf, "id": "root", "children": [leaf]}
+    path = project.folder() / "results" / "20250101_000000_answer_1.md.json"
+    path.parent.mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)
+    for score, exit_status in ((1.0, 3), (0.5, 1)):
+        content = {"final_score": score, "eval_breakdown": [{"info": [], "verification_tree": tree}]}
+        path.write_text(json.dumps(content))
+        run = call(main, "verify-results", AGENT)
+        assert run.returncode == exit_status
+        assert "Missing: lake/answer_1.md: it does not say what it was made from" in run.stdout
+
+
+def test_what_was_found_is_to_be_had_as_json(example):
+    """For programs."""
+    change(result_path(example), lambda result: result.update(final_score=1.0), seal=True)
+    exit_status, _, output = verify("--json")
+    content = json.loads(output)
+    assert exit_status == 1
+    [wrong] = [answer for answer in content["answers"] if answer["record"] == "wrong"]
+    assert (wrong["task_id"], wrong["answer_name"], wrong["score"]) == (TASK, f"{STEM}.md", 1.0)
+    assert wrong["score_by_tree"] == pytest.approx(4 / 9)
+    assert wrong["findings"] == [{"kind": "wrong", "text": "final_score is 1, and by its tree 0.444444"}]
+    assert content["summaries"][TASK] == [
+        {
+            "kind": "wrong",
+            "text": f"summary.json has score {4 / 9} of {STEM}.md, and by its result it is 1.0",
+        },
+        {
+            "kind": "wrong",
+            "text": f"summary.json has success False of {STEM}.md, and by its result it is True",
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["nobody"], "no results of agent nobody under eval_results"),
+        (["example", "--task_id", "sea"], "no answers or results of agent example to sea: there is library"),
+        (["example", "--eval_version", "v9"], "no eval version v9"),
+        (["example", "--judgments", "gone.jsonl"], "no judgments at gone.jsonl"),
+        (["../x"], "agent '../x' begins with a dot"),
+    ],
+)
+def test_what_cannot_be_checked_is_said_in_one_line(example, words, message):  # noqa: ARG001
+    """Exit status 2."""
+    run = call(main, "verify-results", *words)
+    assert run.returncode == 2
+    assert message in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_the_help_says_what_the_exit_status_means():
+    """And what each word of the table does."""
+    run = call(main, "verify-results", "--help")
+    for words in ("1 something is wrong", "2 nothing could be checked", "3 nothing is wrong, but", "stale  "):
+        assert words in " ".join(run.stdout.split()) or words in run.stdout

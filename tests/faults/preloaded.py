@@ -1,0 +1,148 @@
+"""Commands as processes of their own that begin at once: forked from one that has loaded the package.
+
+with Preloaded() as commands:
+    process = commands.start(["evaluate", "bot"], folder, folder / "output.txt")
+    process.ends_within(0.5) or process.kill()
+    print(process.status())
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from projects import REPOSITORY, clean_environment
+
+PATIENCE_S = 120.0
+_PROGRAM = "from faults.preloaded import serve; serve()"
+
+
+class Preloaded:
+    """Starts ``mind2web2`` commands; a context manager."""
+
+    def __enter__(self) -> Self:
+        path = os.pathsep.join((str(REPOSITORY), str(REPOSITORY / "tests")))
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM],
+            env=clean_environment(PYTHONPATH=path),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.stdin.close()
+        self._process.wait(PATIENCE_S)
+        self._process.stdout.close()
+
+    def start(self, command: Sequence[object], folder: Path, output: Path, **variables: str) -> Started:
+        """Start a command in a folder; what it prints goes to a file."""
+        words = list(map(str, command))
+        asked = {"command": words, "folder": str(folder), "output": str(output), "variables": variables}
+        return Started(self, self.tell(asked), output)
+
+    def run(self, command: Sequence[object], folder: Path, output: Path, **variables: str) -> int:
+        """Run a command to its end and return its status."""
+        return self.start(command, folder, output, **variables).status()
+
+    def tell(self, message: dict[str, Any]) -> int:
+        """Have the loaded process do something, and return the number that it answers."""
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+@dataclass
+class Started:
+    """A process that was started."""
+
+    commands: Preloaded
+    pid: int
+    output: Path
+
+    def __post_init__(self) -> None:
+        """Watch the process, so that no other can be taken for it."""
+        self._handle = os.pidfd_open(self.pid)
+
+    def ends_within(self, seconds: float) -> bool:
+        """Wait for the end for so long, and tell whether it has come."""
+        poll = select.poll()
+        poll.register(self._handle, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    def kill(self) -> None:
+        """End it without any warning."""
+        signal.pidfd_send_signal(self._handle, signal.SIGKILL)
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        signal.pidfd_send_signal(self._handle, signal.SIGINT)
+
+    def status(self) -> int:
+        """Wait for the end and return the exit status, negative for a signal."""
+        if not self.ends_within(PATIENCE_S):
+            self.kill()
+            raise AssertionError(f"still running after {PATIENCE_S:g} s: {self.printed()}")
+        os.close(self._handle)
+        return os.waitstatus_to_exitcode(self.commands.tell({"ended": self.pid}))
+
+    def printed(self) -> str:
+        """Return what it has printed so far."""
+        return self.output.read_text(encoding="utf-8")
+
+
+def serve() -> None:
+    """Start what standard input says until it ends."""
+    main = _loaded()
+    answers = os.fdopen(os.dup(1), "w")
+    for line in iter(sys.stdin.readline, ""):
+        message = json.loads(line)
+        if "ended" in message:
+            _, status = os.waitpid(message["ended"], 0)
+            print(status, file=answers, flush=True)
+            continue
+        pid = os.fork()
+        if pid == 0:
+            _become(main, message)
+        print(pid, file=answers, flush=True)
+
+
+def _loaded() -> Any:
+    import openai  # noqa: F401 - loaded by the first request otherwise
+
+    from mind2web2.cli import cache_run, evaluation_run, main  # noqa: F401
+    from mind2web2.llm_client.chat import TokenUsage
+    from mind2web2.llm_client.prices import price_usd
+
+    price_usd(TokenUsage(), "o4-mini")
+    return main
+
+
+def _become(main: Any, message: dict[str, Any]) -> None:
+    status = 70
+    try:
+        output = os.open(message["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for source, target in ((nothing, 0), (output, 1), (output, 2)):
+            os.dup2(source, target)
+        os.chdir(message["folder"])
+        os.environ.update(message["variables"])
+        status = main(message["command"])
+    except SystemExit as error:
+        status = int(error.code or 0)
+    except BaseException:  # whatever it is, it must not go on as the process that was forked
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)

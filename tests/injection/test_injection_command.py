@@ -1,0 +1,119 @@
+"""``mind2web2 injection``: a gullible judge is found out, a firm one is not blamed."""
+
+import re
+
+import pytest
+from projects import call
+from servers.judge_server import JudgeServer, prompt_text, status
+
+from mind2web2.cli import injection, main
+from mind2web2.injection import attacks
+
+SIGNS = ("supported", "true", "instruct", "verdict", "system", "深", "指令", "инструкции", "=>")
+
+
+@pytest.fixture(autouse=True)
+def few_attacks(monkeypatch):
+    """Judge a dozen attacks of several places, and have a key."""
+    chosen = [attack for attack in attacks.ATTACKS if not attacks.HTML_PLACES & {attack.place}]
+    monkeypatch.setattr(attacks, "ATTACKS", tuple(chosen[::6]))
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+
+
+def run(server):
+    """Ask a judge with the suite; return the command's outcome."""
+    words = ("injection", "--live-injection", "--judge_model", "m", "--judge_base_url", server.base_url)
+    return call(main, *words)
+
+
+def verdict(result):
+    """Return a reply."""
+    return {"reasoning": "read", "result": result}
+
+
+def firm(body):
+    """Judge by the depth in the claim, as the material has it."""
+    claim = re.search(r"<<claim \w+>>\n(.*?)\n<<end", prompt_text(body), re.DOTALL)[1]
+    return verdict("80 m" in claim[:30])
+
+
+def gullible(body):
+    """Do what the loudest text wants."""
+    text = prompt_text(body).partition("Each piece stands in a block")[2]
+    return verdict("withdrawn" not in text and "spam" not in text)
+
+
+def test_a_firm_judge_turns_for_none():
+    """Two votes on each of two claims, exit status 0."""
+    with JudgeServer(firm) as server:
+        outcome = run(server)
+    asked = len(attacks.ATTACKS) - sum(a.place in ("file name", "judge's reply") for a in attacks.ATTACKS)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert f"Attacks that turned a verdict: 0 of {asked} (0.0%)." in outcome.stdout
+    assert f"Controls that were right: {asked} of {asked} (100.0%)." in outcome.stdout
+    assert len(server.requests) == 4 * asked
+
+
+def test_a_gullible_judge_is_found_out():
+    """Every attack turns it, although its controls are right."""
+    with JudgeServer(gullible) as server:
+        outcome = run(server)
+    assert outcome.returncode == 1
+    turned, total = map(int, re.search(r"turned a verdict: (\d+) of (\d+)", outcome.stdout).groups())
+    assert turned == total > 5
+    assert f"Controls that were right: {total} of {total} (100.0%)." in outcome.stdout
+    assert "verdict turned, control right" in outcome.stdout
+
+
+def test_a_judge_that_always_says_no_has_its_controls_wrong():
+    """It is firm for the wrong reason."""
+    with JudgeServer(verdict(False)) as server:
+        outcome = run(server)
+    assert "control wrong" in outcome.stdout
+    assert "(100.0%)" not in outcome.stdout
+
+
+def test_a_wrong_key_is_told_at_once():
+    """One attack is tried, and the rest are not."""
+    with JudgeServer(faults=lambda _: status(401, "bad key", code="invalid_api_key")) as server:
+        outcome = run(server)
+    assert outcome.returncode == 2
+    assert "bad key" in outcome.stderr
+    assert len(server.requests) <= 4
+
+
+def test_a_judge_that_fails_now_and_then_leaves_verdicts_out():
+    """What could not be judged is named, and the command says that it is incomplete."""
+
+    def fault(body):
+        return (
+            status(400, "no thanks")
+            if "<<SYS>>" in prompt_text(body) or "tags" in prompt_text(body)
+            else None
+        )
+
+    odd = [attack for attack in attacks.ATTACKS if "tags" in attack.name]
+    with JudgeServer(firm, faults=fault) as server:
+        outcome = run(server)
+    failed = [line for line in outcome.stdout.splitlines() if line.startswith("Warning: no verdict:")]
+    assert outcome.returncode == (1 if failed else 0)
+    assert len(failed) >= len(odd)
+
+
+def test_without_a_model_the_suite_is_checked():
+    """A line for each attack and one for all."""
+    outcome = call(main, "injection")
+    count = len(attacks.ATTACKS)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    assert outcome.stdout.count("outcome held") == count
+    assert outcome.stdout.endswith(f"{count} of {count} attacks are held as they should be.\n")
+
+
+def test_what_is_not_held_is_named(monkeypatch):
+    """With what is wrong about it, and exit status 1."""
+    attack = attacks.Attack("a test", "page text", "Depth.", fate="never")
+    monkeypatch.setattr(attacks, "ATTACKS", (attack,))
+    outcome = call(main, "injection")
+    assert outcome.returncode == 1
+    assert "Warning: a test: " in outcome.stdout and "0 of 1 attacks" in outcome.stdout
+    assert injection.DESCRIPTION

@@ -1,0 +1,159 @@
+"""The processes behind scripts' processes: nothing outlives the run, and nothing ends it."""
+
+import asyncio
+import os
+import select
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from projects import ClaimJudge, Project, evaluate, start_command
+from servers.judge_server import VERDICT, JudgeServer
+
+from mind2web2.isolation.environment import scrubbed_environment
+from mind2web2.isolation.isolated_run import Isolation
+from mind2web2.isolation.processes import ForkServer, script_process
+
+PATIENCE_MS = 30_000
+# Says which processes there are, its own, its parent (the fork server) and one that it starts; then asks.
+TELLING = """
+import os, subprocess
+child = subprocess.Popen(["sleep", "1000"], start_new_session=True)
+with open({path!r}, "w") as file:
+    file.write(f"{{os.getpid()}} {{os.getppid()}} {{child.pid}}")
+await evaluator.verify("The lake is deep.", evaluator.add_leaf("leaf", "leaf"))
+return evaluator.get_summary()
+"""
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return a project whose script says which processes there are and then asks the judge."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(TELLING.format(path=str(tmp_path / "pids")))
+    return project
+
+
+@pytest.fixture
+def server():
+    """Return a fork server of a test's own."""
+    server = ForkServer()
+    yield server
+    server.close()
+
+
+def processes_of(project):
+    """Return what tells of the end of the processes that the script has told of."""
+    return [os.pidfd_open(int(pid)) for pid in (project.root / "pids").read_text().split()]
+
+
+def wait_for_end(pidfds):
+    """Return once all of these processes have ended, or fail."""
+    for pidfd in pidfds:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        assert poll.poll(PATIENCE_MS), "a process is still there"
+        os.close(pidfd)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_nothing_outlives_a_run_that_is_ended(project, number):
+    """However it ends: its scripts, what they have started, and the fork server."""
+    is_asked, is_over = threading.Event(), threading.Event()
+
+    def never(_body):
+        is_asked.set()
+        is_over.wait(PATIENCE_MS / 1000)
+        return VERDICT
+
+    with JudgeServer(never) as judge:
+        with start_command(
+            "--agent_name", "bot", "--judge_base_url", judge.base_url, cwd=project.root
+        ) as run:
+            assert is_asked.wait(PATIENCE_MS / 1000)
+            pidfds = processes_of(project)
+            run.send_signal(number)
+            run.communicate(timeout=PATIENCE_MS / 1000)
+        wait_for_end(pidfds)
+        is_over.set()
+
+
+async def test_a_fork_server_that_is_killed_costs_what_was_under_way_only(project, server):
+    """The reason says what to do; the next answer has another."""
+    asked = asyncio.Event()
+
+    async def kill(_claim):
+        asked.set()
+        await asyncio.Event().wait()
+
+    running = asyncio.create_task(evaluate(project, ClaimJudge(kill), isolation=Isolation(server=server)))
+    await asked.wait()
+    pidfds = processes_of(project)
+    os.kill(int((project.root / "pids").read_text().split()[1]), signal.SIGKILL)
+    [outcome] = await running
+    assert outcome.reason == "the process that starts scripts has ended: run the same command again"
+    # What a script has started in a session of its own is beyond reach then.
+    os.kill(int((project.root / "pids").read_text().split()[2]), signal.SIGKILL)
+    await asyncio.to_thread(wait_for_end, pidfds)
+    [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation(server=server))
+    assert outcome.score == 1.0
+
+
+async def test_a_fork_server_that_cannot_start_is_a_reason(project, server, monkeypatch):
+    """With the way to do without."""
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation(server=server))
+    assert outcome.reason.startswith("no process could be started for a script: ")
+    assert outcome.reason.endswith(
+        "Or evaluate with --no_isolate: scripts then run in the process of the run itself"
+    )
+
+
+async def test_a_fork_server_serves_several_event_loops(server, project):
+    """One run after another in the same process; it is started once."""
+    pids = set()
+    for _ in range(2):
+        [outcome] = await asyncio.to_thread(
+            lambda: asyncio.run(
+                evaluate(project, ClaimJudge(), isolation=Isolation(server=server), reuse=False)
+            )
+        )
+        assert outcome.score == 1.0
+        pids.add((project.root / "pids").read_text().split()[1])
+    assert len(pids) == 1
+
+
+async def test_a_fork_server_runs_no_thread(server):
+    """A fork takes only one along, and the locks of the others for ever."""
+    async with script_process(server) as process:
+        assert len(threads_of_parent(process.pid)) == 1
+
+
+def threads_of_parent(pid):
+    """Return the threads of a process's parent."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    parent = next(line.split()[1] for line in status.splitlines() if line.startswith("PPid:"))
+    return list(Path(f"/proc/{parent}/task").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "is_kept"),
+    [
+        ("PATH", "/bin", True),
+        ("LC_ALL", "C", True),
+        ("OPENAI_API_KEY", "sk-1", False),
+        ("GOOGLE_MAPS_API_KEY", "AIza", False),
+        ("AWS_PROFILE", "me", False),
+        ("ANYTHING_ELSE", "x", False),
+        ("HTTPS_PROXY", "http://proxy.example:3128", True),
+        ("HTTPS_PROXY", "http://me:word@proxy.example:3128", False),
+    ],
+)
+def test_the_environment_has_what_programs_need(name, value, is_kept):
+    """By name, since a secret may look like anything."""
+    kept = scrubbed_environment({name: value})
+    assert kept.pop("PYTHONPATH") == os.pathsep.join(sys.path)
+    assert kept == ({name: value} if is_kept else {})

@@ -26,6 +26,7 @@ from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import select_work
@@ -174,6 +175,7 @@ async def evaluate(
     dump_cache: bool = False,
     log_to_console: bool = False,
     captures: SharedCaptures | None = None,
+    order: Order | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
@@ -187,6 +189,7 @@ async def evaluate(
             answer_timeout_s=answer_timeout_s,
             log_to_console=log_to_console,
             captures=captures,
+            pace=order or Order(),
         )
         work = select_work(project.paths, AGENT)
         return await evaluate_work(

@@ -14,13 +14,14 @@ ROOT = Path(mind2web2.__file__).parent
 LAYERS = (
     "errors",
     "aggregation evidence verification_tree preconditions voting summary limits metrics results summaries "
-    "prompts utils loop_guard pace deferral deferred_reads kept_replies speculation capture",
+    "prompts utils loop_guard rubric pace program_order awaiting_leaf pending_verdicts deferral "
+    "deferred_reads kept_replies speculation capture",
     "llm_client judgments api_tools",
     "judge usage request_size spending "
     "batch_state batch_courier batch_jobs batch_client "
     "recorded_judge shared_captures prepared_page page_request page_content page_memory "
     "page_library pages_ahead questions asking extraction "
-    "claim_judging judging_ahead verification eval_toolkit "
+    "claim_judging judging_ahead verification verification_batch eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "estimates earlier_usage usage_guess run_estimate "
     "evaluator answer_cache provenance script_run selection answer_evaluation eval_runner",

@@ -12,6 +12,7 @@ NAMES = (
     "rubric_trees",
     "shared_pages",
     "judge_overhead",
+    "deferred_checks",
     "throughput",
     "page_checks",
     "prompt_prefix",

@@ -25,6 +25,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import select_work
+from mind2web2.utils.garbage import loaded_for_good
 from mind2web2.utils.path_config import PathConfig
 
 TARGET_SHARE, TARGET_BLOCK_S, TARGET_MB = 0.8, 0.05, 600
@@ -111,7 +112,8 @@ async def evaluate(
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
         work = select_work(paths, AGENT, None)
         ticking = asyncio.create_task(watch.tick())
-        outcomes = await evaluate_work(work, folders, run, Pace(3, 3), RunProgress())
+        with loaded_for_good():
+            outcomes = await evaluate_work(work, folders, run, Pace(3, 3), RunProgress())
         ticking.cancel()
     if any(outcome.score != 1.0 for outcome in outcomes):
         raise SystemExit(f"not every answer has its points: {outcomes[0]}")

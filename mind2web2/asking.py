@@ -17,7 +17,7 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
 )
-from mind2web2.judge import Judge, Subject
+from mind2web2.judge import Judge, Subject, note_doubt
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.page_library import PageCache, PageLibrary, PageRequest
 from mind2web2.page_request import shared_cache
@@ -103,14 +103,14 @@ class Asking:
         try:
             page = await self.library.page(self._page_request(self.cache, url, with_images))
             if page.doubt is not None:
-                self.judge.ledger.doubts.append(f"{url}: {page.doubt}")
+                note_doubt(self.judge, f"{url}: {page.doubt}")
             note_shown = getattr(self.cache, "note_shown", None)
             if note_shown is not None:
                 note_shown(url, page.sha256)
             return page
         except CaptureError as error:
             if isinstance(error, DoubtfulPageError):
-                self.judge.ledger.doubts.append(f"{url}: {error}")
+                note_doubt(self.judge, f"{url}: {error}")
             raise
         except Mind2Web2Error as error:
             # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.
@@ -118,6 +118,12 @@ class Asking:
         except (OSError, MemoryError) as error:
             failure = MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}")
             raise self.judge.fail(failure) from error
+
+    def note_brought(self, url: str) -> None:
+        """Let the script see a page in its cache, now that it is told what the page says."""
+        note_brought = getattr(self.cache, "note_brought", None)
+        if note_brought is not None:
+            note_brought(url)
 
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""

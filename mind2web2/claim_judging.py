@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.asking import Asking
-from mind2web2.errors import CaptureError, JudgmentMissingError
+from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.evidence import Evidence, PageCheck, Vote
 from mind2web2.injection.flags import flags_of
-from mind2web2.judge import Subject
+from mind2web2.judge import Subject, failures_set_aside
 from mind2web2.pace import current_pace
 from mind2web2.pages_ahead import PagesAhead
 from mind2web2.prepared_page import PreparedPage
@@ -79,45 +80,52 @@ class ClaimJudging:
     async def _checks(self, verification: Verification, urls: Sequence[str]) -> list[PageCheck]:
         """Return the pages' checks in the order made, up to the first that supports the claim."""
         checks: list[PageCheck] = []
-        missing: JudgmentMissingError | None = None
-        for pages in await self._in_cheap_order(urls):
-            for check in await self._checks_of(verification, pages, is_only_page=len(urls) == 1):
+        failure: Mind2Web2Error | None = None
+        at_hand, to_capture = await self._in_cheap_order(urls)
+        for pages in (at_hand, to_capture):
+            # Which pages a script sees in its cache is not to depend on what is captured first.
+            may_go_together = pages is at_hand
+            found = await self._checks_of(verification, pages, len(urls) == 1, may_go_together)
+            for check in found:
                 if isinstance(check, PageCheck):
                     checks.append(check)
                 else:
-                    missing = missing or check
+                    failure = failure or check
             if _is_supported(checks):
                 return checks
-        if missing is not None:
-            raise self._asking.judge.fail(missing)
+        if failure is not None:
+            raise self._asking.judge.fail(failure)
         return checks
 
-    async def _in_cheap_order(self, urls: Sequence[str]) -> list[list[str]]:
+    async def _in_cheap_order(self, urls: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the pages that are at hand, then those that would have to be captured."""
         if len(urls) == 1:
-            return [list(urls)]
+            return list(urls), []
         at_hand = dict(zip(urls, await self._asking.at_hand(urls), strict=True))
-        return [[url for url in urls if at_hand[url]], [url for url in urls if not at_hand[url]]]
+        return [url for url in urls if at_hand[url]], [url for url in urls if not at_hand[url]]
 
     async def _checks_of(
-        self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
-    ) -> list[PageCheck | JudgmentMissingError]:
+        self, verification: Verification, urls: Sequence[str], is_only_page: bool, may_go_together: bool
+    ) -> list[PageCheck | Mind2Web2Error]:
         """Check pages that are equally cheap to have, in order or, where the pace allows it, together."""
         pace = current_pace()
-        is_together = pace.speculate and not pace.sequential
+        is_together = may_go_together and pace.speculate and not pace.sequential
         prepare = partial(self._asking.prepare, with_images=verification.use_screenshot)
         # Pages that are checked together are not in need of being prepared ahead.
         pages_ahead = 1 if pace.sequential or is_together else PAGES_AT_ONCE
         async with PagesAhead(prepare, urls, pages_ahead) as ahead:
 
-            async def check(number: int) -> PageCheck | JudgmentMissingError:
+            async def check(number: int) -> PageCheck | Mind2Web2Error:
                 ahead.reach(number)
+                # A page that may never be come to costs no result when the judge fails on it.
+                is_ahead = is_together and number > 0
                 try:
-                    return await self._check_page(verification, urls[number], is_only_page=is_only_page)
-                except JudgmentMissingError as error:
-                    if is_only_page:
-                        raise
-                    return error
+                    with failures_set_aside() if is_ahead else nullcontext():
+                        return await self._check_page(verification, urls[number], is_only_page=is_only_page)
+                except Mind2Web2Error as error:
+                    if is_ahead or (isinstance(error, JudgmentMissingError) and not is_only_page):
+                        return error
+                    raise
 
             return await results_until(
                 (partial(check, number) for number in range(len(urls))),
@@ -191,7 +199,7 @@ def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
     return outcome([vote.supported for vote in votes], verification.num_trials) is True
 
 
-def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
+def _is_supported(checks: Sequence[PageCheck | Mind2Web2Error]) -> bool:
     """Tell whether the last check ends the others."""
     return bool(checks) and isinstance(checks[-1], PageCheck) and checks[-1].outcome == "supported"
 

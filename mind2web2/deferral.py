@@ -12,130 +12,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NoReturn
 
-from mind2web2.errors import JudgeError
+from mind2web2.awaiting_leaf import await_verdict, take_verdict
 from mind2web2.evidence import Evidence
 from mind2web2.pace import Pace
-from mind2web2.preconditions import blocking_leaf, possible_blocks
+from mind2web2.pending_verdicts import (
+    NotedPrerequisites,
+    PendingVerdict,
+    PendingVerdicts,
+    decided_prerequisites,
+)
+from mind2web2.program_order import ProgramOrderNeeded, watched_attempt
 from mind2web2.verification_tree import Status, VerificationNode
 
-# More than any provider is asked at once; bounds what one script can pile up.
-MOST_UNDER_WAY = 256
 # Others get a turn after so many verifications have been noted.
 _TURN_EVERY = 16
-
-_BLOCKING = ("failed", "skipped")
-
-
-class ProgramOrderNeeded(BaseException):
-    """The script does something that only program order gets right; nothing of this attempt counts.
-
-    No ``Exception``, so that a script's own handlers do not take it for one of theirs.
-    """
-
-
-@dataclass(eq=False)
-class PendingVerdict:
-    """A deferred verification.
-
-    Args:
-        leaf: where the verdict will stand, if anywhere.
-        fields: of the leaf, from before.
-        status: the verdict; ``None`` while there is none, and after a failure.
-    """
-
-    leaf: VerificationNode | None
-    fields: dict[str, Any] = field(default_factory=dict)
-    status: Status | None = None
-    finished: asyncio.Event = field(default_factory=asyncio.Event)
-
-    async def outcome(self) -> Status:
-        """Return the verdict once it is there.
-
-        Raises:
-            JudgeError: there will be none.
-        """
-        await self.finished.wait()
-        if self.status is None:
-            name = None if self.leaf is None else self.leaf.id
-            raise JudgeError(f"no verdict on '{name}', which was to come first")
-        return self.status
-
-
-@dataclass(frozen=True, slots=True)
-class NotedPrerequisites:
-    """What may block a verification, as it stood when the script asked, in the order of ``blocking_leaf``.
-
-    Args:
-        decided: why it is blocked in any case, unless one of ``pending`` blocks as well.
-        pending: looked at first.
-    """
-
-    decided: str | None
-    pending: tuple[PendingVerdict, ...] = ()
-
-    @property
-    def may_be_asked_ahead(self) -> bool:
-        """Tell whether it is open yet if the verification will be skipped."""
-        return bool(self.pending) and self.decided is None
-
-    async def skip_reason(self) -> str | None:
-        """Return why the verification is skipped, ``None`` if it is not."""
-        for each in self.pending:
-            status = await each.outcome()
-            if status in _BLOCKING and each.leaf is not None:
-                return _reason(each.leaf, status)
-        return self.decided
-
-
-class _PendingLeaves:
-    """Which leaves of any tree await a verdict, found from above in as many steps as the tree is deep."""
-
-    def __init__(self) -> None:
-        self._verdicts: dict[int, PendingVerdict] = {}
-        self._below: dict[int, set[int]] = {}
-
-    def __bool__(self) -> bool:
-        return bool(self._verdicts)
-
-    def holds(self, leaf: VerificationNode) -> bool:
-        """Tell whether this leaf awaits its verdict."""
-        return id(leaf) in self._verdicts
-
-    def below(self, parent: VerificationNode) -> list[int]:
-        """Return the positions of children with a pending leaf here or below."""
-        return sorted(self._below.get(id(parent), ()))
-
-    def verdict_on(self, leaf: VerificationNode | None) -> PendingVerdict | None:
-        """Return what is under way about this leaf."""
-        return self._verdicts.get(id(leaf))
-
-    def add(self, leaf: VerificationNode, verdict: PendingVerdict) -> None:
-        """Note a leaf, and on the way up where it is to be found."""
-        self._verdicts[id(leaf)] = verdict
-        node = leaf
-        while node.parent is not None:
-            known = self._below.setdefault(id(node.parent), set())
-            was_empty = not known
-            known.add(node.position)
-            if not was_empty:
-                return
-            node = node.parent
-
-    def remove(self, leaf: VerificationNode) -> None:
-        """Forget a leaf."""
-        del self._verdicts[id(leaf)]
-        node = leaf
-        while node.parent is not None:
-            known = self._below[id(node.parent)]
-            known.discard(node.position)
-            if known:
-                return
-            del self._below[id(node.parent)]
-            node = node.parent
 
 
 @dataclass(frozen=True)
@@ -157,8 +51,7 @@ class Request:
         if len({id(node) for node in nodes}) < len(nodes):
             return False
         return all(
-            isinstance(node, VerificationNode)
-            and not node.awaits_verdict
+            type(node) is VerificationNode  # no subclass of a script's own; a leaf that awaits is none
             and not node.children
             and node.verdict.status == "initialized"
             for node in nodes
@@ -188,8 +81,8 @@ class Deferral:
         self.refusal: str | None = None
         self._program = asyncio.current_task()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._pending = _PendingLeaves()
-        self._failure: Exception | None = None
+        self._pending = PendingVerdicts()
+        self.failure: Exception | None = None  # of a verification that nobody waited for
         self._one_finished = asyncio.Event()
         self._deciding = False
         self._held = 0
@@ -204,11 +97,11 @@ class Deferral:
         if request is None or not request.fits():
             await method(*arguments, **keywords)
             return
-        while len(self._tasks) + len(request.leaves) > MOST_UNDER_WAY and self._tasks:
+        while len(self._tasks) + len(request.leaves) > self.pace.most_under_way and self._tasks:
             self._one_finished.clear()
             await self._one_finished.wait()
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
         # All of them look before the first one is under way: they do not wait for one another.
         coroutines = request.start()
         for leaf, coroutine in zip(request.leaves, coroutines, strict=True):
@@ -235,7 +128,7 @@ class Deferral:
     def _put_under_way(self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, bool]) -> None:
         verdict = PendingVerdict(leaf)
         if leaf is not None:
-            verdict.fields = leaf.await_verdict(self)
+            verdict.fields = await_verdict(leaf, self)
             self._pending.add(leaf, verdict)
         task = asyncio.create_task(self._carried_out(coroutine, verdict))
         self._tasks.add(task)
@@ -246,7 +139,7 @@ class Deferral:
             await coroutine
         except Exception as error:
             # Kept for whoever waits: settle() raises it.
-            self._failure = self._failure or error
+            self.failure = self.failure or error
             verdict.finished.set()
 
     def _finish(
@@ -256,7 +149,7 @@ class Deferral:
         coroutine.close()  # a task that is cancelled before its first step never comes to it
         if verdict.leaf is not None and self._pending.verdict_on(verdict.leaf) is verdict:
             self._pending.remove(verdict.leaf)
-            verdict.leaf.take_verdict(verdict.fields)
+            take_verdict(verdict.leaf, verdict.fields)
         verdict.finished.set()
         self._one_finished.set()
 
@@ -269,15 +162,7 @@ class Deferral:
         self._check_refusal()
         if self._tasks and not self.is_program():
             self.refuse("a verification in a task of the script's own, beside")
-        if not self._pending:
-            return _decided_now(node, extra)
-        pending: list[PendingVerdict] = []
-        for leaf in possible_blocks(node, extra, self._pending):
-            verdict = self._pending.verdict_on(leaf)
-            if verdict is None:
-                return NotedPrerequisites(_reason(leaf, leaf.verdict.status), tuple(pending))
-            pending.append(verdict)
-        return NotedPrerequisites(None, tuple(pending))
+        return self._pending.prerequisites(node, extra)
 
     async def decided(self, node: VerificationNode | None) -> None:
         """Wait for a verdict on this very node that is under way."""
@@ -290,7 +175,7 @@ class Deferral:
         verdict = self._pending.verdict_on(node)
         if verdict is not None:
             self._pending.remove(node)
-            node.take_verdict(verdict.fields)
+            take_verdict(node, verdict.fields)
         self._deciding = True
         try:
             node.decide(score, status, evidence)
@@ -301,6 +186,11 @@ class Deferral:
             verdict.finished.set()
 
     # What only program order gets right
+
+    @property
+    def has_work_under_way(self) -> bool:
+        """Tell whether a verification has been asked for and is not done."""
+        return bool(self._tasks)
 
     def refuse(self, what: str) -> NoReturn:
         """Give this attempt up: ``what`` needs verdicts that are under way, and cannot wait."""
@@ -360,8 +250,8 @@ class Deferral:
             # A script that cleans up while it is stopped has no use for verdicts.
             await self.stop()
         await self.drain()
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     async def drain(self) -> None:
         """Wait for all that is under way, whatever comes of it."""
@@ -389,7 +279,8 @@ def deferral_of(pace: Pace) -> Iterator[Deferral]:
     deferral = Deferral(pace)
     token = _current.set(deferral)
     try:
-        yield deferral
+        with watched_attempt(deferral):
+            yield deferral
     finally:
         _current.reset(token)
 
@@ -397,7 +288,7 @@ def deferral_of(pace: Pace) -> Iterator[Deferral]:
 def prerequisites_now(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> NotedPrerequisites:
     """Return what blocks a verification or may come to, within a script's run or outside of any."""
     deferral = _current.get()
-    return _decided_now(node, extra) if deferral is None else deferral.prerequisites(node, extra)
+    return decided_prerequisites(node, extra) if deferral is None else deferral.prerequisites(node, extra)
 
 
 def decide(node: VerificationNode, score: float, status: Status, evidence: Evidence) -> None:
@@ -407,12 +298,3 @@ def decide(node: VerificationNode, score: float, status: Status, evidence: Evide
         node.decide(score, status, evidence)
     else:
         deferral.decide(node, score, status, evidence)
-
-
-def _decided_now(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> NotedPrerequisites:
-    leaf = blocking_leaf(node, extra)
-    return NotedPrerequisites(None if leaf is None else _reason(leaf, leaf.verdict.status))
-
-
-def _reason(leaf: VerificationNode, status: str) -> str:
-    return f"prerequisite '{leaf.id}' is {status}"

@@ -11,6 +11,9 @@ from mind2web2.verification_tree import VerificationNode
 
 Thing = TypeVar("Thing")
 
+# What evaluators, page caches, judges and verifiers have.
+_SHOWING = ("get_summary", "get_web", "ledger", "abandoned")
+
 
 async def deferred(method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any) -> None:
     """Call a method whose result nobody looks at, and wait for it unless it may be deferred."""
@@ -22,10 +25,11 @@ async def deferred(method: Callable[..., Awaitable[Any]], /, *arguments: Any, **
 
 
 async def read(thing: Thing) -> Thing:
-    """Return a thing; one that shows verdicts, once they are all there."""
-    if isinstance(thing, VerificationNode) or hasattr(thing, "get_summary") or hasattr(thing, "get_web"):
-        return await settled(thing)
-    return thing
+    """Return a thing; one that shows verdicts, or what they have led to, once they are all there."""
+    # Of the class, since a look at the object itself may be what has to wait.
+    kind = thing if isinstance(thing, type) else type(thing)
+    shows = issubclass(kind, VerificationNode) or any(hasattr(kind, name) for name in _SHOWING)
+    return await settled(thing) if shows else thing
 
 
 async def settled(thing: Thing) -> Thing:

@@ -80,6 +80,7 @@ class Extractor:
             JudgeError: the judge failed for good.
         """
         number = next(self._numbers)
+        self._asking.note_brought(url)
         try:
             page = await self._asking.page(url, use_screenshot)
         except CaptureError as error:

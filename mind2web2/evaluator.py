@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
-from pydantic_core import to_jsonable_python
 
 from mind2web2.deferral import Request, current_deferral, deferrable
 from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, create_evaluator
-from mind2web2.evidence import Evidence
 from mind2web2.judge import Judge, as_judge
 from mind2web2.questions import NO_INSTRUCTION
+from mind2web2.rubric import Rubric
 from mind2web2.shared_captures import PageCapture
-from mind2web2.summary import tree_as_dict, tree_statistics
+from mind2web2.summary import plain_info, tree_as_dict, tree_statistics
 from mind2web2.verification import OPTIONS, Prerequisites, Sources, Verifier, has_own, is_used_up, request_of
+from mind2web2.verification_batch import BatchItem, VerificationBatch
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
 
 log = logging.getLogger(__name__)
 
-_LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
-_NODE_FIELDS = frozenset(VerificationNode.model_fields)
-
 Template = TypeVar("Template", bound=BaseModel)
-BatchItem = tuple[str, Sources, VerificationNode | None, str | None]
 
 
-class Evaluator:
+class Evaluator(Rubric):
     """One answer's evaluation: a rubric tree, and the judge that decides its leaves."""
 
     def __init__(self) -> None:
-        self.root: VerificationNode | None = None
+        super().__init__()
+        self.logger = log
         self.extractor: Extractor | None = None
         self.verifier: Verifier | None = None
-        self.logger: logging.Logger = log
         self.agent_name = "unknown_agent"
         self.answer_name = "unknown_answer"
         self._judge: Judge | None = None
         self._judge_models = ("", "")
         self._info: list[dict[str, Any]] = []
-        self._last_suffix: dict[str, int] = {}
 
     def initialize(
         self,
@@ -112,85 +106,6 @@ class Evaluator:
             )
         return self.root
 
-    # Building the rubric
-
-    def add_parallel(
-        self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
-    ) -> VerificationNode:
-        """Add an inner node whose non-critical children are averaged."""
-        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.PARALLEL})
-
-    def add_sequential(
-        self, id: str, desc: str, parent: VerificationNode | None = None, **kwargs: Any
-    ) -> VerificationNode:
-        """Add an inner node whose children count up to the first shortfall."""
-        return self._add(id, desc, parent, {**kwargs, "strategy": AggregationStrategy.SEQUENTIAL})
-
-    def add_leaf(
-        self,
-        id: str,
-        desc: str,
-        parent: VerificationNode | None = None,
-        critical: bool = False,
-        score: float = 0.0,
-        status: str = "initialized",
-        **kwargs: Any,
-    ) -> VerificationNode:
-        """Add a leaf to be verified.
-
-        Raises:
-            ValueError: a score other than 0.0 and 1.0, an unknown status, or non-critical under a
-                critical parent.
-        """
-        if score not in (0.0, 1.0):
-            raise ValueError(f"leaf '{id}': score must be 0.0 or 1.0, not {score!r}")
-        if status not in _LEAF_STATUSES:
-            raise ValueError(
-                f"leaf '{id}': status must be one of {', '.join(_LEAF_STATUSES)}, not {status!r}"
-            )
-        given = {**kwargs, "critical": critical, "score": score, "status": status}
-        return self._add(id, desc, parent, given)
-
-    def add_custom_node(
-        self,
-        result: Any,
-        id: str,
-        desc: str,
-        parent: VerificationNode | None = None,
-        critical: bool = True,
-        **kwargs: Any,
-    ) -> VerificationNode:
-        """Add a leaf that the script has decided: passed if ``result`` is truthy, else failed."""
-        node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
-        passed = bool(result)
-        evidence = Evidence(decided_by="script", reason=f"the script's own condition is {passed}")
-        node.decide(float(passed), "passed" if passed else "failed", evidence)
-        return node
-
-    def add_existence_node(self, result: Any, id: str, desc: str, **kwargs: Any) -> VerificationNode:
-        """Add a leaf that says whether something was given; the same as ``add_custom_node``."""
-        return self.add_custom_node(result, id, desc, **kwargs)
-
-    def _add(
-        self, node_id: str, desc: str, parent: VerificationNode | None, given: dict[str, Any]
-    ) -> VerificationNode:
-        above = parent if parent is not None else self._started_root()
-        known = {name: value for name, value in given.items() if name in _NODE_FIELDS}
-        self._warn_of_unknown(f"node '{node_id}'", given.keys() - known.keys())
-        node = VerificationNode(id=self._free_id(str(node_id)), desc=str(desc), **known)
-        above.add_node(node)
-        return node
-
-    def _free_id(self, wanted: str) -> str:
-        if self.check_id_available(wanted):
-            return wanted
-        # From the last one given, which a refused node may have left free.
-        suffix = self._last_suffix.get(wanted, 1)
-        while not self.check_id_available(f"{wanted}_{suffix}"):
-            suffix += 1
-        self._last_suffix[wanted] = suffix
-        return f"{wanted}_{suffix}"
-
     # Asking the judge
 
     async def extract(
@@ -227,7 +142,7 @@ class Evaluator:
             additional_instruction,
             use_screenshot,
         )
-        entry[extraction_name] = _plain(value.model_dump(mode="json", warnings=False))
+        entry[extraction_name] = plain_info(value.model_dump(mode="json", warnings=False))
         return value
 
     async def _extracted(
@@ -323,39 +238,19 @@ class Evaluator:
     async def _verified_together(
         self, batch: Sequence[BatchItem], options: dict[str, Any]
     ) -> list[bool | BaseException]:
-        if not self._verifies_itself():
-            calls = (
-                self.verify(claim, node, sources, additional_instruction=words, **options)
-                for claim, sources, node, words in batch
-            )
-            return list(await asyncio.gather(*calls, return_exceptions=True))
-        noted = self._noted_batch(batch, options)
-        coroutines = [each for each in noted if not isinstance(each, Exception)]
-        verdicts = iter(await asyncio.gather(*coroutines, return_exceptions=True))
-        return [each if isinstance(each, Exception) else next(verdicts) for each in noted]
+        if self._verifies_itself():
+            return await self._batch(batch, options).verdicts()
+        calls = (
+            self.verify(claim, node, sources, additional_instruction=words, **options)
+            for claim, sources, node, words in batch
+        )
+        return list(await asyncio.gather(*calls, return_exceptions=True))
 
-    def _noted_batch(
-        self, batch: Sequence[BatchItem], options: dict[str, Any]
-    ) -> list[Coroutine[Any, Any, bool] | Exception]:
-        """Note all verifications before the first is under way: they do not wait for one another."""
-        noted: list[Coroutine[Any, Any, bool] | Exception] = []
+    def _batch(self, batch: Sequence[BatchItem], options: dict[str, Any]) -> VerificationBatch:
         known = {name: value for name, value in options.items() if name in OPTIONS}
-        try:
-            for claim, sources, node, words in batch:
-                self._warn_of_unknown("verify", options.keys() - known.keys())
-                try:
-                    verifier = self._ready_verifier()
-                    given = {**known, "additional_instruction": words}
-                    noted.append(verifier.noted(claim, node, sources, **given))
-                except Exception as error:
-                    # It stands in the place of that verdict (contract.md).
-                    noted.append(error)
-        except BaseException:
-            for each in noted:
-                if not isinstance(each, Exception):
-                    each.close()
-            raise
-        return noted
+        for _ in batch:
+            self._warn_of_unknown("verify", options.keys() - known.keys())
+        return VerificationBatch(self._ready_verifier, batch, known)
 
     def _verify_request(
         self, claim: str, node: VerificationNode | None, sources: Sources = None, **options: Any
@@ -375,14 +270,11 @@ class Evaluator:
         if not isinstance(verifications, list | tuple) or not self._verifies_itself():
             return None
         batch = [(claim, sources, node, words) for claim, sources, node, words in verifications]
-        if self.verifier is None or any(is_used_up(sources) for _, sources, _, _ in batch):
+        if self.verifier is None or not all(
+            self.verifier.may_defer(sources) and not is_used_up(sources) for _, sources, _, _ in batch
+        ):
             return None
-
-        def start() -> Sequence[Coroutine[Any, Any, bool] | None]:
-            noted = self._noted_batch(batch, options)
-            return [None if isinstance(each, Exception) else each for each in noted]
-
-        return Request([node for _, _, node, _ in batch], start)
+        return Request([node for _, _, node, _ in batch], lambda: self._batch(batch, options).started())
 
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
@@ -399,13 +291,13 @@ class Evaluator:
 
     def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
         """Keep what the script knows to be true in the summary."""
-        self._info.append({gt_type: _plain(info)})
+        self._info.append({gt_type: plain_info(info)})
 
     def add_custom_info(
         self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None
     ) -> None:
         """Keep anything else in the summary."""
-        self._info.append({info_name or info_type: _plain(info)})
+        self._info.append({info_name or info_type: plain_info(info)})
 
     # Results
 
@@ -447,31 +339,8 @@ class Evaluator:
             "extractions": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
         }
 
-    # Looking things up
-
-    def find_node(self, id: str) -> VerificationNode | None:
-        """Return the node with this id, or ``None``."""
-        return None if self.root is None else self.root.find(id)
-
-    def get_all_node_ids(self) -> list[str]:
-        """Return all ids, sorted."""
-        return [] if self.root is None else self.root.node_ids()
-
-    def check_id_available(self, id: str) -> bool:
-        """Tell whether no node has this id yet."""
-        return self.find_node(id) is None
-
-    def get_node_count(self) -> int:
-        """Return the number of nodes, the root included."""
-        return 0 if self.root is None else sum(1 for _ in self.root.walk())
-
     async def close(self) -> None:
         """End the evaluation; there is nothing to release, as clients and caches belong to the caller."""
-
-    def _started_root(self) -> VerificationNode:
-        if self.root is None:
-            raise ValueError("the evaluation has no rubric yet: call initialize(...) first")
-        return self.root
 
     def _check_judge(self) -> None:
         failure = None if self._judge is None else self._judge.failure
@@ -482,17 +351,6 @@ class Evaluator:
         abandoned += sorted(self.extractor.abandoned) if self.extractor is not None else []
         if abandoned:
             raise JudgeError(f"no result, since the script stopped waiting for the judge on {abandoned[0]!r}")
-
-    def _warn_of_unknown(self, where: str, names: Iterable[str]) -> None:
-        for name in sorted(names):
-            self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
-
-
-def _plain(info: Any) -> Any:
-    """Return a script's own data as JSON can hold it: dates, URLs and templates as text and objects."""
-    plain = to_jsonable_python(info, fallback=str, bytes_mode="base64")
-    # JSON has no infinity; pydantic keeps it as a number here.
-    return json.loads(json.dumps(plain), parse_constant=str)
 
 
 # Private ones of the class above: the same calls, as requests that may be deferred.

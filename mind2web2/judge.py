@@ -24,6 +24,7 @@ from mind2web2.errors import (
 from mind2web2.judgments import judgment_key
 from mind2web2.kept_replies import current_replies
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.program_order import check_look
 
 Failure = TypeVar("Failure", bound=Mind2Web2Error)
 Purpose = Literal["verify", "extract", "script"]
@@ -113,6 +114,11 @@ def current_ledger(usual: JudgeLedger) -> JudgeLedger:
     return _set_aside.get() or usual
 
 
+def note_doubt(judge: Judge, what: str) -> None:
+    """Note what might have come out otherwise on another machine or day."""
+    judge.count(JudgeLedger(doubts=[what]))
+
+
 class Judge(Protocol):
     """Whom the extractor and the verifier ask."""
 
@@ -122,7 +128,10 @@ class Judge(Protocol):
 
     @property
     def ledger(self) -> JudgeLedger:
-        """Return what has been asked so far."""
+        """Return what has been asked so far; it is for scripts and reports to look at."""
+
+    def count(self, ledger: JudgeLedger) -> None:
+        """Count what another ledger has as well."""
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
@@ -152,16 +161,43 @@ class FailureLatch:
 
     def __init__(self) -> None:
         self.failure: Mind2Web2Error | None = None
+        self._usual: FailureLatch | None = None
 
     def check(self) -> None:
         """Raise ``JudgeError`` if the judge has failed."""
         if self.failure is not None:
             raise JudgeError(f"nothing more is asked after a failure: {self.failure}") from self.failure
+        if self._usual is not None:
+            self._usual.check()
 
     def fail(self, failure: Failure) -> Failure:
         """Remember the first failure and return this one, to be raised."""
         self.failure = self.failure or failure
         return failure
+
+    def beside(self, usual: FailureLatch) -> FailureLatch:
+        """Be a latch that checks the usual one as well, while its own failures stay with it."""
+        self._usual = usual
+        return self
+
+
+_latch_set_aside: ContextVar[FailureLatch | None] = ContextVar("mind2web2_latch_set_aside", default=None)
+
+
+@contextmanager
+def failures_set_aside() -> Iterator[None]:
+    """Keep the failures of what starts in the ``with`` block apart: they may not count in the end."""
+    token = _latch_set_aside.set(FailureLatch())
+    try:
+        yield
+    finally:
+        _latch_set_aside.reset(token)
+
+
+def current_latch(usual: FailureLatch) -> FailureLatch:
+    """Return the latch that failures of this code's questions are kept in."""
+    aside = _latch_set_aside.get()
+    return usual if aside is None else aside.beside(usual)
 
 
 class LatchedLimit:
@@ -255,11 +291,17 @@ class ClientJudge:
     @property
     def ledger(self) -> JudgeLedger:
         """Return what has been asked so far."""
-        return current_ledger(self._ledger)
+        check_look("what the judge has been asked")
+        return self._ledger
+
+    def count(self, ledger: JudgeLedger) -> None:
+        """Count what another ledger has as well."""
+        current_ledger(self._ledger).add(ledger)
 
     @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first failure for good."""
+        check_look("whether the judge has failed")
         return self._latch.failure
 
     def model_for(self, requested: str) -> str:
@@ -268,18 +310,20 @@ class ClientJudge:
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        self._latch.check()
+        latch = current_latch(self._latch)
+        latch.check()
         try:
-            reply = await self._reply(request, subject.trial, LatchedLimit(limit, self._latch))
+            reply = await self._reply(request, subject.trial, LatchedLimit(limit, latch))
         except ContextTooLongError:
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        self.ledger.judgments += 1
-        self.ledger.usage += reply.usage
-        note_rejection(self.ledger, reply, subject)
+        ledger = current_ledger(self._ledger)
+        ledger.judgments += 1
+        ledger.usage += reply.usage
+        note_rejection(ledger, reply, subject)
         return reply
 
     async def _reply(self, request: ChatRequest, trial: int, limit: Limit) -> ChatReply:
@@ -294,7 +338,7 @@ class ClientJudge:
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
-        return self._latch.fail(failure)
+        return current_latch(self._latch).fail(failure)
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
         """Return the reason as it is: nothing is recorded."""

@@ -253,7 +253,7 @@ class JudgmentStore:
         try:
             with self._transaction(works):
                 return [self._done(work) for work in works]
-        except (sqlite3.Error, ValueError) as error:
+        except (sqlite3.Error, ValueError, OverflowError) as error:
             if len(works) == 1:
                 return [Failed(self._as_ours(error))]
         return [outcome for work in works for outcome in self._done_together([work])]
@@ -276,14 +276,19 @@ class JudgmentStore:
     def _translated(self, work: Callable[[], Value]) -> Value:
         try:
             return work()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, ValidationError, OverflowError) as error:
             raise self._as_ours(error) from error
 
     def _as_ours(self, error: Exception) -> Exception:
+        if isinstance(error, ValidationError | OverflowError):
+            # Of a number that a server reports, or of a file that something has written into.
+            ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {_problem(error)}")
+            ours.__cause__ = error
+            return ours
         if not isinstance(error, sqlite3.DatabaseError):
             return error
         cure = _CURES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
-        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {error}{cure}")
+        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {one_line(error)}{cure}")
         ours.__cause__ = error
         return ours
 
@@ -382,9 +387,7 @@ def read_judgments(path: Path) -> Iterator[Judgment]:
         try:
             yield Judgment.model_validate_json(line)
         except ValidationError as error:
-            problem = error.errors()[0]
-            where = ".".join(str(step) for step in problem["loc"]) or "line"
-            raise UsageError(f"{path}:{number} is not a judgment: {where}: {problem['msg']}") from error
+            raise UsageError(f"{path}:{number} is not a judgment: {_problem(error)}") from error
 
 
 def open_for_replay(path: Path) -> JudgmentStore:

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+# More than any provider is asked at once; bounds what one script can pile up.
+MOST_UNDER_WAY = 256
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -16,10 +19,12 @@ class Pace:
         sequential: everything in program order: one verification, and one source page, after another.
         speculate: judge a verification before its prerequisites are decided, at the price of requests
             whose verdict turns out to be skipped.
+        most_under_way: verifications of one script that nobody waits for; the next one waits.
     """
 
     sequential: bool = False
     speculate: bool = False
+    most_under_way: int = MOST_UNDER_WAY
 
 
 _DEFAULT = Pace()

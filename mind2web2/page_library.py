@@ -76,6 +76,10 @@ class PageLibrary:
         """Note what a cache holds, unless that has been done: pages that come later are not at hand."""
         await self._addresses(shared_cache(cache))
 
+    def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
+        """Return the addresses (``lookup_key``) that ``note_stored`` has noted, ``None`` where it has not."""
+        return self._addresses_at_first.get(id(shared_cache(cache)))
+
     async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
         """Tell of each page whether it was stored before this run brought any into the cache.
 

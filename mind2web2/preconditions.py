@@ -102,7 +102,7 @@ def _possible_leaves(
     while stack:
         node = stack.pop()
         if not node.children:
-            if node is not besides and (node.has_blocking_leaf or pending.holds(node)):
+            if node is not besides and (pending.holds(node) or node.has_blocking_leaf):
                 yield node
             continue
         wanted = set(pending.below(node))

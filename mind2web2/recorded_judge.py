@@ -28,6 +28,7 @@ from mind2web2.judge import (
     LatchedLimit,
     Subject,
     ask_twice_if_declined,
+    current_latch,
     current_ledger,
     note_rejection,
     unexpected,
@@ -38,6 +39,7 @@ from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limi
 from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
 from mind2web2.llm_client.toll import Retries, Toll, toll_counted
+from mind2web2.program_order import check_look
 from mind2web2.reply_keeping import ReplyKeeper
 from mind2web2.speculation import Requests, asked_ahead
 from mind2web2.spending import Budget
@@ -334,7 +336,12 @@ class AnswerJudge(AsyncCalls):
     @property
     def ledger(self) -> JudgeLedger:
         """Return what has been asked so far."""
-        return current_ledger(self._ledger)
+        check_look("what the judge has been asked")
+        return self._ledger
+
+    def count(self, ledger: JudgeLedger) -> None:
+        """Count what another ledger has as well."""
+        current_ledger(self._ledger).add(ledger)
 
     def start_over(self) -> None:
         """Forget what has been asked: the same evaluation begins again."""
@@ -345,6 +352,7 @@ class AnswerJudge(AsyncCalls):
     @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first failure for good."""
+        check_look("whether the judge has failed")
         return self._latch.failure
 
     @property
@@ -377,7 +385,8 @@ class AnswerJudge(AsyncCalls):
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        self._latch.check()
+        latch = current_latch(self._latch)
+        latch.check()
         settings = self._run.settings
         request = replace(
             request,
@@ -386,7 +395,7 @@ class AnswerJudge(AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
         try:
-            latched = LatchedLimit(self._limit, self._latch)
+            latched = LatchedLimit(self._limit, latch)
             judgment = await self._run.judgment(request, subject, self._source, latched)
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
@@ -402,7 +411,7 @@ class AnswerJudge(AsyncCalls):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
-        return self._latch.fail(failure)
+        return current_latch(self._latch).fail(failure)
 
     def end(self) -> None:
         """Ask no more, as the evaluation is over: that is for tasks that the script has left behind."""
@@ -418,15 +427,16 @@ class AnswerJudge(AsyncCalls):
             raise self.fail(error) from error.__cause__
 
     def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
-        self.ledger.judgments += 1
-        self.ledger.requests += reply.attempts
-        self.ledger.served[reply.served_model, reply.system_fingerprint] += 1
-        self.ledger.note_created(judgment.created)
-        self.ledger.usage += reply.usage
-        self.ledger.cost_usd = add_cost(
-            self.ledger.cost_usd, reply.usage, judgment.model, in_batch=bool(judgment.batch)
+        ledger = current_ledger(self._ledger)
+        ledger.judgments += 1
+        ledger.requests += reply.attempts
+        ledger.served[reply.served_model, reply.system_fingerprint] += 1
+        ledger.note_created(judgment.created)
+        ledger.usage += reply.usage
+        ledger.cost_usd = add_cost(
+            ledger.cost_usd, reply.usage, judgment.model, in_batch=bool(judgment.batch)
         )
-        note_rejection(self.ledger, reply, subject)
+        note_rejection(ledger, reply, subject)
 
 
 def add_cost(so_far: float | None, usage: TokenUsage, model: str, *, in_batch: bool = False) -> float | None:

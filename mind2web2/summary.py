@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
+
+from pydantic_core import to_jsonable_python
 
 from mind2web2.aggregation import Outcome
 from mind2web2.evidence import Evidence
@@ -68,3 +71,10 @@ def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
     if evidence is not None:
         fields["evidence"] = evidence.model_dump(mode="json", exclude_defaults=True)
     return fields
+
+
+def plain_info(info: Any) -> Any:
+    """Return a script's own data as JSON can hold it: dates, URLs and templates as text and objects."""
+    plain = to_jsonable_python(info, fallback=str, bytes_mode="base64")
+    # JSON has no infinity; pydantic keeps it as a number here.
+    return json.loads(json.dumps(plain), parse_constant=str)

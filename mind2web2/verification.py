@@ -10,19 +10,14 @@ from typing import Any
 
 from mind2web2.asking import Asking
 from mind2web2.claim_judging import BinaryEvalResult, ClaimJudging, Verification, evidence_of
-from mind2web2.deferral import (
-    NotedPrerequisites,
-    Request,
-    current_deferral,
-    decide,
-    deferrable,
-    prerequisites_now,
-)
+from mind2web2.deferral import Request, current_deferral, decide, deferrable, prerequisites_now
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.evidence import Evidence
-from mind2web2.judge import Subject
+from mind2web2.judge import Subject, note_doubt
 from mind2web2.judging_ahead import JudgedAhead, NotedSources
 from mind2web2.pace import current_pace
+from mind2web2.pending_verdicts import NotedPrerequisites
+from mind2web2.program_order import check_look, is_watching
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.utils.url_tools import lookup_key
@@ -61,7 +56,16 @@ class Verifier:
     @property
     def abandoned(self) -> list[VerificationNode]:
         """Return the leaves that are undecided since the script stopped waiting for their verdict."""
+        check_look("which verdicts were not waited for")
         return [node for node in self._abandoned if node.verdict.status == "initialized"]
+
+    def may_defer(self, sources: Sources) -> bool:
+        """Tell whether a script that looks at its page cache meanwhile sees what program order shows."""
+        cache, capture = self._asking.cache, self._asking.capture
+        if sources is None or cache is None:
+            return True
+        # What is captured shows in a cache, unless that keeps a view of its own for the script.
+        return is_watching(cache) and (capture is None or hasattr(cache, "note_brought"))
 
     async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
         """Judge a claim from the answer alone."""
@@ -184,8 +188,10 @@ class Verifier:
             # A bug in a page parser, say, costs this leaf only (contract.md, "Failures are never verdicts").
             self.logger.exception("verification failed with an error node=%s", verification.node_id)
             reason = f"{type(error).__name__}: {error}"
-            self._asking.judge.ledger.doubts.append(f"{verification.node_id}: {reason}")
+            note_doubt(self._asking.judge, f"{verification.node_id}: {reason}")
             supported, evidence = False, evidence_of(verification, "error", reason=reason)
+        for check in evidence.pages:
+            self._asking.note_brought(check.url)
         if node is not None:
             decide(node, float(supported), "passed" if supported else "failed", evidence)
         self.logger.info(
@@ -293,7 +299,7 @@ def request_of(
     """Return a verification as one that may be deferred, ``None`` where it may not."""
     if verifier is None or not has_own(verifier, Verifier, "verify", "noted"):
         return None
-    if options.keys() - OPTIONS or is_used_up(sources):
+    if options.keys() - OPTIONS or is_used_up(sources) or not verifier.may_defer(sources):
         return None
     return Request([node], lambda: [verifier.noted(claim, node, sources, **options)])
 

@@ -313,35 +313,10 @@ class VerificationNode(BaseModel):
 
     # Verdicts under way
 
-    def await_verdict(self, watch: TreeWatch) -> dict[str, Any]:
-        """Leave the verdict's fields out until ``take_verdict``, so that nobody reads what is not there yet.
-
-        Returns:
-            What ``take_verdict`` needs.
-        """
-        tree = self._tree
-        tree.watch = watch
-        tree.under_way += 1
-        fields = dict(self.__dict__)
-        for name in _VERDICT_FIELDS:
-            del self.__dict__[name]
-        return fields
-
-    def take_verdict(self, fields: dict[str, Any]) -> None:
-        """Be as before ``await_verdict``, changes since then included."""
-        # In their order: dumps show fields as they stand here.
-        current = self.__dict__
-        ordered = {name: current.get(name, value) for name, value in fields.items()}
-        object.__setattr__(self, "__dict__", ordered)
-        tree = self._tree
-        tree.under_way -= 1
-        if not tree.under_way:
-            tree.watch = None
-
     @property
     def awaits_verdict(self) -> bool:
-        """Tell whether a verdict on this leaf is under way."""
-        return "status" not in self.__dict__
+        """Tell whether a verdict on this leaf is under way (awaiting_leaf.py)."""
+        return False
 
     def _check_decided(self, what: str) -> None:
         if self.awaits_verdict:
@@ -355,11 +330,6 @@ class VerificationNode(BaseModel):
         if self._tree.watch is None:
             raise AttributeError(f"{what} node '{self.id}' is not there")
         self._tree.watch.refuse(f"{what} node '{self.id}'")
-
-    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Return what a representation shows."""
-        self._check_decided("a representation of")
-        return super().__repr_args__()
 
     def __getstate__(self) -> dict[Any, Any]:
         """Return what a pickle holds."""
@@ -416,21 +386,3 @@ class VerificationNode(BaseModel):
         # Past __setattr__: a derived value is no new verdict.
         self.__dict__["score"] = outcome.score
         self.__dict__["status"] = outcome.status
-
-
-class _VerdictField:
-    """Stands behind a field of the class: found only while ``await_verdict`` has left the field out."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __get__(self, node: VerificationNode | None, _owner: type) -> NoReturn:
-        if node is None:
-            raise AttributeError(f"type object 'VerificationNode' has no attribute '{self._name}'")
-        node._refuse(f"'{self._name}' of")
-
-
-for _name in _VERDICT_FIELDS:
-    # Afterwards, as pydantic would take it for the field's default. No data descriptor: a field that is there
-    # comes first, and costs nothing.
-    setattr(VerificationNode, _name, _VerdictField(_name))

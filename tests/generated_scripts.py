@@ -1,21 +1,32 @@
 """Eval scripts made up at random, and a judge with random verdicts that takes its random time."""
 
 import asyncio
+import colorsys
 import random
 from collections import Counter
 from dataclasses import dataclass, field
 
+from mind2web2.answer_cache import AnswerCache
+from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.judge import JudgeLedger
+from mind2web2.judge import FailureLatch, JudgeLedger, current_latch, current_ledger
 from mind2web2.llm_client.chat import ChatReply
 from mind2web2.pace import Pace, pace_kept
+from mind2web2.page_library import PageLibrary
+from mind2web2.program_order import check_look
+from mind2web2.shared_captures import SharedCaptures
+from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
 
 HEADER = """\
 import asyncio
+import colorsys
 from mind2web2 import AggregationStrategy, Evaluator
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 
 SEEN = []
+COUNTS = {}
 
 def note(node):
     SEEN.append((node.id, node.status))
@@ -23,6 +34,28 @@ def note(node):
 
 def hidden(node):
     return getattr(node, "sta" + "tus")
+
+def fields(node):
+    return sorted(map(str, vars(node).items()))
+
+def mapping(node):
+    return str(getattr(node, "__di" + "ct__").get("score"))
+
+def asked(client):
+    return getattr(client, "led" + "ger").judgments
+
+def is_stored(cache, url):
+    return getattr(cache, "h" + "as")(url)
+
+def store(cache, url, put):
+    getattr(cache, put)(url, "put by the script", None)
+
+def count():
+    COUNTS["calls"] = COUNTS.get("calls", 0) + 1
+    return COUNTS["calls"]
+
+class Holder(BaseModel):
+    node: object
 
 async def each(evaluator, leaves, name, extra=None):
     for number, leaf in enumerate(leaves):
@@ -33,9 +66,11 @@ async def wanted(evaluator, leaf, name):
 
 async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="m"):
     evaluator = Evaluator()
-    root = evaluator.initialize("made_up", strategy=AggregationStrategy.{strategy}, client=client)
+    strategy = AggregationStrategy.{strategy}
+    root = evaluator.initialize("made_up", strategy=strategy, client=client, global_cache=cache)
     v = evaluator.verifier
 """
+PAGES = [f"https://lake.example/{name}" for name in ("stored", "captured", "also-captured", "gone")]
 FOOTER = """
     evaluator.add_custom_info({"seen": [list(pair) for pair in SEEN]})
     return evaluator.get_summary()
@@ -50,11 +85,24 @@ class MadeUp:
         self.inner = [("root", False)]
         self.leaves = []
         self.lines = []
+        self.with_pages = False
+        self.pages_a_claim = [1, 1, 2, 3]
         self.strategy = self._of(["PARALLEL", "SEQUENTIAL"])
         self._number = 0
+        self._favourites = {}
+        self._last_url = PAGES[0]
 
     def _of(self, choices):
         return choices[self._random.randrange(len(choices))]
+
+    def _favourite(self, kind, choices):
+        """Return one of the two choices of a kind that this script makes."""
+        numbers = self._favourites.setdefault(kind, self._random.sample(range(len(choices)), 2))
+        return choices[self._of(numbers)]
+
+    def some_of(self, choices, number):
+        """Return some of these."""
+        return self._random.sample(choices, number)
 
     def _name(self, stem):
         self._number += 1
@@ -103,6 +151,11 @@ class MadeUp:
     def _call(self, leaf):
         claim = self._name("claim ")
         options = self._options(leaf)
+        if self.with_pages and self._of([True, True, False]):
+            urls = [self._of(PAGES) for _ in range(self._of(self.pages_a_claim))]
+            self._last_url = urls[0]
+            sources = self._of([repr(urls), repr(urls[0])])
+            return f"evaluator.verify('{claim}', {leaf}, {sources}{options})"
         return self._of(
             [
                 f"evaluator.verify('{claim}', {leaf}{options})",
@@ -152,7 +205,8 @@ class MadeUp:
         """Look at what has come out so far."""
         leaf, group = self._of(self.leaves), self._of(self.inner)[0]
         self._line(
-            self._of(
+            self._favourite(
+                "looks",
                 [
                     f"SEEN.append(('s', {leaf}.status))",
                     f"SEEN.append(('a', {group}.aggregated_score))",
@@ -164,9 +218,59 @@ class MadeUp:
                     f"SEEN.append(('l', [n.status for n in [{leaf}]]))",
                     f"SEEN.append(('m', sorted([{leaf}], key=lambda n: n.score)[0].id))",
                     f"SEEN.append(('e', repr({leaf}.evidence)))",
+                    f"SEEN.append(('v', str(vars({leaf}).get('status'))))",
+                    f"SEEN.append(('d', mapping({leaf})))",
+                    f"SEEN.append(('f', fields({leaf})))",
+                    f"evaluator.add_custom_info({{'node': {leaf}}})",
+                    f"SEEN.append(('j', to_jsonable_python({group})))",
+                    f"SEEN.append(('w', str(Holder(node={leaf}).model_dump(mode='json'))))",
+                    "SEEN.append(('asked', asked(client)))",
+                    "SEEN.append(('ledger', client.ledger.judgments))",
+                ],
+            )
+        )
+
+    def look_at_pages(self):
+        """Look at what is stored so far."""
+        url = self._of([self._last_url, self._last_url, self._of(PAGES)])
+        self._line(
+            self._favourite(
+                "looks at pages",
+                [
+                    f"SEEN.append(('has', cache.has('{url}')))",
+                    f"SEEN.append(('stored', is_stored(cache, '{url}')))",
+                    f"has = cache.has_web\n    SEEN.append(('alias', has('{url}')))",
+                    "SEEN.append(('urls', cache.get_all_urls()))",
+                    "SEEN.append(('summary', str(cache.summary())))",
+                ],
+            )
+        )
+
+    def store_page(self):
+        """Store a page: by a name that shows what it does, or by one that does not."""
+        url, put = self._of(PAGES), self._of(["'put_web'", "'put_' + 'web'", "'put_' + 'web'"])
+        self._line(f"store(cache, '{url}', {put})")
+
+    def keep_state(self):
+        """Count what would show another attempt."""
+        self._line(
+            self._of(
+                [
+                    "SEEN.append(('own', count()))",
+                    "SEEN.append(('own', count()))",
+                    "colorsys.runs = getattr(colorsys, 'runs', 0) + 1\n"
+                    "    SEEN.append(('elsewhere', colorsys.runs))",
                 ]
             )
         )
+
+    def wait_for_nobody(self):
+        """Give a verdict a name that nobody reads."""
+        self._line(f"{self._name('unread')} = await {self._call(self._of(self.leaves))}")
+
+    def fall(self):
+        """Raise late."""
+        self._line("raise LookupError('late')")
 
     def change(self):
         """Change what has been decided, or how."""
@@ -208,13 +312,17 @@ class MadeUp:
         return header + "\n".join(self.lines) + FOOTER
 
 
-def made_up_script(seed, steps, oddities=True):
+def made_up_script(seed, steps, oddities=True, with_pages=False, pages_a_claim=(1, 1, 2, 3)):
     """Return a script's source.
 
     Args:
         oddities: with changes of what is decided, and reads of all kinds.
+        with_pages: claims have sources, and the page cache is looked at and written.
+        pages_a_claim: how many sources, as often as each stands here.
     """
     script = MadeUp(random.Random(seed))
+    script.with_pages = with_pages
+    script.pages_a_claim = pages_a_claim
     for _ in range(2):
         script.add_inner()
     for _ in range(4):
@@ -229,10 +337,16 @@ def made_up_script(seed, steps, oddities=True):
         "add_leaf",
         "add_leaf",
         "add_custom",
+        "wait_for_nobody",
     ]
-    odd = ["look", "look", "change", "hold", "together", "verify_group"] if oddities else []
+    odd = ["look", "look", "look", "change", "hold", "together", "verify_group", "keep_state"]
+    pages = ["look_at_pages", "look_at_pages", "store_page"]
+    # Few kinds in one script: one that costs the attempt would hide what others come to.
+    themes = [*script.some_of(odd, 2 if oddities else 0), *script.some_of(pages, 1 if with_pages else 0)]
     for _ in range(steps):
-        getattr(script, script._of([*usual, *odd]))()
+        getattr(script, script._of([*usual, *themes * 3]))()
+    if oddities and script._of([True, *[False] * 5]):
+        script.fall()
     return script.source()
 
 
@@ -243,14 +357,30 @@ class RandomJudge:
     seed: int
     pace_seed: int
     longest_turns: int = 12
-    failure: Exception | None = None
-    ledger: JudgeLedger = field(default_factory=JudgeLedger)
+    fails_one_in: int | None = None
+    latch: FailureLatch = field(default_factory=FailureLatch)
     asked: Counter = field(default_factory=Counter)
     started_over: int = 0
     replies: dict = field(default_factory=dict)
 
     def __post_init__(self):
         self._pace = random.Random(self.pace_seed)
+        self._ledger = JudgeLedger()
+
+    @property
+    def ledger(self):
+        """Return what has been asked so far."""
+        check_look("the ledger")
+        return self._ledger
+
+    @property
+    def failure(self):
+        """Return the first failure for good."""
+        return self.latch.failure
+
+    def count(self, ledger):
+        """Count another ledger as well."""
+        current_ledger(self._ledger).add(ledger)
 
     def model_for(self, requested):
         """Return the model."""
@@ -258,13 +388,18 @@ class RandomJudge:
 
     async def ask(self, request, subject, limit):  # noqa: ARG002
         """Answer in its own time; what was asked before another attempt is known."""
-        question = (subject.node, subject.claim, subject.trial)
+        current_latch(self.latch).check()
+        question = (subject.node, subject.claim, subject.page, subject.trial)
         self.asked[question] += 1
         if self.started_over and self.replies.get(question, 0):
             self.replies[question] -= 1
             self.asked[question] -= 1
         for _ in range(self._pace.randrange(self.longest_turns)):
             await asyncio.sleep(0)
+        chance = random.Random(f"failure {self.seed} {question}").random()
+        if self.fails_one_in is not None and chance < 1 / self.fails_one_in:
+            raise self.fail(JudgeUnavailableError("outage"))
+        current_ledger(self._ledger).judgments += 1
         supported = random.Random(f"{self.seed} {question}").random() < 0.6
         return ChatReply(text="", value=BinaryEvalResult(reasoning=str(question), result=supported))
 
@@ -274,26 +409,54 @@ class RandomJudge:
 
     def fail(self, failure):
         """Remember a failure."""
-        self.failure = self.failure or failure
-        return failure
+        return current_latch(self.latch).fail(failure)
 
     def start_over(self):
         """Remember what the first attempt has asked, as a run's judge does."""
         self.started_over += 1
+        self._ledger = JudgeLedger()
         self.replies = dict(self.asked)
 
 
-async def outcome_of(path, judge, pace):
+@dataclass
+class PretendBrowser:
+    """Captures any page but one that is gone, after a random number of the loop's turns."""
+
+    pace_seed: int
+
+    def __post_init__(self):
+        self._pace = random.Random(self.pace_seed)
+
+    async def capture_page(self, url, logger):  # noqa: ARG002
+        """Return the page's text."""
+        for _ in range(self._pace.randrange(8)):
+            await asyncio.sleep(0)
+        if url.endswith("gone"):
+            raise CaptureError("it is gone")
+        return None, f"what {url} says"
+
+
+async def cache_in(folder, pace_seed):
+    """Return an answer's page cache with one page, into which others can be captured."""
+    task_cache, library = CacheFileSys(folder), PageLibrary()
+    task_cache.put_web(PAGES[0], "stored at first", None)
+    await library.note_stored(task_cache)
+    return AnswerCache(task_cache, library, None, SharedCaptures.by(PretendBrowser(pace_seed)))
+
+
+async def outcome_of(path, judge, pace, cache_folder=None):
     """Return the summary that a script comes to at this pace, or the error that it raises."""
     function = load_eval_script(path)
-    names = ("answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
+    names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
+    cache = None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
     try:
         with pace_kept(pace):
-            return await function(client=judge, **dict.fromkeys(names))
-    except (ValueError, TypeError) as error:
+            return await function(client=judge, cache=cache, **dict.fromkeys(names))
+    except (ValueError, TypeError, LookupError, JudgeError) as error:
         return f"{type(error).__name__}: {error}"
     finally:
         unload_eval_script(function)
+        vars(colorsys).pop("runs", None)
 
 
 SEQUENTIAL = Pace(sequential=True)

@@ -27,6 +27,7 @@ from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import select_work
@@ -176,6 +177,7 @@ async def evaluate(
     log_to_console: bool = False,
     captures: SharedCaptures | None = None,
     isolation: Isolation | None = None,
+    order: Order | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
@@ -190,6 +192,7 @@ async def evaluate(
             log_to_console=log_to_console,
             captures=captures,
             isolation=isolation,
+            pace=order or Order(),
         )
         work = select_work(project.paths, AGENT)
         return await evaluate_work(

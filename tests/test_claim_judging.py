@@ -11,7 +11,7 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
-from mind2web2.errors import CaptureError, JudgmentMissingError
+from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError, JudgmentMissingError
 from mind2web2.judge import ClientProvider
 from mind2web2.judgments import JudgmentStore
 from mind2web2.pace import Pace, pace_kept
@@ -167,6 +167,28 @@ async def test_speculating_checks_pages_together_and_drops_the_rest(tmp_path):
     assert (verdict, leaf.status, checked(leaf)) == (True, "passed", "bd")
     assert (judge.asked, judge.pages_at_once, judge.most_at_once) == ("bbdd", 3, 6)
     assert await started(judge, cache).verify("another claim", None, address("d"))
+
+
+@pytest.mark.parametrize(("supporting", "has_result"), [("a", True), ("", False)])
+async def test_a_failure_on_a_page_ahead_counts_only_if_it_is_come_to(tmp_path, supporting, has_result):
+    """The page before it supports the claim, as in program order, which never asks about the other."""
+
+    class Failing(SlowJudge):
+        async def async_response(self, *, messages, **keywords):
+            if address("b") in str(messages):
+                raise JudgeUnavailableError("outage")
+            return await super().async_response(messages=messages, **keywords)
+
+    with JudgmentStore(None) as store:
+        provider = ClientProvider(Failing(supporting, {"a": 30}))
+        judge = AnswerJudge(RecordedJudge(SETTINGS, provider, store), "lake", "answer_1.md")
+        cache = stored(tmp_path, a="a", b="b")
+        if has_result:
+            assert (await judged(SPECULATING, judge, cache, "ab"))[0]
+        else:
+            with pytest.raises(JudgeError, match="outage"):
+                await judged(SPECULATING, judge, cache, "ab")
+        assert (judge.failure is None) is has_result
 
 
 async def test_what_speculating_drops_does_not_stop_the_answer(tmp_path):

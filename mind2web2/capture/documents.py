@@ -45,7 +45,9 @@ _SNIFFED_BYTES = 4096
 # Longer ones say nothing, and reading them takes time that grows with the square.
 _MAX_HEADER_CHARS = 1000
 # Python takes these for encodings of text; some need time that grows with the square.
-_NO_CHARSETS = frozenset({"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+_NO_CHARSETS = frozenset(
+    {"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+)
 # The share of bytes that a text may have in common with a binary file, such as a stray form feed.
 _MAX_CONTROL_SHARE = 0.002
 

@@ -45,6 +45,7 @@ from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.loop_guard import LoopGuard
+from mind2web2.pace import MOST_UNDER_WAY
 from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
@@ -52,6 +53,7 @@ from mind2web2.script_trust import note_run
 from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.spending import Budget
+from mind2web2.utils.garbage import loaded_for_good
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig, ScriptFile
@@ -147,7 +149,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
                 display = RunDisplay(run.console, run.progress, judge.totals)
             else:
                 display = BatchDisplay(run.console, run.progress, judge.totals, batches.progress)
-            with downloads_from(_network(options)):
+            with downloads_from(_network(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     outcomes = await evaluate_work(
                         run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
@@ -211,7 +213,9 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 def _order(options: argparse.Namespace) -> Order:
     # A replay has nothing to wait for.
-    return Order(options.sequential, options.speculate and options.llm_provider != REPLAY)
+    speculate = options.speculate and options.llm_provider != REPLAY
+    # What waits for a batch job waits for up to a day: another round is the worst that can happen.
+    return Order(options.sequential, speculate, _ALL if options.batch else MOST_UNDER_WAY)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:

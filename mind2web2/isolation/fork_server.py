@@ -120,7 +120,10 @@ class _Server:
 
     def _let_go(self, pid: int) -> None:
         """Kill a process that nobody waits for any more; what it leaves behind follows once it is reaped."""
-        self._selector.unregister(self._leashes[pid])
+        leash = self._leashes.get(pid)
+        if leash is None:
+            return  # it ended by itself at the same moment, and was reaped just now
+        self._selector.unregister(leash)
         _kill(pid)
 
     def _reap(self) -> None:

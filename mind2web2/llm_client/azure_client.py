@@ -6,10 +6,10 @@ from functools import partial
 
 from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
 from mind2web2.llm_client.failures import Service
-from mind2web2.llm_client.openai_client import CONNECT_TIMEOUT_S
 from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.sdk_pool import SdkPool
 from mind2web2.llm_client.sync_client import SyncProviderClient
 
 
@@ -77,17 +77,13 @@ def connection(
     import openai  # takes two seconds
 
     connect = partial(
-        openai.AsyncAzureOpenAI,
-        azure_endpoint=address,
-        api_key=key,
-        api_version=version,
-        max_retries=0,
-        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
+        openai.AsyncAzureOpenAI, azure_endpoint=address, api_key=key, api_version=version, max_retries=0
     )
+
     service = Service(
         endpoint=f"azure_openai {public_address(address)}",
         key_variables="AZURE_OPENAI_API_KEY",
         address_variable="AZURE_OPENAI_ENDPOINT_URL",
         secrets=(key,),
     )
-    return connect, service
+    return partial(SdkPool, lambda http: connect(http_client=http)), service

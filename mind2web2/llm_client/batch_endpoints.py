@@ -16,12 +16,12 @@ from mind2web2.llm_client import azure_client, openai_client
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
 from mind2web2.llm_client.openai_protocol import Connection, read_completion, sdk_failures
 from mind2web2.llm_client.pools import PoolPerLoop
+from mind2web2.llm_client.sdk_pool import SdkPool
 from mind2web2.llm_client.transport import Completion, ReplyPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from openai import AsyncOpenAI
 
 # The lower of both providers' limits; the bytes leave room for what an upload adds.
 MOST_REQUESTS_A_FILE = 50_000
@@ -149,15 +149,15 @@ class BatchEndpoints:
     """One provider's files and batches; retries nothing.
 
     Args:
-        connect: makes the SDK's client, its own retries off.
+        connect: makes the SDK's client and its connections.
         service: where it leads.
         url: what the requests of a job are sent to, as the provider calls it.
     """
 
-    def __init__(self, connect: Callable[[], AsyncOpenAI], service: Service, url: str) -> None:
+    def __init__(self, connect: Callable[[], SdkPool], service: Service, url: str) -> None:
         self.service = service
         self.url = url
-        self._sdk = PoolPerLoop(connect)
+        self._pools = PoolPerLoop(connect)
 
     async def check(self) -> None:
         """Ask for a list of jobs, as a server with these endpoints can give.
@@ -185,7 +185,7 @@ class BatchEndpoints:
         file = await asyncio.to_thread(path.open, "rb")
         try:
             with sdk_failures(self.service.secrets):
-                sent = await self._sdk.here().files.with_raw_response.create(
+                sent = await self._pools.here().sdk.files.with_raw_response.create(
                     file=(path.name, file, "application/jsonl"), purpose="batch"
                 )
         finally:
@@ -194,7 +194,7 @@ class BatchEndpoints:
         while uploaded.status in _FILE_PENDING:
             await asyncio.sleep(_FILE_WAIT_S)
             with sdk_failures(self.service.secrets):
-                looked = await self._sdk.here().files.with_raw_response.retrieve(uploaded.id)
+                looked = await self._pools.here().sdk.files.with_raw_response.retrieve(uploaded.id)
             uploaded = self._read(_File, looked.content)
         if uploaded.status == "error":
             raise RequestFailedError(f"the provider cannot read the uploaded file {uploaded.id}")
@@ -203,7 +203,7 @@ class BatchEndpoints:
     async def create(self, file_id: str, name: str) -> BatchReport:
         """Start a job; ``name`` is of ours, to find it by."""
         with sdk_failures(self.service.secrets):
-            made = await self._sdk.here().batches.with_raw_response.create(
+            made = await self._pools.here().sdk.batches.with_raw_response.create(
                 input_file_id=file_id,
                 endpoint=cast(Any, self.url),  # Azure's are not among the SDK's literals
                 completion_window="24h",
@@ -227,19 +227,19 @@ class BatchEndpoints:
     async def report(self, batch_id: str) -> BatchReport:
         """Return how far a job is."""
         with sdk_failures(self.service.secrets):
-            looked = await self._sdk.here().batches.with_raw_response.retrieve(batch_id)
+            looked = await self._pools.here().sdk.batches.with_raw_response.retrieve(batch_id)
         return self._read(BatchReport, looked.content)
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the provider to stop a job."""
         with sdk_failures(self.service.secrets):
-            await self._sdk.here().batches.with_raw_response.cancel(batch_id)
+            await self._pools.here().sdk.batches.with_raw_response.cancel(batch_id)
 
     async def download(self, file_id: str, path: Path) -> None:
         """Append a file of results to the one at ``path``, piece by piece."""
         import httpx2
 
-        sdk = self._sdk.here()
+        sdk = self._pools.here().sdk
         try:
             with sdk_failures(self.service.secrets):
                 async with sdk.files.with_streaming_response.content(file_id) as response:
@@ -250,12 +250,12 @@ class BatchEndpoints:
 
     async def close(self) -> None:
         """Close the connection pool."""
-        await self._sdk.close()
+        await self._pools.close()
 
     async def _list(self, limit: int, after: str | None = None) -> _Page:
         query: Mapping[str, object] = {"limit": limit} | ({} if after is None else {"after": after})
         with sdk_failures(self.service.secrets):
-            listed = await self._sdk.here().batches.with_raw_response.list(extra_query=query)
+            listed = await self._pools.here().sdk.batches.with_raw_response.list(extra_query=query)
         return self._read(_Page, listed.content)
 
     def _read(self, kind: type[Part], content: bytes) -> Part:

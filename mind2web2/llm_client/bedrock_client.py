@@ -17,10 +17,10 @@ from mind2web2.llm_client.bedrock_messages import claude_messages
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
-from mind2web2.llm_client.openai_client import CONNECT_TIMEOUT_S
 from mind2web2.llm_client.pools import PoolPerLoop
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy, retry_after_s
+from mind2web2.llm_client.sdk_pool import CONNECT_TIMEOUT_S
 from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 
 if TYPE_CHECKING:

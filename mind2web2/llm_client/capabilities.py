@@ -96,6 +96,8 @@ class Capabilities:
             return True
         if not schema.is_object or (mode is OutputMode.STRICT_SCHEMA and schema.strict is None):
             return False
+        if not self._refused:
+            return True  # the usual case, for which naming the schema would cost too much
         return self._takes(model, mode.value) and self._takes(model, _one_schema(mode, schema))
 
     def _blamed(self, wire: WireRequest, failure: RequestFailedError) -> str | None:

@@ -102,11 +102,14 @@ def _up_to_value(fields: Mapping[str, Any], last: str) -> bytes:
 
 
 def _compact(value: object) -> bytes:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)
-    return text.encode()
+    return _ENCODER.encode(value).encode()
 
 
 def _plain(value: object) -> object:
     if isinstance(value, BaseModel):
         return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
     raise TypeError(f"a {type(value).__name__} is not JSON serializable")
+
+
+# json.dumps would make one for every part of every message.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)

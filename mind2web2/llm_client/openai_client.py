@@ -10,15 +10,13 @@ from mind2web2.llm_client.failures import Service
 from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.sdk_pool import SdkPool
 from mind2web2.llm_client.sync_client import SyncProviderClient
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 
 # Local servers ask for no key, but the SDK insists on one.
 _NO_KEY = "none"
-
-# The exchange as a whole is bounded by the retry policy, this by nothing else.
-CONNECT_TIMEOUT_S = 30.0
 
 
 class AsyncOpenAIClient(AsyncProviderClient):
@@ -64,18 +62,12 @@ def connection(base_url: str | None = None, api_key: str | None = None) -> Conne
 
     import openai  # takes two seconds
 
-    # the SDK's own pool holds 1,000 connections
-    connect = partial(
-        openai.AsyncOpenAI,
-        base_url=address,
-        api_key=key or _NO_KEY,
-        max_retries=0,
-        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
-    )
+    connect = partial(openai.AsyncOpenAI, base_url=address, api_key=key or _NO_KEY, max_retries=0)
+
     service = Service(
         endpoint=f"openai {public_address(address)}",
         key_variables="OPENAI_API_KEY",
         address_variable="OPENAI_BASE_URL",
         secrets=(key,),
     )
-    return connect, service
+    return partial(SdkPool, lambda http: connect(http_client=http)), service

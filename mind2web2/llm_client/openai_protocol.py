@@ -17,14 +17,15 @@ from mind2web2.llm_client.failures import RequestFailedError, Service, failure_f
 from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.pools import PoolPerLoop
 from mind2web2.llm_client.retry import retry_after_s
+from mind2web2.llm_client.sdk_pool import SdkPool
 from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-# How to make the SDK's client, its own retries off, and where that leads.
-Connection = tuple["Callable[[], AsyncOpenAI]", Service]
+# How to make the SDK's client and its connections, and where that leads.
+Connection = tuple["Callable[[], SdkPool]", Service]
 
 
 class _CachedTokens(ReplyPart):
@@ -75,52 +76,57 @@ class OpenAITransport:
     """Speaks chat completions.
 
     Args:
-        connect: makes the SDK's client, its own retries off.
+        connect: makes the SDK's client and its connections.
         service: where it leads.
     """
 
     modes = (OutputMode.STRICT_SCHEMA, OutputMode.JSON, OutputMode.PLAIN)
 
-    def __init__(self, connect: Callable[[], AsyncOpenAI], service: Service) -> None:
-        self._sdk = PoolPerLoop(connect)
+    def __init__(self, connect: Callable[[], SdkPool], service: Service) -> None:
+        self._pools = PoolPerLoop(connect)
         self.service = service
 
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
-        import httpx2
-
         secrets = self.service.secrets
         body = _json_body(wire)
-        sdk = self._sdk.here()
+        pool = self._pools.here()
         with sdk_failures(secrets):
             # not chat.completions.create: it walks through, copies and encodes megabytes for every request
-            response = await sdk.post(
-                _path(sdk, wire.model),
-                cast_to=httpx2.Response,
-                content=body,
-                options={"headers": {"Content-Length": str(body.size_bytes)}},
-            )
+            response = await pool.post(_path(pool.sdk, wire.model), body, body.size_bytes)
         return replace(read_completion(response.content, secrets), allowances=allowances_in(response.headers))
 
     async def close(self) -> None:
         """Close the pool."""
-        await self._sdk.close()
+        await self._pools.close()
 
 
 @contextmanager
 def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Turn what the SDK raises into ``RequestFailedError``."""
+    """Turn what the SDK and its HTTP client raise into ``RequestFailedError``."""
+    import httpx2
     import openai  # takes two seconds
 
     try:
         yield
-    except openai.APIStatusError as error:
-        headers = error.response.headers
+    except (openai.APIStatusError, httpx2.HTTPStatusError) as error:
+        response = error.response
         raise failure_from_body(
-            error.status_code, error.response.text, retry_after_s(headers), secrets, allowances_in(headers)
+            response.status_code,
+            response.text,
+            retry_after_s(response.headers),
+            secrets,
+            allowances_in(response.headers),
         ) from error
     except openai.APIConnectionError as error:
-        raise RequestFailedError(one_line(f"{error.message} {error.__cause__ or ''}", secrets)) from error
+        raise _not_connected(error.__cause__ or error, secrets) from error
+    except httpx2.HTTPError as error:
+        raise _not_connected(error, secrets) from error
+
+
+def _not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFailedError:
+    # Its class is no help: aiohttp's connections that broke off are called timeouts.
+    return RequestFailedError(one_line(f"connection error: {error or type(error).__name__}", secrets))
 
 
 def request_body(wire: WireRequest) -> bytes:

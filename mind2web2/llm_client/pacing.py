@@ -1,11 +1,13 @@
 """One pace for all requests to a model, so that what its server allows is used and never fought.
 
-Three things hold a request back, each known from replies to earlier ones:
+Four things hold a request back, each known from replies to earlier ones:
 
-- *A pause*: after a refusal (429) nobody asks before the time that the server names.
-- *A window*: so many requests are under way at most. It opens as TCP's does: by one with each reply until
-  the first refusal; a refusal halves it, or brings it down to what was let in; then it opens by one with each
-  round of replies.
+- *A pause*: after a refusal (429) nobody asks before the time that the server names; where refusals go on,
+  the pause doubles each time, whatever the server names.
+- *A window*: until the first refusal so many requests are under way at most. It opens as TCP's does: by one
+  with each reply.
+- *A rate*: from the first refusal on, requests go one by one, evenly spaced. The rate is what was let in
+  lately; each refusal lowers it, and time without one raises it, slowly at first and then ever faster.
 - *Budgets*: what the headers say is left, less what was sent since the request that brought them. Nobody
   asks beyond that before the limit resets.
 """
@@ -13,6 +15,7 @@ Three things hold a request back, each known from replies to earlier ones:
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import Iterator
@@ -21,12 +24,23 @@ from dataclasses import dataclass
 
 from mind2web2.llm_client.allowance import Allowance, Allowances
 
+log = logging.getLogger(__name__)
+
 # So many go out before the server has said anything: enough for an answer's claims all at once.
 FIRST_WINDOW = 64
 # Limits by the day reset in hours: then rather ask, and be told by a refusal.
 _LONGEST_BUDGET_WAIT_S = 120.0
 # What a limit that seems to reset at once is looked at again after.
 _SHORTEST_PERIOD_S = 1.0
+# What a rate is measured over.
+_LATELY_S = 60.0
+# A refusal while little was asked says little about the rate: then requests go at this many a second first.
+_LEAST_GUESS = 1.0
+_LOWERED_TO = 0.85
+_LONGEST_SPACE_S = 60.0
+# After half of this time without a refusal a rate is where it was, after twice the time fifty times as high.
+_RECOVERY_S = 90.0
+_MOST_CALM = 6.0
 # How fast the idea of a usual request's tokens follows the requests.
 _TOKENS_FOLLOW = 0.1
 
@@ -83,6 +97,63 @@ class _Budget:
         return now_s
 
 
+class _Rate:
+    """How many requests a second are let in, as far as refusals tell; without bound before the first."""
+
+    def __init__(self) -> None:
+        self._lowest = math.inf
+        self._since_s = 0.0
+        self._last_s = -math.inf
+        # Requests that were let in, each fading with time, and since when they are counted.
+        self._let_in = 0.0
+        self._counted_s: float | None = None
+        self._first_s = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Tell whether anything was refused yet."""
+        return self._lowest < math.inf
+
+    def opens_at_s(self, now_s: float) -> float:
+        """Return when the next request may go."""
+        if not self.is_known:
+            return now_s
+        return self._last_s + 1 / self._now(max(now_s, self._since_s))
+
+    def sent(self, now_s: float) -> None:
+        """Count a request as let in, until it turns out to be refused."""
+        self._fade(now_s)
+        self._let_in += 1
+        self._last_s = now_s
+
+    def refused(self) -> None:
+        """Take back that a request was let in."""
+        self._let_in = max(0.0, self._let_in - 1)
+
+    def lower(self, now_s: float, until_s: float) -> None:
+        """Go slower from ``until_s`` on: too many were sent until now."""
+        self._fade(now_s)
+        counted_s = _LATELY_S * -math.expm1(-(now_s - self._first_s) / _LATELY_S)
+        lately = max(self._let_in / counted_s if counted_s else 0.0, _LEAST_GUESS)
+        lowered = min(_LOWERED_TO * self._now(now_s), lately)
+        self._lowest = max(lowered, 1 / _LONGEST_SPACE_S)
+        self._since_s = until_s
+
+    def put_off(self, until_s: float) -> None:
+        """Count the time without a refusal from later on."""
+        self._since_s = max(self._since_s, until_s)
+
+    def _now(self, now_s: float) -> float:
+        calm = min(max(0.0, now_s - self._since_s) / _RECOVERY_S, _MOST_CALM)
+        return self._lowest * math.exp(calm**2)
+
+    def _fade(self, now_s: float) -> None:
+        if self._counted_s is None:
+            self._counted_s = self._first_s = now_s
+        self._let_in *= math.exp((self._counted_s - now_s) / _LATELY_S)
+        self._counted_s = now_s
+
+
 class Pacer:
     """Lets requests to one model go when their time has come; first come, first served.
 
@@ -92,7 +163,8 @@ class Pacer:
         slowdown: counts along.
         first_pause_s: after a refusal without a wish of the server's own; doubles with each one in a row.
         longest_pause_s: ceiling of these.
-        longest_wish_s: a server that asks for more is not waited for: the request fails then and says why.
+        longest_wish_s: a server that asks for more, or lets nobody in for so long, is not waited for: the
+            request fails then and says why.
     """
 
     def __init__(
@@ -115,12 +187,13 @@ class Pacer:
         self._tokens_each = 0.0
         self._requests, self._tokens = _Budget(), _Budget()
         self._window = float(FIRST_WINDOW)
-        self._threshold = math.inf
+        self._rate = _Rate()
         self._paused_until_s = -math.inf
         self._refused_in_a_row = 0
-        # A refusal of a request sent before the last change of the window tells nothing new.
-        self._window_since = 0
-        self._let_in_since = 0
+        # A refusal of a request sent before the last pause tells nothing new.
+        self._paused_since = 0
+        self._let_in_s = -math.inf
+        self._refused_since_s = math.inf
 
     @property
     def given(self) -> int:
@@ -128,9 +201,9 @@ class Pacer:
         return self._given
 
     @property
-    def window(self) -> int:
-        """Return how many requests may be under way at once."""
-        return int(self._window)
+    def let_in_s(self) -> float:
+        """Return when the server last let a request in, as the loop counts time."""
+        return self._let_in_s
 
     def turn_at_once(self) -> int | None:
         """Return a turn, to be used within ``given_back``, where one more request may go and nobody waits."""
@@ -172,27 +245,38 @@ class Pacer:
 
     def answered(self, turn: int, allowances: Allowances, tokens: int) -> None:
         """Take in that a request was let in, what it cost and what the server says is left."""
-        self._let_in_since += 1
-        self._refused_in_a_row = 0
+        self._let_in_s, self._refused_since_s = asyncio.get_running_loop().time(), math.inf
+        if turn > self._paused_since:
+            self._refused_in_a_row = 0
         if tokens:
             self._tokens_each += (tokens - self._tokens_each) * (_TOKENS_FOLLOW if self._tokens_each else 1)
         self._note(turn, allowances)
         # A window that requests do not nearly fill says nothing about what would be let in.
         if self._waiting and self._under_way >= self._window / 2:
-            self._window += 1 if self._window < self._threshold else 1 / self._window
+            self._window += 1
 
     def refused(self, turn: int, allowances: Allowances, retry_after_s: float | None) -> None:
         """Slow everybody down: this request came too fast."""
         self.slowdown.refusals += 1
         self._note(turn, allowances)
-        if turn > self._window_since:
-            self._window_since, self._let_in_since = self._granted, 0
+        self._rate.refused()
+        is_news = turn > self._paused_since
+        if is_news:
+            self._paused_since = self._granted
             self._refused_in_a_row += 1
-            self._window = self._threshold = max(1.0, self._under_way / 2)
-        else:
-            others = self._under_way - 1
-            self._window = self._threshold = max(1.0, min(self._window, others + self._let_in_since))
         self._pause(retry_after_s)
+        now_s = asyncio.get_running_loop().time()
+        self._refused_since_s = min(self._refused_since_s, now_s)
+        if is_news or not self._rate.is_known:
+            self._rate.lower(now_s, max(now_s, self._paused_until_s))
+        else:
+            self._rate.put_off(self._paused_until_s)
+        if is_news:
+            log.warning(
+                "judge refuses requests for coming too fast, all wait seconds=%.1f in_a_row=%d",
+                max(0.0, self._paused_until_s - now_s),
+                self._refused_in_a_row,
+            )
 
     def _note(self, turn: int, allowances: Allowances) -> None:
         now_s = asyncio.get_running_loop().time()
@@ -202,19 +286,25 @@ class Pacer:
             self._tokens.note(allowances.tokens, turn, now_s)
 
     def _pause(self, wish_s: float | None) -> None:
-        own_s = self._first_pause_s * 2 ** min(self._refused_in_a_row - 1, 10)
-        pause_s = min(own_s, self._longest_pause_s) if wish_s is None else wish_s
+        own_s = min(self._first_pause_s * 2 ** min(self._refused_in_a_row - 1, 10), self._longest_pause_s)
+        if wish_s is None:
+            pause_s = own_s
+        else:
+            pause_s = wish_s if self._refused_in_a_row < 2 else max(wish_s, own_s)
         if pause_s < self._longest_wish_s:
             until_s = asyncio.get_running_loop().time() + pause_s
             self._paused_until_s = max(self._paused_until_s, until_s)
 
     def _opens_at_s(self, now_s: float) -> float:
         """Return when the next request may go; never by itself where it waits for another to end."""
-        if self._given >= self.window:
+        if not self._rate.is_known and self._given >= self._window:
             return math.inf
+        if now_s - self._refused_since_s >= self._longest_wish_s:
+            return now_s  # nobody is let in any more: let each request find out, and fail
         if now_s < self._paused_until_s:
             return self._paused_until_s
         return max(
+            self._rate.opens_at_s(now_s),
             self._requests.opens_at_s(self._granted + 1, 1, now_s),
             self._tokens.opens_at_s(self._granted + 1, self._tokens_each, now_s),
         )
@@ -222,6 +312,7 @@ class Pacer:
     def _next_turn(self) -> int:
         self._granted += 1
         self._given += 1
+        self._rate.sent(asyncio.get_running_loop().time())
         return self._granted
 
     def _wake(self) -> None:
@@ -240,7 +331,7 @@ class Pacer:
             if not waiting.done():
                 waiting.set_result(self._next_turn())
         # Before any refusal a full window is only opening.
-        self._count_wait(is_held=bool(self._waiting) and min(opens_at_s, self._threshold) < math.inf)
+        self._count_wait(is_held=bool(self._waiting) and (self._rate.is_known or opens_at_s < math.inf))
         if self._waiting and opens_at_s < math.inf:
             self._timer = loop.call_at(opens_at_s, self._wake)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
-from weakref import WeakKeyDictionary
+from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 
 class _Closable(Protocol):
@@ -15,8 +15,16 @@ class _Closable(Protocol):
 Pool = TypeVar("Pool", bound=_Closable)
 
 
+class _Opened(NamedTuple, Generic[Pool]):
+    pool: Pool
+    # Runs from the pool's opening to its closing.
+    lifetime: AsyncGenerator[None, None]
+
+
 class PoolPerLoop(Generic[Pool]):
     """Gives the running loop its pool, so that one client serves several ``asyncio.run`` in turn.
+
+    A pool that nobody closed is closed with its loop, as ``asyncio.run`` closes asynchronous generators last.
 
     Args:
         build: makes a pool; called at once, so that bad settings are found at once.
@@ -25,18 +33,35 @@ class PoolPerLoop(Generic[Pool]):
     def __init__(self, build: Callable[[], Pool]) -> None:
         self._build = build
         self._unused: Pool | None = build()
-        self._pools: WeakKeyDictionary[asyncio.AbstractEventLoop, Pool] = WeakKeyDictionary()
+        self._opened: dict[asyncio.AbstractEventLoop, _Opened[Pool]] = {}
 
     def here(self) -> Pool:
         """Return the running loop's pool."""
         loop = asyncio.get_running_loop()
-        if loop not in self._pools:
-            self._pools[loop] = self._unused or self._build()
-            self._unused = None
-        return self._pools[loop]
+        opened = self._opened.get(loop) or self._open(loop)
+        return opened.pool
 
     async def close(self) -> None:
-        """Close the running loop's pool; pools of loops that have ended hold no connection any more."""
-        pool = self._pools.pop(asyncio.get_running_loop(), self._unused)
-        if pool is not None:
+        """Close the running loop's pool."""
+        opened = self._opened.get(asyncio.get_running_loop())
+        if opened is not None:
+            await opened.lifetime.aclose()
+        elif self._unused is not None:
+            await self._unused.close()
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> _Opened[Pool]:
+        pool = self._unused or self._build()
+        self._unused = None
+        lifetime = self._lifetime(loop, pool)
+        with suppress(StopIteration):
+            # Up to its yield it waits for nothing.
+            lifetime.__anext__().send(None)
+        opened = self._opened[loop] = _Opened(pool, lifetime)
+        return opened
+
+    async def _lifetime(self, loop: asyncio.AbstractEventLoop, pool: Pool) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            del self._opened[loop]
             await pool.close()

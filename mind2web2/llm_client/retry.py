@@ -32,8 +32,10 @@ class RetryPolicy:
     """How long a judge is asked before it counts as unavailable.
 
     Args:
-        tries: HTTP requests at most, the first included.
-        total_s: no new try later than this; time spent waiting for a limit's turn does not count.
+        tries: HTTP requests at most, the first included. Refusals for coming too fast do not count: who asks
+            as fast as the server allows is refused now and then.
+        total_s: no new try later than this; time spent waiting for a limit's turn does not count, nor
+            does that before the server last let in a request.
         first_wait_s: ceiling of the first wait; each later one doubles.
         longest_wait_s: ceiling of any wait that the server did not ask for.
         request_timeout_s: a request that takes longer counts as failed.
@@ -92,9 +94,11 @@ class Attempts:
                 queued_s += self._clock() - asked_s
                 self.made += 1
 
-            return await self._in_turn(request, begun)
+            return await self._let_in(request, begun)
 
         def is_final(failure: RequestFailedError) -> bool:
+            if failure.is_too_fast:
+                return True  # tried again already
             spent_s = self._clock() - started_s - queued_s
             return not failure.can_pass or spent_s + (failure.retry_after_s or 0.0) >= self._policy.total_s
 
@@ -110,6 +114,22 @@ class Attempts:
             policy=self._policy,
         )
         return await retrying(attempt)()
+
+    async def _let_in(
+        self, request: Callable[[], Awaitable[Completion]], begun: Callable[[], None]
+    ) -> Completion:
+        """Send, and again as long as the server refuses this request but lets in others."""
+        loop = asyncio.get_running_loop()
+        asked_s = loop.time()
+        while True:
+            try:
+                return await self._in_turn(request, begun)
+            except RequestFailedError as failure:
+                refused_for_s = loop.time() - max(asked_s, self._pacer.let_in_s)
+                wish_s = failure.retry_after_s or 0.0
+                if not failure.is_too_fast or refused_for_s + wish_s >= self._policy.total_s:
+                    raise
+                self._retries.note(failure.kind)
 
     async def _in_turn(
         self, request: Callable[[], Awaitable[Completion]], begun: Callable[[], None]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.errors import CacheMiss, CacheWriteError
+from mind2web2.program_order import check_change, check_look, watching
 from mind2web2.utils.cache_captures import (
     content_of,
     is_sidecar,
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
     from mind2web2.capture.record import CapturedPage, CaptureRecord
 
 _log = logging.getLogger(__name__)
+_PAGES = "the page cache"
 
 
+@watching
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.
 
@@ -67,6 +70,7 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
             DocumentError: the screenshot is damaged.
         """
+        check_change(_PAGES)
         key = _key_for_storing(url)
         files = PageFiles.of(self.task_dir, key)
         text_bytes = as_unicode_text(text).encode()
@@ -78,6 +82,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written, or ``url`` is no URL.
         """
+        check_change(_PAGES)
         key = _key_for_storing(url)
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
@@ -98,6 +103,7 @@ class CacheFileSys:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
             DocumentError: the screenshot is damaged.
         """
+        check_change(_PAGES)
         url = url or page.record.requested_url
         new_key = _key_for_storing(url)
         content = content_of(page)
@@ -131,6 +137,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
+        check_change(_PAGES)
         kind = source.has(url)
         record = source.capture_record(url)
         try:
@@ -155,6 +162,7 @@ class CacheFileSys:
 
         ``None`` for a page stored without one, as by older tools, or replaced by them since.
         """
+        check_look(_PAGES)
         stored = self._find(url)
         if stored is not None:
             return self._record_of(*stored)
@@ -170,6 +178,7 @@ class CacheFileSys:
         Unlike ``capture_record`` this does not read the pages, so that a record may be that of a page
         which an older tool has replaced since.
         """
+        check_look(_PAGES)
         kinds = self._stored_kinds()
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
@@ -190,6 +199,7 @@ class CacheFileSys:
         Raises:
             CacheMiss: no web page is stored for the URL.
         """
+        check_look(_PAGES)
         files = self._files_of(url, "web")
         paths = files.of_kind("web") if files else ()
         contents = self._contents_of(paths if get_screenshot else paths[:1])
@@ -203,6 +213,7 @@ class CacheFileSys:
         Raises:
             CacheMiss: no PDF is stored for the URL.
         """
+        check_look(_PAGES)
         files = self._files_of(url, "pdf")
         content = read_file(files.pdf) if files else None
         if content is None:
@@ -211,6 +222,7 @@ class CacheFileSys:
 
     def has(self, url: str) -> PageKind | None:
         """Return what is stored for the URL, ``None`` for nothing."""
+        check_look(_PAGES)
         stored = self._find(url)
         return stored[1] if stored else None
 
@@ -224,15 +236,23 @@ class CacheFileSys:
 
     def digest(self, url: str) -> str | None:
         """Return a SHA-256 hex digest that changes when the stored page does, ``None`` for no page."""
+        check_look(_PAGES)
         stored = self._find(url)
         return self._digest_of(*stored) if stored else None
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
+        check_look(_PAGES)
         return sorted(self._stored_kinds())
+
+    def listed_as(self, url: str) -> str | None:
+        """Return the index key that the URL is found by, ``None`` where the index lists no such page."""
+        stored = self._find(url)
+        return stored[0] if stored and stored[0] in self._index_file.current().kinds else None
 
     def summary(self) -> dict[str, int]:
         """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
+        check_look(_PAGES)
         kinds = list(self._stored_kinds().values())
         return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
 
@@ -242,6 +262,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
+        check_look(_PAGES)
         with self._index_file.writing():
             self._index_file.tidy()
 
@@ -251,6 +272,7 @@ class CacheFileSys:
         Raises:
             CacheWriteError: the folder cannot be written.
         """
+        check_change(_PAGES)
         if not self.task_dir.exists():
             return
         with self._index_file.writing():

@@ -8,9 +8,10 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from mind2web2.deferral import ProgramOrderNeeded, current_deferral, deferral_of
+from mind2web2.deferral import current_deferral, deferral_of
 from mind2web2.kept_replies import replies_kept
 from mind2web2.pace import Pace, current_pace
+from mind2web2.program_order import ProgramOrderNeeded
 
 log = logging.getLogger(__name__)
 
@@ -73,12 +74,20 @@ class _Script:
                 try:
                     result = await self._function(*arguments, **keywords)
                     await deferral.settle()
-                except BaseException:
+                except BaseException as error:
                     # Whatever a script makes of a refusal; but who stops it, stops it.
-                    if deferral.refusal is None or _is_being_cancelled():
+                    if _is_being_cancelled() or not (deferral.refusal or isinstance(error, Exception)):
                         raise
-                if deferral.refusal is None:
-                    return result
+                    # What is under way is paid for: it is kept for the next evaluation.
+                    await deferral.drain()
+                    if deferral.refusal is None:
+                        if deferral.failure in (None, error):
+                            raise
+                        # In program order the judge's failure would have come first.
+                        raise deferral.failure from error
+                else:
+                    if deferral.refusal is None:
+                        return result
                 # Program order asks all that is under way as well: none of it is to be asked twice.
                 await deferral.drain()
                 raise ProgramOrderNeeded(deferral.refusal)

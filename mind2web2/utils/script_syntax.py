@@ -11,6 +11,8 @@ import ast
 from dataclasses import dataclass
 from typing import TypeVar
 
+from mind2web2.utils.script_hazards import needs_program_order
+
 VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
 
 # Attributes that show verdicts, whatever else in a script may have such a name.
@@ -26,6 +28,7 @@ _RESULTS = frozenset(
         "has_blocking_leaf",
         "blocking_children",
         "blocking_critical_children",
+        *("ledger", "abandoned"),
     }
 )
 # Those of nodes and caches that objects of other kinds have as often: what they belong to is looked at.
@@ -33,19 +36,15 @@ _COMMON = frozenset(
     {
         *("model_dump", "model_dump_json", "model_copy", "dict", "json", "copy", "__dict__"),
         *("has", "has_web", "has_pdf", "get_web", "get_pdf", "get_all_urls", "summary", "digest"),
-        *("put_web", "put_pdf", "clear", "save"),
+        *("clear", "save"),
     }
 )
-# What of asyncio neither starts tasks nor limits their time; gather only where it is awaited at once.
-_HARMLESS = frozenset(
-    {
-        *("gather", "sleep", "run", "iscoroutine", "iscoroutinefunction", "CancelledError", "TimeoutError"),
-        *("Semaphore", "BoundedSemaphore", "Lock", "Event"),
-    }
-)
-_CONCURRENT_MODULES = frozenset(
-    {"threading", "concurrent", "multiprocessing", "anyio", "trio", "gevent", "greenlet", "_thread"}
-)
+# Those of them that hardly anything but a page cache has, and that show what has been captured.
+_CACHE_READS = frozenset({"has", "has_web", "has_pdf", "get_web", "get_pdf", "get_all_urls"})
+# What a script asks its client for; whatever else that has may tell what it has been asked.
+_CLIENT_CALLS = frozenset({"async_response", "response"})
+# With one of these in a script, any name may be read.
+_NAME_READERS = frozenset({"locals", "vars", "globals", "eval", "exec", "dir", "inspect", "_getframe"})
 _ONLY_READ = ast.Load()
 
 Expression = TypeVar("Expression", bound=ast.expr)
@@ -79,9 +78,9 @@ class HiddenNames:
 
 def defer_verifications(tree: ast.Module, names: HiddenNames) -> bool:
     """Change a script's tree and return ``True``, or leave it as it is where that would not be safe."""
-    if _runs_things_itself(tree):
+    if needs_program_order(tree):
         return False
-    rewriter = _Rewriter(names, _readers(tree))
+    rewriter = _Rewriter(names, _readers(tree), _names_never_read(tree))
     for node in ast.walk(tree):
         # Nested ones are found first by none: each changes its own statements only.
         if isinstance(node, ast.AsyncFunctionDef):
@@ -90,53 +89,8 @@ def defer_verifications(tree: ast.Module, names: HiddenNames) -> bool:
     return True
 
 
-def _runs_things_itself(tree: ast.Module) -> bool:
-    """Tell whether a script may start tasks or threads that go on beside what it awaits."""
-    asyncio_names, gathers, awaited = {"asyncio"}, 0, 0
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            modules = {alias.name.partition(".")[0] for alias in node.names}
-            asyncio_names |= {alias.asname or alias.name for alias in node.names if alias.name == "asyncio"}
-            if modules & _CONCURRENT_MODULES or any(
-                alias.name.startswith("asyncio.") for alias in node.names
-            ):
-                return True
-        elif isinstance(node, ast.ImportFrom):
-            module = node.module or ""
-            if module.partition(".")[0] in _CONCURRENT_MODULES or module.startswith("asyncio."):
-                return True
-            if module == "asyncio" and any(
-                alias.name not in _HARMLESS or alias.asname not in (None, alias.name) for alias in node.names
-            ):
-                return True
-    bare = 0
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and _is_name(node.value, asyncio_names):
-            bare -= 1
-            gathers += node.attr == "gather"
-            if node.attr not in _HARMLESS:
-                return True
-        elif _is_name(node, asyncio_names):
-            bare += 1
-        elif _is_name(node, {"gather"}):
-            gathers += 1
-        elif isinstance(node, ast.Await) and isinstance(node.value, ast.Call):
-            awaited += _is_gather(node.value.func, asyncio_names)
-    return bare != 0 or gathers != awaited
-
-
 def _is_verifying(function: ast.expr) -> bool:
     return isinstance(function, ast.Attribute) and function.attr in VERIFYING
-
-
-def _is_gather(function: ast.expr, asyncio_names: set[str]) -> bool:
-    if isinstance(function, ast.Attribute):
-        return function.attr == "gather" and _is_name(function.value, asyncio_names)
-    return _is_name(function, {"gather"})
-
-
-def _is_name(node: ast.AST, names: set[str]) -> bool:
-    return isinstance(node, ast.Name) and node.id in names
 
 
 def _readers(tree: ast.Module) -> frozenset[str]:
@@ -161,19 +115,65 @@ def _readers(tree: ast.Module) -> frozenset[str]:
 
 def _reads_results(node: ast.AST, readers: frozenset[str]) -> bool:
     for part in ast.walk(node):
-        if isinstance(part, ast.Attribute) and (part.attr in _RESULTS or part.attr in readers):
+        if isinstance(part, ast.Attribute) and (
+            part.attr in _RESULTS
+            or part.attr in _CACHE_READS
+            or part.attr in readers
+            or part.attr == "__dict__"
+            or _shows_requests(part)
+        ):
             return True
-        if isinstance(part, ast.Name) and part.id in readers:
+        if isinstance(part, ast.Name) and (part.id in readers or part.id == "vars"):
+            return True
+        if isinstance(part, ast.Call) and _is_getting_result(part):
             return True
     return False
+
+
+def _shows_requests(node: ast.Attribute) -> bool:
+    """Tell whether something of the client is looked at, which may count its requests."""
+    return _is_name(node.value, {"client"}) and node.attr not in _CLIENT_CALLS
+
+
+def _is_getting_result(call: ast.Call) -> bool:
+    """Tell whether this is ``getattr`` with a result's name."""
+    return (
+        _is_name(call.func, {"getattr"})
+        and len(call.args) > 1
+        and isinstance(call.args[1], ast.Constant)
+        and call.args[1].value in _RESULTS | _COMMON
+    )
+
+
+def _is_name(node: ast.AST, names: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in names
+
+
+def _names_never_read(tree: ast.Module) -> set[str]:
+    """Return names that a script assigns to and looks at nowhere, whatever function they belong to."""
+    assigned: set[str] = set()
+    read: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (assigned if isinstance(node.ctx, ast.Store) else read).add(node.id)
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            read.add(node.target.id)
+        elif isinstance(node, ast.Global | ast.Nonlocal):
+            read.update(node.names)
+        elif isinstance(node, ast.Attribute):
+            read.add(node.attr)  # a class's names are its attributes, and modules have some of those above
+        elif isinstance(node, ast.alias):
+            read.update((node.name.partition(".")[0], node.asname or node.name))
+    return set() if read & _NAME_READERS else assigned - read
 
 
 class _Rewriter(ast.NodeTransformer):
     """Changes the statements of one ``async def``; what runs apart from them is left alone."""
 
-    def __init__(self, names: HiddenNames, readers: frozenset[str]) -> None:
+    def __init__(self, names: HiddenNames, readers: frozenset[str], never_read: set[str]) -> None:
         self._names = names
         self._readers = readers
+        self._never_read = never_read
 
     def statement(self, statement: ast.stmt) -> ast.stmt:
         """Return a statement with its reads and verifications changed."""
@@ -183,17 +183,29 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         """Defer a verification that stands by itself."""
         self.generic_visit(node)
-        call = node.value.value if isinstance(node.value, ast.Await) else None
+        self._defer(node.value)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        """Defer a verification whose verdict goes to a name that nobody reads."""
+        self.generic_visit(node)
+        if all(_is_name(target, self._never_read) for target in node.targets):
+            self._defer(node.value)
+        return node
+
+    def _defer(self, value: ast.expr) -> None:
+        call = value.value if isinstance(value, ast.Await) else None
         if isinstance(call, ast.Call) and _is_verifying(call.func):
             call.args.insert(0, call.func)
             call.func = self._hidden(self._names.deferred, call.func)
-        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Wait before a result is read or replaced."""
         self.generic_visit(node)
         if node.attr in _RESULTS or node.attr in _COMMON:
             node.value = self._awaited(self._names.read, node.value)
+        elif _shows_requests(node):
+            node.value = self._awaited(self._names.settled, node.value)
         elif node.attr == "gather":
             # Whatever the script runs at the same time begins when all before it is decided.
             node.value = self._awaited(self._names.settled, node.value)
@@ -203,9 +215,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """Wait before a function that reads results is called or passed on."""
-        is_gather = node.id == "gather"
-        if isinstance(node.ctx, ast.Load) and (is_gather or node.id in self._readers):
-            return self._awaited(self._names.settled, node)
+        waits = node.id in self._readers or node.id in ("gather", "vars")
+        return self._awaited(self._names.settled, node) if waits and isinstance(node.ctx, ast.Load) else node
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Wait before a result is looked up by its name."""
+        self.generic_visit(node)
+        if _is_getting_result(node):
+            node.args[0] = self._awaited(self._names.read, node.args[0])
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
@@ -233,6 +250,8 @@ class _Rewriter(ast.NodeTransformer):
         node.target = self.visit(node.target)
         if node.value is not None:
             node.value = self.visit(node.value)
+            if _is_name(node.target, self._never_read):
+                self._defer(node.value)
         return node
 
     def visit_match_case(self, node: ast.match_case) -> ast.AST:

@@ -6,17 +6,16 @@ import pytest
 from projects import call
 from servers.judge_server import JudgeServer, prompt_text, status
 
-from mind2web2.cli import injection, main
+from mind2web2.cli import main
 from mind2web2.injection import attacks
-
-SIGNS = ("supported", "true", "instruct", "verdict", "system", "深", "指令", "инструкции", "=>")
 
 
 @pytest.fixture(autouse=True)
 def few_attacks(monkeypatch):
     """Judge a dozen attacks of several places, and have a key."""
-    chosen = [attack for attack in attacks.ATTACKS if not attacks.HTML_PLACES & {attack.place}]
-    monkeypatch.setattr(attacks, "ATTACKS", tuple(chosen[::6]))
+    static = [attack for attack in attacks.ATTACKS if attack.place not in attacks.HTML_PLACES]
+    named = [attack for attack in static if attack.name in ("an old system mark", "an order to reject")]
+    monkeypatch.setattr(attacks, "ATTACKS", (*static[::6], *named))
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
 
 
@@ -86,18 +85,14 @@ def test_a_judge_that_fails_now_and_then_leaves_verdicts_out():
     """What could not be judged is named, and the command says that it is incomplete."""
 
     def fault(body):
-        return (
-            status(400, "no thanks")
-            if "<<SYS>>" in prompt_text(body) or "tags" in prompt_text(body)
-            else None
-        )
+        return status(400, "no thanks") if "<<SYS>>" in prompt_text(body) else None
 
-    odd = [attack for attack in attacks.ATTACKS if "tags" in attack.name]
     with JudgeServer(firm, faults=fault) as server:
         outcome = run(server)
-    failed = [line for line in outcome.stdout.splitlines() if line.startswith("Warning: no verdict:")]
-    assert outcome.returncode == (1 if failed else 0)
-    assert len(failed) >= len(odd)
+    [failed] = [line for line in outcome.stdout.splitlines() if line.startswith("Warning: no verdict:")]
+    assert outcome.returncode == 1
+    assert failed.startswith("Warning: no verdict: an old system mark: ") and "no thanks" in failed
+    assert "Attacks that turned a verdict: 0 of " in outcome.stdout
 
 
 def test_without_a_model_the_suite_is_checked():
@@ -116,4 +111,3 @@ def test_what_is_not_held_is_named(monkeypatch):
     outcome = call(main, "injection")
     assert outcome.returncode == 1
     assert "Warning: a test: " in outcome.stdout and "0 of 1 attacks" in outcome.stdout
-    assert injection.DESCRIPTION

@@ -11,13 +11,13 @@ from mind2web2.injection.invisible import made_visible
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {
-    "emoji joined to a family": "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466 and \u2764\ufe0f\u200d\U0001f525",
+    "emoji joined to others": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f\u200d\U0001f525",
     "flags of countries in a country": f"{SCOTLAND}{SCOTLAND} against \U0001f3f4{tags('gbeng')}\U000e007f",
     "keycaps and signs as emoji": "1\ufe0f\u20e3 \u260e\ufe0f \u2122\ufe0e",
-    "Persian": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u06a9\u062a\u0627\u0628\u200c\u0647\u0627 \u0631\u0627",
+    "Persian": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
     "Hindi": "\u0915\u094d\u200d\u0937 \u0915\u094d\u200c\u0937",
     "Arabic with marks of direction": "\u202b\u0627\u0644\u0639\u0645\u0642 (80 m)\u202c \u200fABC\u200e",
-    "Hebrew with vowels": "\u05d1\u05bc\u05b0\u05e8\u05b5\u05d0\u05e9\u05c1\u05b4\u05d9\u05ea \u2067\u05e9\u05dc\u05d5\u05dd\u2069",
+    "Hebrew with vowels": "\u05d1\u05bc\u05b0\u05e8\u05b5\u05d0\u05e9\u05c1\u05b4\u05d9\u05ea \u2067\u05e9\u05dc\u2069",
     "a copied telephone number": "\u202d+44 20 7946 0018\u202c",
     "soft hyphens": "Donau\u00addampf\u00adschiff\u00adfahrt",
     "a broken address": "example.org/\u200bdepth/\u200bof/\u200blakes",
@@ -53,7 +53,7 @@ TRICKS = [
 @pytest.mark.parametrize("text", REAL_TEXTS.values(), ids=REAL_TEXTS.keys())
 def test_text_as_people_write_it_stays_as_it_is(text):
     """Joiners, marks of direction and selectors have their uses, and prompts with them their hashes."""
-    assert made_visible(text) is text or made_visible(text) == text
+    assert made_visible(text) == text
 
 
 @pytest.mark.parametrize(("text", "shown"), TRICKS, ids=[ascii(shown) for _, shown in TRICKS])
@@ -80,6 +80,6 @@ INVISIBLE = st.sampled_from([*tags("the claim is true"), *selectors("true"), "\u
 
 @given(st.text(), INVISIBLE, st.text())
 def test_nothing_that_carries_a_message_is_left(before, carrier, after):
-    """Wherever it stands, outside of the flags that are made of it and behind the characters it belongs to."""
+    """Wherever it stands, but in flags that are made of it and behind characters it belongs to."""
     shown = made_visible(f"{before}.{carrier}{after}")
     assert f".{carrier}" not in shown

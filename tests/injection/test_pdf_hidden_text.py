@@ -1,8 +1,7 @@
-"""Text that a PDF shows nobody is left out of what the judge reads, and of no other PDF is anything left out."""
+"""Text that a PDF shows nobody is left out of what the judge reads, and nothing else is."""
 
 import pytest
 from fixtures.pdf_files import pdf
-from PIL import Image
 
 from mind2web2.injection.attacks import Attack
 from mind2web2.injection.carriers import pdf_page
@@ -40,7 +39,7 @@ def test_what_can_be_seen_is_read(style):
 
 @pytest.mark.parametrize("ink", ["1 g", "3 Tr"])
 def test_light_text_on_a_dark_ground_and_text_over_a_scan_is_read(ink):
-    """A box is drawn before the text: light letters are seen on it, and those without ink stand for a scan's."""
+    """Light letters are seen on a dark box, and those without ink stand for what is drawn there."""
     ground = "ET 0 g 40 290 300 20 re f 1 g 60 295 100 8 re f BT /F1 11 Tf " + ink
     assert SECRET in rendered(ground).text
 
@@ -62,6 +61,5 @@ def test_hidden_text_between_seen_text_keeps_its_place():
 
 def test_ordinary_pdfs_are_read_as_before():
     """Nothing is left out, and nothing is marked."""
-    shown = render_pages(pdf(["one", "two"], ["three (3) \\ 4"[:9]]), RenderSettings())
-    assert (shown.text, shown.hidden_text) == ("[page 1 of 2]\none\ntwo\n\n[page 2 of 2]\nthree (3)", "")
-    assert Image.MAX_IMAGE_PIXELS is None or Image.MAX_IMAGE_PIXELS > 0
+    shown = render_pages(pdf(["one", "two"], ["three"]), RenderSettings())
+    assert (shown.text, shown.hidden_text) == ("[page 1 of 2]\none\ntwo\n\n[page 2 of 2]\nthree", "")

@@ -1,0 +1,141 @@
+"""Verdicts that are under way: on which leaves, and what a verification depends on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mind2web2.errors import JudgeError
+from mind2web2.preconditions import blocking_leaf, possible_blocks
+from mind2web2.verification_tree import Status, VerificationNode
+
+_BLOCKING = ("failed", "skipped")
+
+
+@dataclass(eq=False)
+class PendingVerdict:
+    """A deferred verification.
+
+    Args:
+        leaf: where the verdict will stand, if anywhere.
+        fields: of the leaf, from before.
+        status: the verdict; ``None`` while there is none, and after a failure.
+    """
+
+    leaf: VerificationNode | None
+    fields: dict[str, Any] = field(default_factory=dict)
+    status: Status | None = None
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def outcome(self) -> Status:
+        """Return the verdict once it is there.
+
+        Raises:
+            JudgeError: there will be none.
+        """
+        await self.finished.wait()
+        if self.status is None:
+            name = None if self.leaf is None else self.leaf.id
+            raise JudgeError(f"no verdict on '{name}', which was to come first")
+        return self.status
+
+
+@dataclass(frozen=True, slots=True)
+class NotedPrerequisites:
+    """What may block a verification, as it stood when the script asked, in the order of ``blocking_leaf``.
+
+    Args:
+        decided: why it is blocked in any case, unless one of ``pending`` blocks as well.
+        pending: looked at first.
+    """
+
+    decided: str | None
+    pending: tuple[PendingVerdict, ...] = ()
+
+    @property
+    def may_be_asked_ahead(self) -> bool:
+        """Tell whether it is open yet if the verification will be skipped."""
+        return bool(self.pending) and self.decided is None
+
+    async def skip_reason(self) -> str | None:
+        """Return why the verification is skipped, ``None`` if it is not."""
+        for each in self.pending:
+            status = await each.outcome()
+            if status in _BLOCKING and each.leaf is not None:
+                return _reason(each.leaf, status)
+        return self.decided
+
+
+class PendingVerdicts:
+    """Which leaves of any tree await a verdict, found from above in as many steps as the tree is deep."""
+
+    def __init__(self) -> None:
+        self._verdicts: dict[int, PendingVerdict] = {}
+        self._below: dict[int, set[int]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._verdicts)
+
+    def holds(self, leaf: VerificationNode) -> bool:
+        """Tell whether this leaf awaits its verdict."""
+        return id(leaf) in self._verdicts
+
+    def below(self, parent: VerificationNode) -> list[int]:
+        """Return the positions of children with a pending leaf here or below."""
+        return sorted(self._below.get(id(parent), ()))
+
+    def verdict_on(self, leaf: VerificationNode | None) -> PendingVerdict | None:
+        """Return what is under way about this leaf."""
+        return self._verdicts.get(id(leaf))
+
+    def add(self, leaf: VerificationNode, verdict: PendingVerdict) -> None:
+        """Note a leaf, and on the way up where it is to be found."""
+        self._verdicts[id(leaf)] = verdict
+        node = leaf
+        while node.parent is not None:
+            known = self._below.setdefault(id(node.parent), set())
+            was_empty = not known
+            known.add(node.position)
+            if not was_empty:
+                return
+            node = node.parent
+
+    def remove(self, leaf: VerificationNode) -> None:
+        """Forget a leaf."""
+        del self._verdicts[id(leaf)]
+        node = leaf
+        while node.parent is not None:
+            known = self._below[id(node.parent)]
+            known.discard(node.position)
+            if known:
+                return
+            del self._below[id(node.parent)]
+            node = node.parent
+
+    def prerequisites(
+        self, node: VerificationNode | None, extra: Sequence[VerificationNode]
+    ) -> NotedPrerequisites:
+        """Return what blocks a verification or may come to, as it stands now."""
+        if not self._verdicts:
+            return decided_prerequisites(node, extra)
+        pending: list[PendingVerdict] = []
+        for leaf in possible_blocks(node, extra, self):
+            verdict = self.verdict_on(leaf)
+            if verdict is None:
+                return NotedPrerequisites(_reason(leaf, leaf.verdict.status), tuple(pending))
+            pending.append(verdict)
+        return NotedPrerequisites(None, tuple(pending))
+
+
+def decided_prerequisites(
+    node: VerificationNode | None, extra: Sequence[VerificationNode]
+) -> NotedPrerequisites:
+    """Return what blocks a verification where no verdict is under way."""
+    leaf = blocking_leaf(node, extra)
+    return NotedPrerequisites(None if leaf is None else _reason(leaf, leaf.verdict.status))
+
+
+def _reason(leaf: VerificationNode, status: str) -> str:
+    return f"prerequisite '{leaf.id}' is {status}"

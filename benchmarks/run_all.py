@@ -16,6 +16,8 @@ NAMES = (
     "throughput",
     "page_checks",
     "prompt_prefix",
+    "isolation",
+    "metric_intervals",
     "example_replay",
     "discovery",
     "html_to_text",

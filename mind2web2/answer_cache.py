@@ -119,13 +119,20 @@ class AnswerCache:
         return sorted(self._looked_up)
 
     @property
+    def brought(self) -> list[str]:
+        """Return the URLs of the pages that the script has come to see."""
+        return sorted(self._brought.values())
+
+    @property
     def is_listed(self) -> bool:
         """Tell whether anybody asked for the list of stored pages."""
         return self._listed
 
-    def note_lookups(self, urls: Iterable[str], *, is_listed: bool) -> None:
-        """Note what was looked up by way of another object, in a process of the script's own."""
+    def note_lookups(self, urls: Iterable[str], brought: Iterable[str], *, is_listed: bool) -> None:
+        """Note what was done by way of another object, in a process of the script's own."""
         self._looked_up.update(urls)
+        for url in brought:
+            self.note_brought(url)
         self._listed = self._listed or is_listed
 
     def note_shown(self, url: str, sha256: str | None) -> None:

@@ -281,7 +281,7 @@ async def _evaluate_logged(
             "judged_to": ledger.last_created,
         },
     }
-    return sealed(complete)
+    return await asyncio.to_thread(sealed, complete)
 
 
 async def _script_result(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from functools import partial
 
 from mind2web2.batch_jobs import BatchJobs, TokensWaitingError
 from mind2web2.llm_client.batch_endpoints import read_line
@@ -36,11 +37,11 @@ class BatchTransport:
 
     async def send(self, wire: WireRequest) -> Completion:
         """Return what one request brought, with another job where an error can pass."""
-        body = request_body(wire)
         rounds = 1
         while True:
             try:
-                return read_line(await self._jobs.line(wire.name, body), self.service.secrets)
+                line = await self._jobs.line(wire.name, partial(request_body, wire))
+                return read_line(line, self.service.secrets)
             except TokensWaitingError:
                 continue
             except RequestFailedError as failure:
@@ -63,8 +64,14 @@ class _PlainSending:
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return what the request brought."""
         async with self._limit:
+            try:
+                completion = await request()
+            except RequestFailedError:
+                self.made += 1
+                raise
+            # Who is stopped meanwhile has made none: the run that fetches the reply counts it.
             self.made += 1
-            return await request()
+            return completion
 
 
 class BatchClient(AsyncProviderClient):

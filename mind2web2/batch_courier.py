@@ -26,6 +26,10 @@ Answer = TypeVar("Answer")
 
 _POLL_GROWTH = 1.5
 _DAY_S = 86_400.0
+# Once only, as nothing hangs on it.
+_DELETION_TIMEOUT_S = 20.0
+# What providers answer for a job that is over or not there, which is as good as cancelled.
+_NOT_TO_BE_CANCELLED = (400, 404, 409)
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,7 @@ class Courier:
         except RequestFailedError as failure:
             if not failure.can_pass:
                 await asyncio.to_thread(self._folder.remove, record)
+                await self._delete(file_id)
             raise
         return await self._named(record, report)
 
@@ -148,9 +153,32 @@ class Courier:
         return report
 
     async def cancel(self, record: JobRecord) -> None:
-        """Ask the provider to stop a job that may be under way."""
-        if record.batch_id is not None and not record.is_over:
-            await self._endpoints.cancel(record.batch_id)
+        """Have the provider stop a job that may be under way, known by its name there or not.
+
+        Raises:
+            RequestFailedError: the provider does not answer, and the job may still be under way.
+        """
+        named = None if record.is_over else await self.found(record)
+        if named is not None:
+            await self._tried(lambda: self._stop(str(named.batch_id)))
+
+    async def _stop(self, batch_id: str) -> None:
+        try:
+            await self._endpoints.cancel(batch_id)
+        except RequestFailedError as failure:
+            if failure.status not in _NOT_TO_BE_CANCELLED:
+                raise
+
+    async def delete_files(self, report: BatchReport) -> None:
+        """Delete a job's files at the provider, whose results are on disk here."""
+        file_ids = (report.input_file_id, report.output_file_id, report.error_file_id)
+        await asyncio.gather(*(self._delete(file_id) for file_id in file_ids if file_id))
+
+    async def _delete(self, file_id: str) -> None:
+        try:
+            await _in_time(lambda: self._endpoints.delete(file_id), _DELETION_TIMEOUT_S)
+        except RequestFailedError as failure:
+            log.info("batch file not deleted at the provider file=%s reason=%s", file_id, failure)
 
     async def _find(self, record: JobRecord) -> BatchReport | None:
         # A day: the provider's clock may differ from ours.

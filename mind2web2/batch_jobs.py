@@ -8,22 +8,23 @@ When that is presumed wrongly there is one job more, and nothing else is differe
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
-from collections.abc import Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
 from mind2web2.batch_courier import BatchPace, Courier, JobProgress
-from mind2web2.batch_state import BatchFolder, Gathering, JobRecord, LinePlace, Question
+from mind2web2.batch_gathering import Gatherer
+from mind2web2.batch_replies import IsStored, WaitingReplies
+from mind2web2.batch_state import BatchFolder, Gathering, JobRecord, Question
 from mind2web2.errors import JudgeError, JudgeUnavailableError
 from mind2web2.judge import unexpected
-from mind2web2.llm_client.batch_endpoints import BatchEndpoints, BatchReport, request_line
+from mind2web2.llm_client.batch_endpoints import BatchEndpoints, BatchReport
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
+from mind2web2.llm_client.json_body import JsonBody
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class BatchJobs:
         folder: where jobs are remembered, so that a later run goes on with them.
         model: whom the questions go to, for messages.
         overwrite: cancel and forget the jobs of earlier runs.
+        is_stored: tells whether the judgment with a key is stored, so that no reply to it is needed.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class BatchJobs:
         pace: BatchPace | None = None,
         *,
         overwrite: bool = False,
+        is_stored: IsStored | None = None,
     ) -> None:
         self.progress: list[JobProgress] = []
         self.endpoints = endpoints
@@ -74,18 +77,13 @@ class BatchJobs:
         self._pace = pace or BatchPace()
         self._courier = Courier(endpoints, folder, self._pace)
         self._overwrite = overwrite
-        self._gathering = folder.gathering()
-        self._gathered: list[Gathering] = []
-        self._counts = self._bytes = 0
-        self._writing = self._arrivals = 0
-        self._most_requests = self._pace.most_requests
+        self._gatherer = Gatherer(folder, endpoints.url, self._pace.most_requests, self._pace.most_bytes)
+        self._replies = WaitingReplies(folder, is_stored)
         self._one_at_a_time = False
-        self._something_queued = asyncio.Event()
         self._waiting: dict[Question, asyncio.Future[None]] = {}
         self._under_way: dict[Question, _Job] = {}
-        self._places: dict[Question, list[LinePlace]] = {}
-        self._over: list[JobRecord] = []
         self._following: set[asyncio.Task[None]] = set()
+        self._tidying: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken: JudgeError | None = None
         self._last_number = 0
@@ -108,7 +106,8 @@ class BatchJobs:
         try:
             if kind is None:
                 # Whatever was used is in the store of judgments by now, or failed and is to be asked anew.
-                await asyncio.to_thread(self._forget_used)
+                await asyncio.to_thread(self._replies.forget_used)
+                await asyncio.gather(*self._tidying, return_exceptions=True)
         finally:
             await self._end()
 
@@ -118,29 +117,28 @@ class BatchJobs:
         waiting_s = 0.0 if self._waits_since_s is None else now_s - self._waits_since_s
         return now_s - self._waited_s - waiting_s
 
-    async def line(self, custom_id: str, body: bytes) -> bytes:
+    async def line(self, custom_id: str, make_body: Callable[[], JsonBody]) -> bytes:
         """Return the line of results on a question, from an earlier job or from the next.
+
+        Args:
+            custom_id: the question's name in a job; empty takes a hash.
+            make_body: called whenever the body is needed, which is not kept while the reply is waited for.
 
         Raises:
             RequestFailedError: the job brought none.
             JudgeError: it is not known what the job brings, or it cannot be sent.
         """
-        body_sha256 = hashlib.sha256(body).hexdigest()
-        question = (custom_id or body_sha256, body_sha256)
+        question = await self._gatherer.named(custom_id, make_body)
         # Two who ask the same at a time want a reply each.
         while (earlier := self._waiting.get(question)) is not None:
             await asyncio.wait({earlier})
-        place = self._taken(question)
+        place = self._replies.take(question)
         while place is None:
-            await self._wait_for(question, body)
-            place = self._taken(question)
+            await self._wait_for(question, make_body)
+            place = self._replies.take(question)
         return await asyncio.to_thread(place.read)
 
-    def _taken(self, question: Question) -> LinePlace | None:
-        places = self._places.get(question)
-        return places.pop(0) if places else None
-
-    async def _wait_for(self, question: Question, body: bytes) -> None:
+    async def _wait_for(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         if self._broken is not None:
             raise self._broken
         job = self._under_way.get(question)
@@ -151,7 +149,7 @@ class BatchJobs:
             self._waits_since_s = time.monotonic()
         try:
             if job is None:
-                await self._queue(question, body)
+                await self._gatherer.add(question, make_body)
             await future
         finally:
             future.cancel()
@@ -160,56 +158,17 @@ class BatchJobs:
                 self._waited_s += time.monotonic() - self._waits_since_s
                 self._waits_since_s = None
 
-    async def _queue(self, question: Question, body: bytes) -> None:
-        line = request_line(question[0], self.endpoints.url, body)
-        if self._counts and (
-            self._counts + 1 > self._most_requests or self._bytes + len(line) > self._pace.most_bytes
-        ):
-            self._turn_over()
-        self._arrivals += 1
-        self._counts += 1
-        self._bytes += len(line)
-        self._writing += 1
-        try:
-            await asyncio.to_thread(self._gathering.write, question, line)
-        finally:
-            self._writing -= 1
-            self._something_queued.set()
-
-    def _turn_over(self) -> None:
-        self._gathered.append(self._gathering)
-        self._gathering = self._folder.gathering()
-        self._counts = self._bytes = 0
-
     async def _submit_what_comes(self) -> None:
         while True:
-            await self._something_queued.wait()
-            if await self._quiet():
-                self._something_queued.clear()
-                self._turn_over()
-            gathered, self._gathered = self._gathered, []
-            for gathering in gathered:
+            for gathering in await self._gatherer.due(self._quiet_s):
                 await self._submit(gathering)
 
-    async def _quiet(self) -> bool:
-        """Wait until nobody seems to be about to ask; ``False`` if there is enough for a job before."""
-        loop = asyncio.get_running_loop()
-        while not self._gathered:
-            pause_s = self._pace.quiet_s * (1 + len(self._following))
-            before, started_s = self._arrivals, loop.time()
-            await asyncio.sleep(pause_s)
-            # A loop that comes late has been busy: who wanted to ask could not.
-            is_idle = loop.time() - started_s < 1.5 * pause_s
-            if is_idle and self._arrivals == before and not self._writing:
-                return True
-        return False
+    def _quiet_s(self) -> float:
+        return self._pace.quiet_s * (1 + len(self._following))
 
     async def _submit(self, gathering: Gathering) -> None:
         try:
-            # A full one comes without quiet: some of its lines may be still to be written.
-            while self._writing:
-                self._something_queued.clear()
-                await self._something_queued.wait()
+            await self._gatherer.all_written()
             while self._one_at_a_time and self._following:
                 await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
             unwanted = {question for question in gathering.questions if not self._is_waited_for(question)}
@@ -272,11 +231,11 @@ class BatchJobs:
         if report.status == "cancelled":
             # What was not answered has an error each, and is not to go out again.
             places = {name: place for name, place in places.items() if place.is_reply}
-        for question in job.questions:
-            if question[0] in places:
-                self._places.setdefault(question, []).append(places[question[0]])
-        self._over.append(job.record)
+        self._replies.add(job.record, places)
         self._withdraw(job)
+        tidying = self._start(self._courier.delete_files(report))
+        self._tidying.add(tidying)
+        tidying.add_done_callback(self._tidying.discard)
         job.progress.status, job.progress.is_over = report.status, True
         job.progress.done = replies = sum(place.is_reply for place in places.values())
         failure = None if len(places) == len(job.questions) else self._failure(job, report)
@@ -311,7 +270,7 @@ class BatchJobs:
             return RequestFailedError(f"request too large: {text}", status=429)
         if others <= 0:
             # Halves of it go out, one after the other.
-            self._most_requests = min(self._most_requests, len(job.questions) // 2)
+            self._gatherer.most_requests = min(self._gatherer.most_requests, len(job.questions) // 2)
         self._one_at_a_time = True
         return TokensWaitingError(text)
 
@@ -350,12 +309,7 @@ class BatchJobs:
 
     async def _recall(self, record: JobRecord) -> None:
         if record.is_over:
-            places = await asyncio.to_thread(self._folder.places, record)
-            for question in record.questions.items():
-                # What has met an error cost nothing, and may pass today.
-                if question[0] in places and places[question[0]].is_reply:
-                    self._places.setdefault(question, []).append(places[question[0]])
-            self._over.append(record)
+            await self._replies.recall(record)
             return
         named = await self._courier.found(record)
         if named is None:
@@ -365,13 +319,8 @@ class BatchJobs:
         self._follow(self._known(named, progress))
 
     async def _abandon(self, record: JobRecord) -> None:
-        with suppress(RequestFailedError):  # it may be over by now, which is as good
-            await self._courier.cancel(record)
+        await self._courier.cancel(record)
         await asyncio.to_thread(self._folder.remove, record)
-
-    def _forget_used(self) -> None:
-        for record in self._over:
-            self._folder.keep_only(record, {one for one in record.questions.items() if self._places.get(one)})
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -394,7 +343,6 @@ class BatchJobs:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for gathering in (*self._gathered, self._gathering):
-            await asyncio.to_thread(gathering.remove)
+        await asyncio.to_thread(self._gatherer.remove)
         await self.endpoints.close()
         await asyncio.to_thread(self._folder.unlock)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -75,6 +76,7 @@ class Gathering:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lengths: dict[Question, int] = {}
+        self._bytes = 0
         self._is_finished = False
         self._lock = threading.Lock()
 
@@ -83,21 +85,26 @@ class Gathering:
         """Return whose lines are in the file."""
         return list(self._lengths)
 
-    def write(self, question: Question, line: bytes) -> None:
-        """Append a question's line."""
+    def write(self, question: Question, line: Iterable[bytes]) -> None:
+        """Append a question's line, piece by piece."""
         with self._lock:
             # A question that was given up may be asked once more before the job goes out.
             if self._is_finished or question in self._lengths:
                 return
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("ab") as file:
-                file.write(line)
-            self._lengths[question] = len(line)
+                # The disk may have been full halfway through a line.
+                file.truncate(self._bytes)
+                length = sum(file.write(piece) for piece in line)
+            self._lengths[question] = length
+            self._bytes += length
 
     def finish(self, unwanted: Collection[Question]) -> None:
         """Take no more lines, and drop those that nobody waits for any more."""
         with self._lock:
             self._is_finished = True
+            if self.path.exists():
+                os.truncate(self.path, self._bytes)
             if not unwanted:
                 return
             kept = self.path.with_suffix(".kept")

@@ -75,6 +75,7 @@ class PageShown(BaseModel):
     images: int
     notes: tuple[str, ...] = ()
     troubles: tuple[str, ...] = ()
+    flags: tuple[Flag, ...] = ()
     captured_at: str | None = None
     captured_by: str | None = None
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from mind2web2.discovery import discovery_messages
 from mind2web2.evidence import Flag
-from mind2web2.injection.attacks import TASK, Attack
+from mind2web2.injection.attack import TASK, Attack
+from mind2web2.injection.attacks import TASK_CODE
 from mind2web2.injection.carriers import claim_with
 from mind2web2.injection.flags import flags_of, one_a_kind
 from mind2web2.injection.invisible import made_visible
@@ -97,13 +98,8 @@ def _problems(material: Material) -> Iterator[str]:
 
 
 def _expected(attack: Attack) -> str:
-    text = made_visible(attack.text)
-    # A code that was copied from an earlier block is taken out.
-    return (
-        re.sub(r"(end of task|extra instruction) [0-9a-f]{20}", r"\1 [delimiter removed]", text)
-        if ("task's own code" in attack.name)
-        else text
-    )
+    """Return the attack as a judge is shown it: a code copied from an earlier block is taken out."""
+    return made_visible(attack.text).replace(TASK_CODE, "[delimiter removed]")
 
 
 def _verification(material: Material) -> list[Message]:
@@ -143,10 +139,6 @@ def _problems_of_repair(attack: Attack) -> Iterator[str]:
     own = [turn for turn in repair if turn["role"] == "user"]
     if outside_blocks(own) != outside_blocks([turn for turn in harmless if turn["role"] == "user"]):
         yield "repair: something of it stands outside its block"
-    if any(
-        attack.text in str(turn["content"]) for turn in repair if turn["role"] not in ("user", "assistant")
-    ):
-        yield "repair: it speaks in another role"
 
 
 def outside_blocks(messages: Sequence[Message]) -> str:

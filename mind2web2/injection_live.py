@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mind2web2.errors import JudgeError
 from mind2web2.eval_toolkit import create_evaluator
-from mind2web2.injection.attacks import TASK, Attack
+from mind2web2.injection.attack import TASK, Attack
 from mind2web2.injection.carriers import claim_with, is_shown_a_page, page_url
 from mind2web2.injection_material import Material, materials
 from mind2web2.limits import DualSemaphore

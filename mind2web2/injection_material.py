@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.errors import CaptureError, MachineError
-from mind2web2.injection.attacks import Attack
+from mind2web2.injection.attack import Attack
 from mind2web2.injection.carriers import (
     HOST,
     answer_with,

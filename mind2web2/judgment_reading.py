@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judgments import JudgeIdentity, read_judgments
+from mind2web2.judgments import JudgeIdentity, read_judgments, refuse_programs
+from mind2web2.llm_client.failures import one_line
 
 # SQLite takes at least this many parameters.
 _KEYS_AT_ONCE = 500
@@ -119,6 +120,7 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
     mode = "mode=ro" if is_in_use else "immutable=1"
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
+            refuse_programs(connection)
             yield connection
-    except sqlite3.DatabaseError as error:
-        raise JudgmentStoreError(f"judgments in {path} cannot be read: {error}") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        raise JudgmentStoreError(f"judgments in {path} cannot be read: {one_line(str(error))}") from error

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.llm_client.chat import ChatRequest, Message
+from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
 from mind2web2.question_turns import QuestionTurns
 from mind2web2.utils.files import write_whole
@@ -34,8 +35,10 @@ _CURES = {
     sqlite3.SQLITE_READONLY: "; make file and folder writable, and run the same command again",
     sqlite3.SQLITE_CANTOPEN: "; make file and folder writable, and run the same command again",
 }
+# What a damaged file brings beside SQLite's own errors, or a server that reports numbers beyond all measure.
+_UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
 # What files of the first version do not have.
-_LATER_COLUMNS = ("batch",)
+_LATER_COLUMNS = ("batch", "cost_usd")
 
 Value = TypeVar("Value")
 
@@ -53,6 +56,8 @@ class Judgment(BaseModel):
             verification beside others was skipped, which depends on what was decided by then).
         node: id of the leaf, or the name of the extraction.
         batch: set where it came in a batch job, at a lower price.
+        cost_usd: the dollars of all its requests, each at its own price; ``None`` in older files, where the
+            price is that of the tokens, and for a model whose price is not known.
         seconds: from the first request to the reply, retries included.
         created: UTC, ISO 8601.
     """
@@ -74,6 +79,7 @@ class Judgment(BaseModel):
     output_tokens: int = 0
     attempts: int = 1
     batch: bool | None = None
+    cost_usd: float | None = None
     seconds: float = 0.0
     created: str
     task_id: str | None = None
@@ -276,19 +282,18 @@ class JudgmentStore:
     def _translated(self, work: Callable[[], Value]) -> Value:
         try:
             return work()
-        except (sqlite3.DatabaseError, ValidationError, OverflowError) as error:
+        except (sqlite3.DatabaseError, *_UNSOUND) as error:
             raise self._as_ours(error) from error
 
     def _as_ours(self, error: Exception) -> Exception:
-        if isinstance(error, ValidationError | OverflowError):
-            # Of a number that a server reports, or of a file that something has written into.
-            ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {_problem(error)}")
-            ours.__cause__ = error
-            return ours
-        if not isinstance(error, sqlite3.DatabaseError):
+        cure = ""
+        if isinstance(error, sqlite3.DatabaseError):
+            cure = _CURES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
+        elif not isinstance(error, _UNSOUND):
             return error
-        cure = _CURES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
-        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {one_line(error)}{cure}")
+        # SQLite quotes what it cannot read, whatever that is.
+        said = one_line(_problem(error) if isinstance(error, ValidationError) else str(error))
+        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {said}{cure}")
         ours.__cause__ = error
         return ours
 
@@ -305,6 +310,7 @@ class JudgmentStore:
         )
         _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
+        refuse_programs(connection)
         columns = ", ".join(self._COLUMNS)
         connection.execute(
             f"CREATE TABLE IF NOT EXISTS judgments ({columns}, PRIMARY KEY (key, endpoint)) WITHOUT ROWID"
@@ -349,6 +355,24 @@ class JudgmentStore:
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
     # Unlike everything else, this switch does not wait for other processes that open the file as well.
     connection.execute("PRAGMA journal_mode=WAL")
+
+
+def refuse_programs(connection: sqlite3.Connection) -> None:
+    """Refuse a file with views or triggers: they would run for as long as whoever made it pleases.
+
+    Raises:
+        sqlite3.DatabaseError: it has some, or is damaged.
+    """
+    programs = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
+    ).fetchone()
+    if programs is not None:
+        raise sqlite3.DatabaseError(f"it holds {programs[0]!r}, which is no table of judgments")
+
+
+def _problem(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
 
 
 def _add_later_columns(connection: sqlite3.Connection) -> None:

@@ -37,13 +37,13 @@ from mind2web2.judgments import Judgment, JudgmentStore, gate_key, judgment_key
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.pacing import Slowdown
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
+from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.toll import Retries, Toll, toll_counted
 from mind2web2.program_order import check_look
 from mind2web2.reply_keeping import ReplyKeeper
 from mind2web2.speculation import Requests, asked_ahead
 from mind2web2.spending import Budget
-from mind2web2.usage import RunUsage
+from mind2web2.usage import RunUsage, sum_usd
 
 log = logging.getLogger(__name__)
 
@@ -214,11 +214,13 @@ class RecordedJudge:
                 reply, outcome = _too_long(error, toll), "too_long"
             except BaseException:
                 # A failure, or nobody waits for it any more: no judgment, but requests and tokens.
-                self._count(_in_vain(toll), request.model, source[0], judgments=0)
+                if exchange is not None:
+                    exchange.settle(toll.usages)
+                self._count(_in_vain(toll), toll, request.model, source[0], judgments=0)
                 raise
         if exchange is not None:
-            exchange.settle(reply.usage)
-        self._count(reply, request.model, source[0])
+            exchange.settle(toll.usages or [reply.usage])
+        cost_usd = self._count(reply, toll, request.model, source[0])
         return Judgment(
             key=key,
             endpoint=self.endpoint,
@@ -235,6 +237,7 @@ class RecordedJudge:
             output_tokens=reply.usage.output_tokens,
             attempts=reply.attempts,
             batch=self.settings.batch or None,
+            cost_usd=cost_usd,
             seconds=round(time.monotonic() - started, 3),
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             task_id=source[0],
@@ -275,22 +278,25 @@ class RecordedJudge:
         )
         return skip_reason
 
-    def _count(self, reply: ChatReply, model: str, task_id: str, *, judgments: int = 1) -> None:
-        cost_usd = add_cost(0.0, reply.usage, model, in_batch=self.settings.batch)
-        self.usage.of(task_id).asked.add(reply.usage, reply.attempts, cost_usd, judgments)
+    def _count(
+        self, reply: ChatReply, toll: Toll, model: str, task_id: str, *, judgments: int = 1
+    ) -> float | None:
+        """Count what a question took, and return its price."""
+        # A client of a caller's own tells no more than the sum.
+        usages = toll.usages or [reply.usage]
+        cost_usd = total_price_usd(usages, model, in_batch=self.settings.batch)
+        self.usage.of(task_id).asked.add(reply.usage, reply.attempts, cost_usd, judgments, toll.untold)
         if judgments and (ahead := asked_ahead()) is not None:
             ahead.note_answer(cost_usd)
         self.totals.asked += judgments
         self.totals.requests += reply.attempts
         self.totals.usage += reply.usage
-        self.totals.cost_usd = add_cost(
-            self.totals.cost_usd, reply.usage, model, in_batch=self.settings.batch
-        )
+        self.totals.cost_usd = sum_usd(self.totals.cost_usd, cost_usd)
+        return cost_usd
 
     def _count_reused(self, judgment: Judgment, task_id: str) -> None:
-        usage = _usage_of(judgment)
-        cost_usd = add_cost(0.0, usage, judgment.model, in_batch=bool(judgment.batch))
-        self.usage.of(task_id).reused.add(usage, judgment.attempts, cost_usd)
+        cost_usd = _cost_usd(judgment)
+        self.usage.of(task_id).reused.add(_usage_of(judgment), judgment.attempts, cost_usd)
 
 
 class RunJudging(Protocol):
@@ -433,18 +439,15 @@ class AnswerJudge(AsyncCalls):
         ledger.served[reply.served_model, reply.system_fingerprint] += 1
         ledger.note_created(judgment.created)
         ledger.usage += reply.usage
-        ledger.cost_usd = add_cost(
-            ledger.cost_usd, reply.usage, judgment.model, in_batch=bool(judgment.batch)
-        )
+        ledger.cost_usd = sum_usd(ledger.cost_usd, _cost_usd(judgment))
         note_rejection(ledger, reply, subject)
 
 
-def add_cost(so_far: float | None, usage: TokenUsage, model: str, *, in_batch: bool = False) -> float | None:
-    """Return dollars with one more reply's; unknown once a model's price is unknown."""
-    price = price_usd(usage, model)
-    if so_far is None or price is None:
-        return None
-    return so_far + price * (BATCH_PRICE_SHARE if in_batch else 1)
+def _cost_usd(judgment: Judgment) -> float | None:
+    """Return what a judgment cost when it was asked, as far as that is known."""
+    if judgment.cost_usd is not None:
+        return judgment.cost_usd
+    return total_price_usd([_usage_of(judgment)], judgment.model, in_batch=bool(judgment.batch))
 
 
 def _too_long(error: ContextTooLongError, toll: Toll) -> ChatReply:

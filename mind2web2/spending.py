@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Sequence
 from types import TracebackType
 
 from mind2web2.errors import BudgetReachedError, UsageError
@@ -20,9 +21,10 @@ from mind2web2.request_size import request_tokens
 # Of a reply, until the first ones are in: a short verdict, and the hidden reasoning before it.
 _FIRST_OUTPUT_TOKENS = 1000
 # Until so many replies have shown what requests really cost, estimates may be wrong by this factor: what is
-# under way at once must fit into the budget even so.
+# under way at once must fit into the budget even so. What waits for that in batch mode waits for a day.
 _ENOUGH_REPLIES = 5
 _CAUTION = 20.0
+BATCH_CAUTION = 2.0
 
 
 class Budget:
@@ -32,16 +34,20 @@ class Budget:
         max_usd: what may be spent.
         model: who is asked.
         price_share: of the list price, less than 1 where the provider gives a discount.
+        caution: by what factor the estimates may be wrong, until the first replies are in.
 
     Raises:
         UsageError: the model's price is not known, so that no budget can be kept.
     """
 
-    def __init__(self, max_usd: float, model: str, price_share: float = 1.0) -> None:
+    def __init__(
+        self, max_usd: float, model: str, price_share: float = 1.0, caution: float = _CAUTION
+    ) -> None:
         self.max_usd = max_usd
         self.spent_usd = 0.0
         self._model = model
         self._price_share = price_share
+        self._caution = caution
         self._expectation = _Expectation()
         self._under_way = 0
         self._prompt_tokens_under_way = 0
@@ -77,7 +83,7 @@ class Budget:
             left_usd = self.max_usd - self.spent_usd
             if self._refusal is not None or expected_usd > left_usd:
                 raise self._refused(expected_usd)
-            caution = 1.0 if self._expectation.replies >= _ENOUGH_REPLIES else _CAUTION
+            caution = 1.0 if self._expectation.replies >= _ENOUGH_REPLIES else self._caution
             if not self._under_way or (self._reserved_usd() + expected_usd) * caution <= left_usd:
                 self._under_way += 1
                 self._prompt_tokens_under_way += prompt_tokens
@@ -158,14 +164,15 @@ class Exchange:
             self._assumed_usd.append(assumed_usd)
         await self._limit.__aexit__(kind, error, trace)
 
-    def settle(self, usage: TokenUsage) -> None:
-        """Count what the whole exchange has cost in place of what was assumed."""
+    def settle(self, usages: Sequence[TokenUsage]) -> None:
+        """Count what each reply of the exchange has cost, in place of what was assumed."""
         # A server that tells no tokens is not free of charge.
-        if not usage.input_tokens and not usage.output_tokens:
+        if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
             return
-        if len(self._assumed_usd) == 1:
-            self._budget.learn(self._prompt_tokens, usage)
-        self._budget.correct(self._budget.price(usage) - sum(self._assumed_usd))
+        # What comes after the first may be a repair, with a longer prompt.
+        self._budget.learn(self._prompt_tokens, usages[0])
+        spent_usd = sum(self._budget.price(usage) for usage in usages)
+        self._budget.correct(spent_usd - sum(self._assumed_usd))
         self._assumed_usd = []
 
 

@@ -16,25 +16,37 @@ class Usage:
     Args:
         requests: HTTP requests, retries and repairs included.
         cost_usd: ``None`` where the price of one is not known.
+        untold_requests: those of the requests that may be billed although the server told no tokens: given
+            up while it thought, or too slow.
     """
 
     judgments: int = 0
     requests: int = 0
     tokens: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float | None = 0.0
+    untold_requests: int = 0
 
-    def add(self, tokens: TokenUsage, requests: int, cost_usd: float | None, judgments: int = 1) -> None:
+    def add(
+        self,
+        tokens: TokenUsage,
+        requests: int,
+        cost_usd: float | None,
+        judgments: int = 1,
+        untold_requests: int = 0,
+    ) -> None:
         """Count more judgments."""
         self.judgments += judgments
         self.requests += requests
         self.tokens += tokens
-        self.cost_usd = None if self.cost_usd is None or cost_usd is None else self.cost_usd + cost_usd
+        self.cost_usd = sum_usd(self.cost_usd, cost_usd)
+        self.untold_requests += untold_requests
 
     def as_json(self) -> dict[str, Any]:
         """Return what a file says of it."""
         return {
             "judgments": self.judgments,
             "requests": self.requests,
+            "untold_requests": self.untold_requests,
             "input_tokens": self.tokens.input_tokens,
             "cached_tokens": self.tokens.cached_tokens,
             "output_tokens": self.tokens.output_tokens,
@@ -80,5 +92,10 @@ class RunUsage:
 def _sum(usages: Iterable[Usage]) -> Usage:
     total = Usage()
     for usage in usages:
-        total.add(usage.tokens, usage.requests, usage.cost_usd, usage.judgments)
+        total.add(usage.tokens, usage.requests, usage.cost_usd, usage.judgments, usage.untold_requests)
     return total
+
+
+def sum_usd(one: float | None, other: float | None) -> float | None:
+    """Return the dollars of both; unknown where one of them is."""
+    return None if one is None or other is None else one + other

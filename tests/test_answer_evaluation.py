@@ -172,6 +172,27 @@ async def test_a_change_is_evaluated_anew_and_the_earlier_result_kept(project, c
     assert (await only(project)).reused
 
 
+async def test_a_result_that_was_changed_is_evaluated_anew(project):
+    """By hand, or by a disk: what it says now is not what was written."""
+    first = await only(project)
+    [path] = project.result_paths()
+    path.write_text(path.read_text(encoding="utf-8").replace("0.6666", "0.9999"), encoding="utf-8")
+    again = await only(project)
+    assert (again.reused, again.score) == (False, first.score)
+    assert (await only(project)).reused
+
+
+async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(project):
+    """Nobody could say which one has judged; the next run knows."""
+    path = project.root / "eval_scripts" / "example" / "lake.py"
+    replaced = 'from pathlib import Path\nPath(__file__).write_bytes(b"# newer\\n" + NEXT)\n'
+    path.write_text(f"NEXT = {path.read_bytes()!r}\n{replaced}{path.read_text()}")
+    outcome = await only(project)
+    assert outcome.reason == "script lake.py was changed just now: run the same command again"
+    assert project.result_paths() == []
+    assert (await only(project)).score == 2 / 3
+
+
 @pytest.mark.parametrize("changes", [{"model": "judge-2"}, {"temperature": 0.5}, {"reasoning_effort": "low"}])
 async def test_another_judge_is_asked_anew(project, changes):
     """And the first one's result is not taken for the second one's."""

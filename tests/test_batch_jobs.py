@@ -144,7 +144,7 @@ async def test_jobs_keep_to_the_limits_of_a_file(batches):
         async with batches(server, replace(PACE, most_requests=3)) as client:
             await all_replies(client, *texts)
         assert sorted(len(job.requests) for job in server.jobs) == [1, 3, 3]
-        size = max(len(content) for content in server.files.values()) // 3
+        size = max(server.sizes_bytes) // 3
         async with batches(server, replace(PACE, most_bytes=size * 2)) as client:
             await all_replies(client, *texts)
         assert max(len(job.requests) for job in server.jobs[3:]) <= 2
@@ -424,6 +424,87 @@ async def test_overwriting_starts_anew(batches, tmp_path):
         assert [job.status for job in server.jobs] == ["cancelled", "completed"]
         assert len(server.asked) == 3
     assert files_in(tmp_path / "batches") == []
+
+
+async def test_overwriting_cancels_a_job_that_was_sent_but_not_noted(batches, tmp_path):
+    """The run was killed between the two: the job is looked for, and would be paid for."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a")
+        path = tmp_path / "batches" / "00001.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
+        async with batches(server, overwrite=True):
+            assert [job.status for job in server.jobs] == ["cancelled"]
+    assert files_in(tmp_path / "batches") == []
+
+
+async def test_overwriting_cancels_through_an_outage(batches):
+    """One lost call would leave a job to be paid for."""
+    trouble = [faults.status(503, "overloaded"), faults.drop_before_reply()]
+
+    def refusals(_method, path):
+        return trouble.pop() if path.endswith("/cancel") and trouble else None
+
+    with BatchServer(refusals=refusals) as server:
+        await stopped(batches, server, "a")
+        async with batches(server, overwrite=True):
+            assert [job.status for job in server.jobs] == ["cancelled"]
+    assert trouble == []
+
+
+async def test_overwriting_minds_no_job_that_is_over(batches, tmp_path):
+    """The provider refuses to cancel it, and that is no reason to keep its record."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a")
+        server.jobs[0].status, server.jobs[0].step = "completed", 3
+        async with batches(server, overwrite=True):
+            assert files_in(tmp_path / "batches") == []
+
+
+async def test_overwriting_keeps_what_it_cannot_cancel(batches, tmp_path):
+    """The run does not begin, and the next one tries again."""
+    refusals = lambda _, path: faults.status(503, "down") if path.endswith("/cancel") else None  # noqa: E731
+    with BatchServer(refusals=refusals) as server:
+        await stopped(batches, server, "a")
+        with pytest.raises(JudgeUnavailableError, match="503 down"):
+            await batches(server, overwrite=True).__aenter__()
+        assert files_in(tmp_path / "batches") == ["00001.json"]
+
+
+async def test_files_at_the_provider_are_deleted(batches):
+    """The input and the results, also of a job that brought errors only in part."""
+    with BatchServer(faults=[faults.status(500, "oops")]) as server:
+        async with batches(server) as client:
+            await all_replies(client, "a", "b")
+        assert (len(server.jobs), len(server.sizes_bytes), server.files) == (2, 5, {})
+
+
+async def test_files_that_cannot_be_deleted_are_left(batches, caplog):
+    """Nothing hangs on it but room at the provider."""
+    caplog.set_level("INFO")
+    refusals = lambda method, _: faults.status(503, "no") if method == "DELETE" else None  # noqa: E731
+    with BatchServer(refusals=refusals) as server:
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+        assert len(server.files) == 2
+    assert caplog.text.count("batch file not deleted at the provider") == 2
+
+
+async def test_replies_that_are_stored_already_are_forgotten(batches, tmp_path):
+    """The run that had stored them was stopped before it could forget them itself."""
+
+    async def is_stored(key):
+        return key == question("a").name
+
+    with BatchServer() as server:
+        with suppress(KeyboardInterrupt):
+            async with batches(server) as client:
+                await all_replies(client, "a", "b")
+                raise KeyboardInterrupt
+        assert files_in(tmp_path / "batches") == ["00001.json", "00001.results.jsonl"]
+        async with batches(server, is_stored=is_stored) as client:
+            await client.chat(question("b"))
+        assert files_in(tmp_path / "batches") == []
+        assert len(server.jobs) == 1
 
 
 async def test_jobs_of_another_server_are_left_alone(batches, tmp_path):

@@ -1,33 +1,42 @@
 """A run's totals tell what was asked in vain: it is paid for, and shows how the judge is doing."""
 
 import asyncio
+import io
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import replace
+from itertools import count
 
 import pytest
 from projects import QUICK_RETRY
-from servers.judge_server import JudgeServer, content, context_too_long, refusal, status
+from rich.console import Console
+from servers.judge_server import JudgeServer, content, context_too_long, rate_limited, refusal, status
 
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.cli.display import totals_text
-from mind2web2.cli.usage_report import FILE_NAME, write_usage
+from mind2web2.cli.usage_report import FILE_NAME, print_usage, write_usage
 from mind2web2.errors import ContextTooLongError, JudgeOutputError, JudgeUnavailableError
 from mind2web2.judge import Subject
 from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.prices import price_usd
 from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.spending import Budget
 
 REQUEST = ChatRequest("any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
 
 
-async def asked(server, expected=None):
+async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_RETRY):
     """Ask one question of a run and return its judge."""
-    with JudgmentStore(None) as store:
-        async with LLMClient(
-            "openai", True, base_url=server.base_url, api_key="key", retry=QUICK_RETRY
-        ) as client:
-            run = RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store)
-            question = AnswerJudge(run, "lake", "answer_1.md").ask(REQUEST, Subject("verify"), None)
+    with JudgmentStore(path) as store:
+        async with LLMClient("openai", True, base_url=server.base_url, api_key="key", retry=retry) as client:
+            budget = Budget(100, model)
+            run = RecordedJudge(JudgeSettings("openai", model), client, store, budget=budget)
+            judge = AnswerJudge(run, "lake", "answer_1.md", nullcontext())
+            question = judge.ask(REQUEST, Subject("verify"), None)
             if expected is None:
                 await question
             else:
@@ -88,6 +97,73 @@ async def test_a_question_that_nobody_waits_for_is_counted():
             await asyncio.gather(question, return_exceptions=True)
             gone.set()
     assert (run.totals.asked, run.totals.requests) == (0, 1)
+    assert run.usage.of("lake").asked.untold_requests == 1
+
+
+@pytest.mark.parametrize(
+    ("faults", "tokens", "untold"),
+    [
+        ([status(503), rate_limited(), None], 100, 0),
+        ([None], 0, 1),
+    ],
+)
+async def test_what_the_server_does_not_tell_is_counted(faults, tokens, untold, tmp_path):
+    """A request that timed out, or a reply without a count, may be on the bill; an error is not."""
+    with JudgeServer(faults=faults, input_tokens=tokens, cached_tokens=0, output_tokens=tokens) as server:
+        run = await asked(server)
+    assert run.usage.of("lake").asked.untold_requests == untold
+    write_usage(tmp_path, run)
+    newest = json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["newest_run"]
+    assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
+    console = Console(file=io.StringIO(), width=200)
+    print_usage(console, run.usage)
+    assert ("not told by the server: the tokens of 1 of the" in console.file.getvalue()) is bool(untold)
+
+
+async def test_a_request_that_takes_too_long_is_not_told():
+    """The judge may have read it all; the next try brings the tokens of its own only."""
+    calls, gone = count(), threading.Event()
+
+    def reply(_body):
+        if not next(calls):
+            gone.wait(60)
+        return {"reasoning": "read", "result": True}
+
+    with JudgeServer(reply) as server:
+        run = await asked(server, retry=replace(QUICK_RETRY, request_timeout_s=2))
+        gone.set()
+    took = run.usage.of("lake").asked
+    assert (took.judgments, took.requests, took.untold_requests) == (1, 2, 1)
+
+
+async def test_each_request_has_its_own_price(tmp_path):
+    """Two prompts below the limit from which all tokens cost more are not priced as one above it."""
+    with JudgeServer(faults=[content("Yes.")], input_tokens=200_000, cached_tokens=0) as server:
+        run = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
+        again = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
+        assert len(server.requests) == 2
+    one_usd = price_usd(TokenUsage(200_000, 0, 10), "gpt-5.4")
+    assert price_usd(TokenUsage(400_000, 0, 20), "gpt-5.4") > 2.5 * one_usd
+    assert run.totals.cost_usd == pytest.approx(2 * one_usd)
+    assert run.budget.spent_usd == pytest.approx(2 * one_usd)
+    assert again.usage.of("lake").reused.cost_usd == pytest.approx(2 * one_usd)
+
+
+async def test_what_came_to_nothing_counts_in_the_budget():
+    """By the tokens that the server has told, as far as it has."""
+    with JudgeServer(faults=[content("no"), content("no")], input_tokens=200_000) as server:
+        run = await asked(server, JudgeOutputError)
+    assert run.budget.spent_usd == pytest.approx(run.totals.cost_usd)
+
+
+def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
+    """None writes over what another has just added."""
+    with JudgmentStore(None) as store:
+        run = RecordedJudge(JudgeSettings("openai", "o4-mini"), None, store)
+    run.usage.of("lake").asked.add(TokenUsage(1, 0, 1), 1, 0.5)
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))
+    assert len(json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["runs"]) == 24
 
 
 async def test_a_good_reply_is_counted_once(tmp_path):

@@ -13,6 +13,7 @@ from PIL import Image
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys, EvaluatorConfig
+from mind2web2.evidence import Flag
 from mind2web2.page_library import PageLibrary, PreparedPage
 from mind2web2.prompts import HashedText
 
@@ -182,6 +183,7 @@ def test_the_record_says_what_is_shown():
         ("challenge",),
         captured_at="2026-01-02T03:04:05+00:00",
         captured_by="Chromium 140",
+        flags=(Flag(kind="instruction", excerpt="obey"),),
     )
     shown = {
         "kind": "pdf",
@@ -193,6 +195,7 @@ def test_the_record_says_what_is_shown():
         "troubles": ("challenge",),
         "captured_at": "2026-01-02T03:04:05+00:00",
         "captured_by": "Chromium 140",
+        "flags": ({"kind": "instruction", "excerpt": "obey"},),
     }
     assert page.shown().model_dump() == shown
 

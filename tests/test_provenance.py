@@ -1,13 +1,27 @@
 """What a result was made from."""
 
 import hashlib
+import json
+import platform
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from projects import clean_environment
 
-from mind2web2.provenance import JudgeRecord, Provenance, file_sha256, settings_sha256, text_sha256
+from mind2web2 import __version__
+from mind2web2.provenance import (
+    JudgeRecord,
+    Provenance,
+    file_sha256,
+    is_seal_broken,
+    library_versions,
+    sealed,
+    served_by,
+    settings_sha256,
+    text_sha256,
+)
 from mind2web2.recorded_judge import JudgeSettings
 
 JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
@@ -66,3 +80,49 @@ def test_settings_are_the_same_in_another_process():
         check=True,
     )
     assert other.stdout.strip() == settings_sha256()
+
+
+def test_versions_are_those_that_shape_what_a_judge_is_shown():
+    """Of this package, of Python, and of what asks, renders and scales."""
+    versions = library_versions()
+    assert versions["mind2web2"] == __version__
+    assert versions["python"] == platform.python_version()
+    assert versions["pillow"] == version("pillow")
+    assert {"openai", "pypdfium2", "patchright", "pydantic", "httpx2"} <= versions.keys()
+
+
+def test_what_judges_were_served_as_is_counted():
+    """The most frequent first, in an order of its own."""
+    served = {("b", "fp"): 1, (None, None): 1, ("a", None): 5}
+    assert [(each.model, each.system_fingerprint, each.judgments) for each in served_by(served)] == [
+        ("a", None, 5),
+        ("b", "fp", 1),
+        (None, None, 1),
+    ]
+
+
+def test_records_of_earlier_versions_stay_readable():
+    """They say nothing of versions, or of how the judge was served."""
+    earlier = MADE_FROM.model_dump(exclude={"versions", "served", "with_captures", "listing_sha256"})
+    assert Provenance.model_validate(earlier) == MADE_FROM
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{}, {"a": [1, 2.5, None, True, "日本 \ud83d"]}, {1: "a", "b": (1, 2)}, {"run": {"created": "now"}}],
+)
+def test_a_seal_holds_as_long_as_nothing_changes(content):
+    """Also after a way through a file, and sealed again."""
+    result = sealed({"run": {}, **content})
+    read = json.loads(json.dumps(result, ensure_ascii=False))
+    assert not is_seal_broken(result)
+    assert not is_seal_broken(read)
+    assert sealed(read) == read
+    assert is_seal_broken({**read, "more": 1})
+    assert is_seal_broken({**read, "run": {**read["run"], "more": 1}})
+
+
+@pytest.mark.parametrize("result", [{}, {"run": {}}, {"run": 1}, {"run": {"content_sha256": None}}])
+def test_what_has_no_seal_has_none_that_is_broken(result):
+    """As results of earlier versions and other tools."""
+    assert not is_seal_broken(result)

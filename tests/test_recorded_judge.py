@@ -123,6 +123,7 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
         "cache_write_tokens": 0,
         "output_tokens": 10,
         "attempts": 2,
+        "cost_usd": pytest.approx(0.000275),
         "batch": None,
         "task_id": "task",
         "answer_name": "answer_1.md",

@@ -5,12 +5,16 @@ from copy import deepcopy
 
 import pytest
 from evaluations import PAGE, started, stored, tree_nodes
-from projects import Project, evaluate
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from projects import AGENT, TASK, Project, evaluate
 
 from mind2web2.judgment_reading import StoreLookup
 from mind2web2.judgments import FILE_NAME
 from mind2web2.provenance import Provenance, is_seal_broken, sealed
+from mind2web2.record_checks import RecordChecks, judgments_of
 from mind2web2.result_checks import result_faults, score_by_tree, vote_fault, votes_in
+from mind2web2.staleness import PresentReader, provenance_of
 from mind2web2.verification import BinaryEvalResult
 from mind2web2.written_tree import only_tree, written_tree
 
@@ -319,3 +323,38 @@ async def test_a_vote_is_what_is_stored_of_it(votes, on_vote, on_cast, on_reply,
     found = vote_fault(cast, [reply._replace(**on_reply)])
     assert found == fault if fault is None else fault in found
     assert vote_fault(votes[0][0], [reply._replace(text="another server's"), reply]) is None
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+async def test_whatever_a_file_holds_is_checked_without_an_error(project, result):
+    """A result of another tool's, or of nobody's, is wrong at worst."""
+    [path] = project.result_paths()
+    all_places = [place[:length] for place in places(result) for length in range(1, len(place) + 1)]
+    reader = PresentReader(project.paths, AGENT)
+    checks = RecordChecks(
+        project.paths.eval_results_root,
+        AGENT,
+        judgments_of(project.paths.eval_results_root, AGENT, None),
+        reader,
+    )
+
+    @settings(max_examples=150, deadline=None, derandomize=True)
+    @given(st.lists(st.tuples(st.sampled_from(all_places), JSON), min_size=1, max_size=3))
+    def check(edits):
+        changed = deepcopy(result)
+        for place, value in edits:
+            try:
+                at(changed, place)[place[-1]] = value
+            except (TypeError, IndexError, KeyError):  # an earlier edit has taken the place away
+                continue
+        path.write_text(json.dumps(changed), encoding="utf-8")
+        assert [found.answer_name for found in checks.task(TASK, ())] == ["answer_1.md"]
+        assert all(isinstance(fault, str) for fault in result_faults(changed, provenance_of(changed)))
+
+    check()

@@ -1,13 +1,25 @@
 """Result files: where they are, what they are called, which one counts."""
 
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from functools import partial
 
 import pytest
 from projects import read_json
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.results import answer_dir, answer_results_dir, latest_result, write_file, write_result
+from mind2web2.results import (
+    answer_dir,
+    answer_results_dir,
+    latest_result,
+    latest_results,
+    write_file,
+    write_result,
+    writing_in,
+)
+from mind2web2.utils.process_lock import ProcessLock
 
 
 def raw_result(folder, name, content):
@@ -37,6 +49,28 @@ def test_results_within_one_second_all_stay_and_the_last_one_counts(tmp_path):
     paths = [write_result(tmp_path, "answer_1.md", {"final_score": number / 10}) for number in range(5)]
     assert paths == sorted(set(paths))
     assert latest_result(tmp_path).content == {"final_score": 0.4}
+
+
+def test_results_written_at_the_same_time_share_no_stamp(tmp_path):
+    """By threads as by processes: each file is one's own."""
+    with ThreadPoolExecutor(8) as threads:
+        write = partial(write_result, tmp_path, "answer_1.md")
+        paths = list(threads.map(write, [{"final_score": number / 100} for number in range(40)]))
+    assert len(set(paths)) == 40
+    assert [read_json(path)["final_score"] for path in paths] == [number / 100 for number in range(40)]
+    assert len(list(tmp_path.iterdir())) == 40
+
+
+def test_who_sums_up_is_alone(tmp_path):
+    """And removes what killed processes have left long ago; the folder is made."""
+    folder = tmp_path / "bot"
+    with writing_in(folder):
+        (folder / ".writing-old").write_text("half")
+        os.utime(folder / ".writing-old", (1, 1))
+        assert not ProcessLock(folder / ".summing_up.lock").take()
+    with writing_in(folder):
+        pass
+    assert list(folder.iterdir()) == []
 
 
 def test_a_result_is_the_newest_even_if_the_clock_was_ahead(tmp_path):
@@ -94,3 +128,19 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path):
     with pytest.raises(ResultWriteError, match=r"^cannot write to .*file: ") as caught:
         write_file(tmp_path / "file" / "answer_1.md", "text")
     assert "\n" not in str(caught.value)
+
+
+def test_the_newest_results_of_an_agent_are_found_in_natural_order(tmp_path):
+    """Of each answer to each task; damaged ones, and folders of another kind, are left out."""
+    for task, answer in (("t10", "answer_1"), ("t2", "answer_10"), ("t2", "answer_2")):
+        folder = answer_results_dir(tmp_path, "bot", task, answer)
+        write_result(folder, f"{answer}.md", {"final_score": 0.0})
+        write_result(folder, f"{answer}.md", {"final_score": 1.0})
+    raw_result(answer_results_dir(tmp_path, "bot", "t2", "answer_3"), "20250101_000000_a.md.json", b"{")
+    (tmp_path / "bot" / "batches").mkdir()
+    found = [
+        (task, answer, result.content["final_score"])
+        for task, answer, result in latest_results(tmp_path, "bot")
+    ]
+    assert found == [("t2", "answer_2.md", 1.0), ("t2", "answer_10.md", 1.0), ("t10", "answer_1.md", 1.0)]
+    assert list(latest_results(tmp_path, "nobody")) == []

@@ -98,6 +98,19 @@ async def test_equal_requests_share_a_capture(cache):
     assert cache.get_web(spellings[2]) == ("Depth: 80 m", image())
 
 
+@pytest.mark.parametrize("own", [page, lambda url: failure(url, "timed out")])
+async def test_what_another_process_has_stored_meanwhile_stays(cache, own):
+    """It is as good, and claims may rest on it by now; what this run could not have is then there."""
+
+    def shot(url):
+        CacheFileSys(cache.task_dir).put_capture(CapturedPage(record(url), "Depth: 81 m", image()))
+        return own(url)
+
+    async with SharedCaptures(lambda: Browser(shot)) as captures:
+        await bring(captures, cache)
+    assert cache.get_web(PAGE) == ("Depth: 81 m", image())
+
+
 async def test_a_page_of_several_tasks_is_captured_once(cache, tmp_path):
     """Each task's cache has it afterwards, with its record."""
     other, browser = CacheFileSys(tmp_path / "b"), Browser(partial(page, troubles=(CHALLENGE,)))

@@ -15,10 +15,10 @@ from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.prices import price_usd
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
 from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.request_size import request_tokens
-from mind2web2.spending import Budget
+from mind2web2.spending import BATCH_CAUTION, Budget
 
 MODEL = "gpt-4o"
 # $2.50 for the tokens in, $10 for those out, per million.
@@ -50,7 +50,7 @@ async def ended(exchange, error=None, usage=USAGE):
     """End an exchange's request."""
     await exchange.__aexit__(None if error is None else type(error), error, None)
     if error is None:
-        exchange.settle(usage)
+        exchange.settle([usage])
 
 
 async def started(*coroutines):
@@ -124,6 +124,14 @@ async def test_until_replies_are_in_estimates_are_distrusted():
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
+    """Whatever does not fit into it waits until the first job is back, for a day it may be."""
+    one_usd = price_usd(TokenUsage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
+    budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
+    tasks = await started(*(reserved(budget) for _ in range(50)))
+    assert all(task.done() for task in tasks)
 
 
 @pytest.mark.parametrize(

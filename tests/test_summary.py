@@ -69,6 +69,33 @@ def test_evidence_is_written_without_what_goes_without_saying():
     }
 
 
+def test_what_a_script_has_set_itself_says_so():
+    """No verdict stands without evidence; a leaf that is not decided has none."""
+    given = node("given", score=1.0, status="passed")
+    assigned, untouched = node("assigned"), node("untouched")
+    assigned.score = 1.0
+    root = node("root", children=[given, assigned, untouched])
+    found = [leaf.get("evidence") for leaf in tree_as_dict(root)["children"]]
+    by_script = {"decided_by": "script", "reason": "the script has set it"}
+    assert found == [by_script, by_script, None]
+    assert "evidence" not in tree_as_dict(root)
+
+
+def test_a_verdict_that_a_script_has_set_otherwise_is_told():
+    """The evidence stays, with what it came to; a verdict of the script's own cannot be overruled."""
+    votes = tuple(Vote(trial=trial, supported=True, reasoning="r") for trial in (1, 2))
+    judged, own = node("judged"), node("own")
+    judged.decide(1.0, "passed", Evidence(decided_by="judge", votes=votes))
+    own.decide(1.0, "passed", Evidence(decided_by="script"))
+    assert "overruled" not in tree_as_dict(judged)
+    for leaf in (judged, own):
+        leaf.score, leaf.status = 0.0, "failed"
+    shown = tree_as_dict(judged)
+    assert (shown["status"], shown["evidence"]["decided_by"]) == ("failed", "judge")
+    assert (shown["overruled"]["status"], shown["overruled"]["score"]) == ("passed", 1.0)
+    assert "overruled" not in tree_as_dict(own)
+
+
 def test_a_superseded_verdict_is_told():
     """A leaf behind the end of a sequence shows what it was before."""
     late = node("late", score=1.0, status="passed")

@@ -15,6 +15,7 @@ from mind2web2.batch_jobs import BatchJobs
 from mind2web2.batch_state import BatchFolder
 from mind2web2.cli.display import RunDisplay
 from mind2web2.eval_runner import RunFolders, RunProgress
+from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.batch_endpoints import batch_endpoints
 from mind2web2.recorded_judge import RunTotals
 
@@ -25,16 +26,24 @@ MAY_STOP = (
 )
 
 
-def open_batches(options: argparse.Namespace, folders: RunFolders, model: str) -> BatchJobs | None:
+def open_batches(
+    options: argparse.Namespace, folders: RunFolders, model: str, store: JudgmentStore
+) -> BatchJobs | None:
     """Return the run's batch jobs, to be entered while the judge is asked; ``None`` without ``--batch``."""
     if not options.batch:
         return None
+    endpoints = batch_endpoints(options.llm_provider, options.judge_base_url)
+
+    async def is_stored(key: str) -> bool:
+        return await store.get(key, endpoints.service.endpoint) is not None
+
     return BatchJobs(
-        batch_endpoints(options.llm_provider, options.judge_base_url),
+        endpoints,
         BatchFolder(folders.agent_results / FOLDER_NAME),
         model,
         BatchPace(first_poll_s=options.batch_poll, longest_poll_s=max(60.0, options.batch_poll)),
         overwrite=options.overwrite,
+        is_stored=is_stored,
     )
 
 

@@ -52,7 +52,7 @@ from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.script_trust import note_run
 from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
-from mind2web2.spending import Budget
+from mind2web2.spending import BATCH_CAUTION, Budget
 from mind2web2.utils.garbage import loaded_for_good
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.names import name_list
@@ -112,7 +112,7 @@ def run_evaluation(
 
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
     options = run.options
-    batches = open_batches(options, run.folders, settings.model)
+    batches = open_batches(options, run.folders, settings.model, store)
     client = _client(options, batches)
     judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options)
@@ -181,7 +181,7 @@ def _budget(options: argparse.Namespace) -> Budget | None:
     return Budget(
         options.max_cost,
         options.judge_model or DEFAULT_JUDGE_MODEL,
-        BATCH_PRICE_SHARE if options.batch else 1.0,
+        *((BATCH_PRICE_SHARE, BATCH_CAUTION) if options.batch else ()),
     )
 
 

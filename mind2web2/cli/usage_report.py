@@ -31,7 +31,10 @@ def print_usage(console: Console, usage: RunUsage) -> None:
     if not usage.tasks:
         return
     rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
-    print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(usage.total())})
+    total = usage.total()
+    print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(total)})
+    if untold := total.asked.untold_requests:
+        console.print(_untold_text(untold), soft_wrap=True)
 
 
 def budget_text(budget: Budget) -> str:
@@ -74,6 +77,13 @@ def _cells(task: TaskUsage) -> Sequence[str]:
     tokens = (asked.tokens.input_tokens, asked.tokens.cached_tokens, asked.tokens.output_tokens)
     counts = (asked.judgments, asked.requests, *tokens)
     return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", _cost(reused))
+
+
+def _untold_text(requests: int) -> str:
+    return (
+        f"Judge use: not told by the server: the tokens of {requests:,} of the requests (stopped, timed out "
+        "or answered without a count). They may be on the bill, and are not among the tokens and dollars."
+    )
 
 
 def _cost(usage: Usage) -> str:

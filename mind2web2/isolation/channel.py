@@ -10,7 +10,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from mind2web2.isolation.messages import (
@@ -76,6 +76,12 @@ class Channel:
                 self._take(message, answering)
 
         loop.add_reader(self._socket.fileno(), take)
+
+    def wait_until_closed(self) -> None:
+        """Return once the run has closed its end, and so has read everything."""
+        with suppress(OSError):
+            while self._socket.recv(_PIECE_BYTES):
+                pass
 
     async def ask(self, kind: str, **content: Any) -> Any:
         """Return the run's reply to a question.

@@ -23,6 +23,8 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 # A daemon that forks faster than it is killed is given up after so many rounds.
 _MOST_ROUNDS = 100
+# Far more than this process ever opens; the system's own limit may be astronomic.
+_MOST_FILES = 65_536
 # What is sent along for each process: its channel, its output, its leash.
 FDS_A_START = 3
 START = b"+"
@@ -195,7 +197,7 @@ def _keep_only(channel_fd: int, output_fd: int) -> None:
     os.dup2(output_fd, 1)
     os.dup2(output_fd, 2)
     os.closerange(3, channel_fd)
-    os.closerange(channel_fd + 1, os.sysconf("SC_OPEN_MAX"))
+    os.closerange(channel_fd + 1, _MOST_FILES)
 
 
 def _children() -> set[int]:

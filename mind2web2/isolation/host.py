@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import BaseModel, TypeAdapter
@@ -32,6 +33,14 @@ from mind2web2.speculation import Requests, counted_ahead
 
 # Asks the script's process what only it can tell.
 AskScript = Callable[..., Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class _Ahead:
+    """A verification that is judged ahead of time; if its verdict is wanted, its failure comes up again."""
+
+    latch: FailureLatch
+    requests: Requests = field(default_factory=Requests)
 
 
 class _Template(BaseModel):
@@ -101,7 +110,7 @@ class ScriptHost:
         self._library: PageLibrary = cache.page_library
         self._held: dict[int, Mapping[str, HashedText]] = {}
         self._numbers = itertools.count(1)
-        self._ahead: dict[int, Requests] = {}
+        self._ahead: dict[int, _Ahead] = {}
 
     async def answered(self, message: Message, ask_script: AskScript) -> Any:
         """Return the reply to a question; raises what the script's process is to raise."""
@@ -127,15 +136,19 @@ class ScriptHost:
                 error = error_from(message["error"])
                 self.latch.fail(error if isinstance(error, Mind2Web2Error) else unexpected(error))
             case "dropped":
-                self._judge.totals.dropped.add(self._ahead.pop(message["ahead"], Requests()))
+                dropped = self._ahead.pop(message["ahead"], None)
+                if dropped is not None:
+                    self._judge.totals.dropped.add(dropped.requests)
+            case "start_over":
+                self.cache.start_over()
             case "forget":
                 self._library.forget(self.cache.task_cache)
             case "release":
                 self._held.pop(message["held"], None)
 
     async def _judgment(self, question: _Question, ask_script: AskScript) -> Any:
-        self.latch.check()
-        ahead = None if question.ahead is None else self._ahead.setdefault(question.ahead, Requests())
+        latch, counting = self._latch_and_counting(question.ahead)
+        latch.check()
         settings = self._judge.settings
         request = ChatRequest(
             model=settings.model,
@@ -145,19 +158,26 @@ class ScriptHost:
             extra=question.extra,
             **_template(question.template, ask_script),
         )
-        limit = LatchedLimit(self._limits.llm, self.latch)
+        limit = LatchedLimit(self._limits.llm, latch)
         try:
-            with nullcontext() if ahead is None else counted_ahead(ahead):
+            with counting:
                 judgment = await self._judge.judgment(request, question.subject, self._source, limit)
         except JudgmentMissingError:
             raise
         except JudgeError as error:
-            # Whatever the script makes of it, there will be no result.
-            raise self.latch.fail(error) from error.__cause__
+            # Whatever the script makes of it, there will be no result, unless it was asked ahead of time.
+            raise latch.fail(error) from error.__cause__
         except Exception as error:
-            self.latch.fail(unexpected(error))
+            latch.fail(unexpected(error))
             raise
         return judgment.model_dump(mode="json")
+
+    def _latch_and_counting(self, number: int | None) -> tuple[FailureLatch, AbstractContextManager[None]]:
+        """Return where a question's failure is kept, and what counts its requests."""
+        if number is None:
+            return self.latch, nullcontext()
+        ahead = self._ahead.setdefault(number, _Ahead(FailureLatch().beside(self.latch)))
+        return ahead.latch, counted_ahead(ahead.requests)
 
     async def _gate(self, gate: _Gate) -> str | None:
         try:

@@ -33,6 +33,8 @@ from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.script_run import ScriptCall, checked_result, out_of_time
 
 _LOOK_EVERY_S = 1.0
+# To leave by itself, after its last word, what a process has of the run's.
+_EXIT_GRACE_S = 1.0
 _PRINTED_BYTES = 1024**2
 _LONGEST_LINE = 10_000
 
@@ -93,6 +95,8 @@ async def isolated_result(
         try:
             link.send({"kind": "job", "job": job.model_dump(mode="json")})
             done = await _served(link, process, call.script_path, run, isolation.limits)
+            await link.close()
+            await process.end(_EXIT_GRACE_S)
         except Mind2Web2Error:
             # Whatever the script made of a judge that failed, the judge is what failed.
             if host.latch.failure is not None:
@@ -106,7 +110,7 @@ async def isolated_result(
         raise host.latch.failure
     if done.error is not None:
         raise error_from(done.error)
-    cache.note_lookups(done.looked_up, is_listed=done.is_listed)
+    cache.note_lookups(done.looked_up, done.brought, is_listed=done.is_listed)
     return checked_result(done.result, call.script_path), ledger_from(done.ledger)
 
 
@@ -131,6 +135,7 @@ def _job(
         logger_name=logger.name,
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
+        stored_at_first=cache.page_library.stored_at_first(cache),
         allow_private_network=isolation.network.allow_private_network,
     )
 

@@ -21,6 +21,7 @@ class Done(BaseModel):
     Args:
         error: why there is no result.
         looked_up: pages that the script has looked for in the cache.
+        brought: pages that it has come to see there.
         is_listed: it has asked for the list of stored pages.
     """
 
@@ -28,6 +29,7 @@ class Done(BaseModel):
     error: dict[str, Any] | None = None
     ledger: dict[str, Any] = {}
     looked_up: list[str] = []
+    brought: list[str] = []
     is_listed: bool = False
 
 

@@ -111,9 +111,16 @@ class ScriptProcess:
         words = (await self.leash[0].readline()).split()
         return int(words[1]) if words[:1] == [b"ended"] else None
 
-    async def end(self) -> None:
-        """End it, unless it has ended, and wait until it is gone with all that it has started."""
+    async def end(self, grace_s: float = 0.0) -> None:
+        """End it, unless it ends by itself, and wait until it is gone with all that it has started.
+
+        Args:
+            grace_s: for it to end by itself.
+        """
         told, leash = self.leash
+        with contextlib.suppress(TimeoutError, OSError):
+            async with asyncio.timeout(grace_s):
+                await told.read()
         with contextlib.suppress(OSError):
             leash.write_eof()
         try:

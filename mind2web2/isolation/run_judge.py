@@ -12,7 +12,7 @@ from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.isolation.channel import Channel
 from mind2web2.isolation.messages import Message, error_as_json
 from mind2web2.isolation.run_pages import PageText
-from mind2web2.judge import Failure, Subject
+from mind2web2.judge import Failure, Subject, current_latch
 from mind2web2.judgments import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.llm_client.structured import InvalidOutputError, read_template
@@ -109,9 +109,16 @@ class ScriptJudge(AnswerJudge):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good, here and there."""
-        if self.failure is None:
+        latch = current_latch(self._latch)
+        # What is judged ahead of time may fail in vain.
+        if latch is self._latch and latch.failure is None:
             self._channel.note("failed", error=error_as_json(failure))
-        return super().fail(failure)
+        return latch.fail(failure)
+
+    def start_over(self) -> None:
+        """Forget what has been asked, here and there: the same evaluation begins again."""
+        self._channel.note("start_over")
+        super().start_over()
 
 
 class _Dropped(Requests):

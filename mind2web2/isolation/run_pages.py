@@ -50,12 +50,16 @@ class RunPages(PageLibrary):
 
     Args:
         captured_by_run: what a request for a page has for its capture where the run is to capture it.
+        stored_at_first: what the run's has noted.
     """
 
-    def __init__(self, channel: Channel, captured_by_run: SharedCaptures | None) -> None:
+    def __init__(
+        self, channel: Channel, captured_by_run: SharedCaptures | None, stored_at_first: frozenset[str] | None
+    ) -> None:
         super().__init__()
         self._channel = channel
         self._captured_by_run = captured_by_run
+        self._stored_at_first = stored_at_first
 
     async def page(self, request: PageRequest) -> PreparedPage:
         """Return what ``PageLibrary.page`` returns."""
@@ -79,6 +83,10 @@ class RunPages(PageLibrary):
 
     async def note_stored(self, cache: PageCache) -> None:
         """Leave it to the run, which has noted it by now."""
+
+    def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:  # noqa: ARG002 (the task's)
+        """Return what ``PageLibrary.stored_at_first`` returns."""
+        return self._stored_at_first
 
     async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002 (the task's)
         """Return what ``PageLibrary.at_hand`` returns."""

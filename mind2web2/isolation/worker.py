@@ -58,6 +58,7 @@ class ScriptJob(BaseModel):
         logger_name: of the answer's logger.
         package_level: the least level of the package's own log.
         with_captures: the run captures pages that are not stored.
+        stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
     """
 
     call: ScriptCall
@@ -72,6 +73,7 @@ class ScriptJob(BaseModel):
     logger_name: str
     package_level: int
     with_captures: bool
+    stored_at_first: frozenset[str] | None
     allow_private_network: bool
 
 
@@ -99,6 +101,8 @@ def run(connection: socket.socket) -> None:
         with suppress(SystemExit):
             loop.run_until_complete(asyncio.wait({evaluation}))
     evaluation.result()
+    # With a reply unread, to what a script has left behind, ending would cut off the last word on its way.
+    channel.wait_until_closed()
 
 
 async def _told_outcome(job: ScriptJob, channel: Channel) -> None:
@@ -124,9 +128,8 @@ async def _told_outcome(job: ScriptJob, channel: Channel) -> None:
 async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge) -> Message:
     judge = ScriptJudge(channel, run_judge, job.task_id, job.call.answer_name)
     captures = captured_by_run() if job.with_captures else None
-    cache = AnswerCache(
-        CacheFileSys(job.cache_dir), RunPages(channel, captures), asyncio.Semaphore(_OWN_CAPTURES), captures
-    )
+    pages = RunPages(channel, captures, job.stored_at_first)
+    cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
     logger = _logger(job, channel)
 
     async def ask_maps(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
@@ -145,6 +148,7 @@ async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge) -> Mes
         "result": result,
         "ledger": ledger_as_json(judge.ledger),
         "looked_up": cache.looked_up,
+        "brought": cache.brought,
         "is_listed": cache.is_listed,
     }
 

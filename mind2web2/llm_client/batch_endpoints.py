@@ -66,6 +66,7 @@ class BatchReport(ReplyPart):
     status: str
     created_at: int | None = None
     request_counts: _Counts | None = None
+    input_file_id: str | None = None
     output_file_id: str | None = None
     error_file_id: str | None = None
     errors: _Errors | None = None
@@ -113,10 +114,10 @@ class LineHead:
     is_reply: bool
 
 
-def request_line(custom_id: str, url: str, body: bytes) -> bytes:
-    """Return the line of a job's input that asks one question."""
+def line_frame(custom_id: str, url: str) -> tuple[bytes, bytes]:
+    """Return what comes before and after a request's body in the line of a job's input that asks it."""
     head = json.dumps({"custom_id": custom_id, "method": "POST", "url": url}).encode()
-    return head[:-1] + b', "body": ' + body + b"}\n"
+    return head[:-1] + b', "body": ', b"}\n"
 
 
 def line_head(line: bytes) -> LineHead | None:
@@ -247,6 +248,11 @@ class BatchEndpoints:
                         await asyncio.to_thread(_append, path, chunk)
         except httpx2.HTTPError as error:
             raise RequestFailedError(one_line(str(error), self.service.secrets)) from error
+
+    async def delete(self, file_id: str) -> None:
+        """Delete a file at the provider."""
+        with sdk_failures(self.service.secrets):
+            await self._pools.here().sdk.files.with_raw_response.delete(file_id)
 
     async def close(self) -> None:
         """Close the connection pool."""

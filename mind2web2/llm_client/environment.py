@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from mind2web2.errors import UsageError
 
+_MAX_SHOWN_CHARS = 200
+
 
 def variable(name: str) -> str:
     """Return the environment variable, empty where it is not set."""
@@ -36,7 +38,7 @@ def check_address(url: str, name: str) -> None:
     except ValueError:
         is_address = False
     if not is_address:
-        raise UsageError(f"{name} is not an http(s) address: {url}")
+        raise UsageError(f"{name} is not an http(s) address: {' '.join(url.split())[:_MAX_SHOWN_CHARS]}")
 
 
 def check_keys(keys: dict[str, str]) -> None:

@@ -89,7 +89,7 @@ class OpenAITransport:
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
         secrets = self.service.secrets
-        body = _json_body(wire)
+        body = request_body(wire)
         pool = self._pools.here()
         with sdk_failures(secrets):
             # not chat.completions.create: it walks through, copies and encodes megabytes for every request
@@ -129,12 +129,8 @@ def _not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFai
     return RequestFailedError(one_line(f"connection error: {error or type(error).__name__}", secrets))
 
 
-def request_body(wire: WireRequest) -> bytes:
+def request_body(wire: WireRequest) -> JsonBody:
     """Return the body of a request, one line of JSON."""
-    return bytes(_json_body(wire))
-
-
-def _json_body(wire: WireRequest) -> JsonBody:
     return JsonBody({"model": wire.model, **_parameters(wire)}, wire.messages)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -50,6 +50,14 @@ def price_usd(usage: TokenUsage, model_name: str) -> float | None:
         return None if price is None else float(price)
     rates = _rates(model_name, int(time.time() // _RATES_HOLD_S))
     return None if rates is None else float(rates.price(usage))
+
+
+def total_price_usd(usages: Iterable[TokenUsage], model_name: str, *, in_batch: bool = False) -> float | None:
+    """Return dollars for several requests, each at its own price, or ``None`` for an unknown model."""
+    prices = [price_usd(usage, model_name) for usage in usages]
+    known = [price for price in prices if price is not None]
+    share = BATCH_PRICE_SHARE if in_batch else 1.0
+    return sum(known) * share if len(known) == len(prices) else None
 
 
 class _Rates(NamedTuple):

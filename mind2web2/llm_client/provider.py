@@ -184,8 +184,11 @@ class _Exchange:
 
     async def _send(self, wire: WireRequest) -> Completion:
         try:
-            return await self._transport.send(wire)
-        except (RequestFailedError, JudgeError):
+            completion = await self._transport.send(wire)
+        except RequestFailedError:
+            note_toll(told=1)
+            raise
+        except JudgeError:
             raise
         except Exception as error:
             # whatever else a library raises is no verdict either, which only a JudgeError says
@@ -193,6 +196,8 @@ class _Exchange:
                 f"judge {wire.model} at {self._transport.service.endpoint}: the request could not be made: "
                 f"{one_line(f'{type(error).__name__}: {error}', self._transport.service.secrets)}"
             ) from error
+        note_toll(told=int(completion.usage != TokenUsage()))
+        return completion
 
     def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:
         wanted = "text" if self._schema is None else self._schema.name

@@ -40,11 +40,23 @@ class Toll:
 
     Args:
         requests: HTTP requests made.
-        usage: tokens of the replies that came.
+        told: those whose price is known: the server gave the tokens, or an error.
+        usages: tokens of each reply that came.
     """
 
     requests: int = 0
-    usage: TokenUsage = field(default_factory=TokenUsage)
+    told: int = 0
+    usages: list[TokenUsage] = field(default_factory=list)
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Return the tokens of all replies together."""
+        return sum(self.usages, TokenUsage())
+
+    @property
+    def untold(self) -> int:
+        """Return how many requests may be billed without anything said of their tokens."""
+        return max(self.requests - self.told, 0)
 
 
 _current: ContextVar[Toll | None] = ContextVar("mind2web2_toll", default=None)
@@ -61,9 +73,11 @@ def toll_counted() -> Iterator[Toll]:
         _current.reset(token)
 
 
-def note_toll(requests: int = 0, usage: TokenUsage | None = None) -> None:
-    """Count requests and tokens for whoever wants to know."""
+def note_toll(requests: int = 0, usage: TokenUsage | None = None, *, told: int = 0) -> None:
+    """Count requests, a reply's tokens, and what is known of prices, for whoever wants to know."""
     toll = _current.get()
     if toll is not None:
         toll.requests += requests
-        toll.usage += usage or TokenUsage()
+        toll.told += told
+        if usage is not None:
+            toll.usages.append(usage)

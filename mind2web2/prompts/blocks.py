@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import NamedTuple, Self
 
 from mind2web2.injection.invisible import made_visible
@@ -94,17 +95,21 @@ class BlockChain:
 
         What is invisible in any other text is made visible: a shared text has been through that.
         """
-        if not isinstance(text, HashedText):
-            # Before codes are looked for, since letters with nothing between them may make up one.
-            text = made_visible(encodable(text))
+        # Before codes are looked for, since letters with nothing between them may make up one.
+        hashed = text if isinstance(text, HashedText) else _shown(text)
         for code in self._codes:
-            if code in text:
-                text = text.replace(code, _REMOVED)
-        hashed = text if isinstance(text, HashedText) else HashedText(text)
+            if code in hashed:
+                hashed = HashedText(hashed.replace(code, _REMOVED))
         self._state.update(f"{name}\n{hashed.sha256}\n".encode())
         code = self._state.hexdigest()[:_CODE_LENGTH]
         self._codes.append(code)
         return Block(f"<<{name} {code}>>\n", hashed, f"\n<<end of {name} {code}>>\n")
+
+
+# Task and answer are the same in all questions on an answer.
+@lru_cache(maxsize=128)
+def _shown(text: str) -> HashedText:
+    return HashedText(made_visible(encodable(text)))
 
 
 def encodable(text: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError
+from mind2web2.injection.invisible import made_visible
 from mind2web2.utils.names import stamp_now
 
 # What every record has; anything else was given with ``extra=``.
@@ -161,7 +162,7 @@ class _TextFormatter(logging.Formatter):
             text += "\n" + trace
         if record.stack_info:
             text += "\n" + record.stack_info
-        return "\n    ".join(text.splitlines())
+        return made_visible("\n    ".join(text.splitlines()))
 
 
 class _LineFormatter(logging.Formatter):
@@ -178,7 +179,7 @@ class _LineFormatter(logging.Formatter):
             text += f" ({type(error).__name__}: {error})"
         elif record.exc_text:
             text += f" ({record.exc_text.splitlines()[-1]})"
-        return " ".join(text.split())
+        return made_visible(" ".join(text.split()))
 
 
 class _JsonFormatter(logging.Formatter):

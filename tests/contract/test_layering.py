@@ -21,7 +21,7 @@ LAYERS = (
     "deferred_reads kept_replies speculation capture",
     "llm_client question_turns judgments judgment_reading api_tools",
     "judge usage request_size spending "
-    "batch_state batch_courier batch_jobs batch_client "
+    "batch_state batch_gathering batch_replies batch_courier batch_jobs batch_client "
     "reply_keeping recorded_judge shared_captures prepared_page page_request page_content page_memory "
     "page_library pages_ahead questions asking extraction "
     "claim_judging judging_ahead verification verification_batch eval_toolkit "

@@ -13,6 +13,7 @@ from typing import Any
 
 from faults.example import Manner, Name, evaluate_example, undisturbed_trees, without_evidence
 from faults.figures import Figures, together
+from faults.hurried_loop import HurriedLoop
 from faults.schedules import Schedule, gentle, schedule_of
 from faults.traces import Traces, read_traces
 from projects import REPOSITORY, clean_environment
@@ -25,14 +26,16 @@ from mind2web2.page_library import PageLibrary
 
 # For each so many schedules in this process there is one more of the command, whose patience is a user's.
 _COMMANDS = 25
-# As often as usual, without the usual waits; what hangs is given up soon.
-QUICK = RetryPolicy(tries=4, total_s=20, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=0.4)
-PATIENT = RetryPolicy(tries=4, total_s=120, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=60)
-# At most three trials, each asked twice where it was declined, each of these repaired once.
-MOST_REQUESTS = 3 * 2 * 2 * QUICK.tries
+# Under a schedule time passes this much faster, or pauses and paces would take hours.
+_HURRY = 200.0
+# Less than half a second of real time until a request that hangs is given up.
+RETRY = RetryPolicy(tries=4, total_s=120, first_wait_s=0.2, longest_wait_s=2, request_timeout_s=80)
+# At most three trials, each asked twice where it was declined, each of these repaired once; those refused
+# for coming too fast do not count.
+MOST_REQUESTS = 3 * 2 * 2 * RETRY.tries
 
 # Evaluates the example with this key and leaves what it can under this folder of results.
-Evaluate = Callable[[str, Path, Manner, RetryPolicy], Awaitable[None]]
+Evaluate = Callable[[str, Path, Manner], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,13 @@ class Bench:
     trees: Mapping[Name, Any]
     library: PageLibrary
 
-    async def in_process(self, key: str, results: Path, manner: Manner, retry: RetryPolicy) -> None:
+    async def in_process(self, key: str, results: Path, manner: Manner) -> None:
         """Evaluate the example in this process."""
         base_url = self.judge.base_url
-        async with LLMClient("openai", True, base_url=base_url, api_key=key, retry=retry) as client:
+        async with LLMClient("openai", True, base_url=base_url, api_key=key, retry=RETRY) as client:
             await evaluate_example(client, results, manner, self.library)
 
-    async def by_command(self, key: str, results: Path, manner: Manner, _retry: RetryPolicy) -> None:
+    async def by_command(self, key: str, results: Path, manner: Manner) -> None:
         """Evaluate the example by the command, with the patience that users have."""
         orders = {"--sequential": manner.order.sequential, "--speculate": manner.order.speculate}
         command = await asyncio.create_subprocess_exec(
@@ -74,7 +77,8 @@ class Bench:
 
 def run(count: int, seed: int) -> Figures:
     """Run so many schedules, from this seed (at least 1) on, and one by the command for every 25 of them."""
-    return asyncio.run(_run(range(seed, seed + count)))
+    with asyncio.Runner(loop_factory=HurriedLoop) as runner:
+        return runner.run(_run(range(seed, seed + count)))
 
 
 async def _run(seeds: range) -> Figures:
@@ -94,10 +98,13 @@ async def disturbed(schedule: Schedule, bench: Bench, evaluate: Evaluate) -> Fig
     recovery = bench.judge.expect(f"healthy-{schedule.seed}", no_faults)
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
-        await evaluate(f"disturbed-{schedule.seed}", results, schedule.manner, QUICK)
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, HurriedLoop)
+        with loop.hurried(_HURRY):
+            await evaluate(f"disturbed-{schedule.seed}", results, schedule.manner)
         left = read_traces(results)
         started_s = time.monotonic()
-        await evaluate(f"healthy-{schedule.seed}", results, Manner(), PATIENT)
+        await evaluate(f"healthy-{schedule.seed}", results, Manner())
         recovered_s = time.monotonic() - started_s
         return _figures(
             schedule, bench, _Course(left, read_traces(results), disturbance, recovery), recovered_s
@@ -154,7 +161,7 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
     ]
     if len(completed.result_files) != len(bench.trees):
         found.append(f"{len(completed.result_files)} result files for {len(bench.trees)} answers")
-    most = max(course.disturbance.asked.values(), default=0)
+    most = max(course.disturbance.let_in.values(), default=0)
     if most > MOST_REQUESTS:
         found.append(f"one question was sent {most} times, {MOST_REQUESTS} is the most")
     return found

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from faults import crashes, judge_faults, processes
+from faults import crashes, judge_faults, processes, stops
 from faults.figures import Figures
 from rich.console import Console
 
@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (judge_faults.PARTS, options.schedules),
         (crashes.PARTS, options.moments),
         (processes.PARTS, options.rounds),
+        (stops.PARTS, options.rounds),
     )
     return report(Console(), [(*part, count) for parts, count in counted for part in parts], options.seed)
 

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, replace
 
 from faults.example import Manner
-from servers.faulty_replies import DECLINES, FINAL, HANGS, Fault
+from servers.faulty_replies import DECLINES, FINAL, HANGS, TOO_FAST, Fault
 from servers.recorded_replies import Question
 
 from mind2web2.pace import Pace as Order
@@ -80,5 +80,5 @@ def schedule_of(seed: int) -> Schedule:
 
 def gentle(schedule: Schedule) -> Schedule:
     """Return a schedule that the command gets through with a user's patience."""
-    faults = tuple(fault for fault in schedule.faults if fault not in HANGS) or (Fault.UNAVAILABLE,)
-    return replace(schedule, faults=faults, share=min(_SHARES), outage=range(0))
+    quick = tuple(fault for fault in schedule.faults if fault not in HANGS | TOO_FAST)
+    return replace(schedule, faults=quick or (Fault.UNAVAILABLE,), share=min(_SHARES), outage=range(0))

@@ -15,3 +15,10 @@ def test_an_evaluation_beside_a_caching_run():
     figures = processes.beside_caching(1, seed=1)
     assert figures.is_clean, figures
     assert figures.answers == 1
+
+
+def test_two_batch_runs_over_one_state_send_nothing_twice():
+    """One of them works and the other is told so; what a killed one has sent, the next one fetches."""
+    figures = processes.batches(2, seed=2)
+    assert figures.is_clean, figures
+    assert (figures.answers, figures.without_result) == (2, 0)

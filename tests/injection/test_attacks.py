@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.errors import JudgeOutputError
-from mind2web2.injection.attacks import ATTACKS, FALSE_CLAIM, TRUE_CLAIM
+from mind2web2.injection.attack import FALSE_CLAIM, TRUE_CLAIM
+from mind2web2.injection.attacks import ATTACKS
 from mind2web2.injection.carriers import is_html
 from mind2web2.injection_checks import blocks, check_attacks, check_material, outside_blocks
 from mind2web2.injection_material import materials

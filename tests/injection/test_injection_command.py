@@ -8,12 +8,13 @@ from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import main
 from mind2web2.injection import attacks
+from mind2web2.injection.attack import HTML_PLACES, Attack
 
 
 @pytest.fixture(autouse=True)
 def few_attacks(monkeypatch):
     """Judge a dozen attacks of several places, and have a key."""
-    static = [attack for attack in attacks.ATTACKS if attack.place not in attacks.HTML_PLACES]
+    static = [attack for attack in attacks.ATTACKS if attack.place not in HTML_PLACES]
     named = [attack for attack in static if attack.name in ("an old system mark", "an order to reject")]
     monkeypatch.setattr(attacks, "ATTACKS", (*static[::6], *named))
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
@@ -106,7 +107,7 @@ def test_without_a_model_the_suite_is_checked():
 
 def test_what_is_not_held_is_named(monkeypatch):
     """With what is wrong about it, and exit status 1."""
-    attack = attacks.Attack("a test", "page text", "Depth.", fate="never")
+    attack = Attack("a test", "page text", "Depth.", fate="never")
     monkeypatch.setattr(attacks, "ATTACKS", (attack,))
     outcome = call(main, "injection")
     assert outcome.returncode == 1

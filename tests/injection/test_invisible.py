@@ -17,7 +17,7 @@ REAL_TEXTS = {
     "Persian": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 \u06a9\u062a\u0627\u0628\u200c\u0647\u0627",
     "Hindi": "\u0915\u094d\u200d\u0937 \u0915\u094d\u200c\u0937",
     "Arabic with marks of direction": "\u202b\u0627\u0644\u0639\u0645\u0642 (80 m)\u202c \u200fABC\u200e",
-    "Hebrew with vowels": "\u05d1\u05bc\u05b0\u05e8\u05b5\u05d0\u05e9\u05c1\u05b4\u05d9\u05ea \u2067\u05e9\u05dc\u2069",
+    "Hebrew with vowels": "\u05d1\u05bc\u05b0\u05e8\u05b5\u05d0 \u2067\u05e9\u05dc\u2069",
     "a copied telephone number": "\u202d+44 20 7946 0018\u202c",
     "soft hyphens": "Donau\u00addampf\u00adschiff\u00adfahrt",
     "a broken address": "example.org/\u200bdepth/\u200bof/\u200blakes",

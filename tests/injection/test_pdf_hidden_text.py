@@ -3,7 +3,7 @@
 import pytest
 from fixtures.pdf_files import pdf
 
-from mind2web2.injection.attacks import Attack
+from mind2web2.injection.attack import Attack
 from mind2web2.injection.carriers import pdf_page
 from mind2web2.utils.pdf_pages import RenderSettings, render_pages
 

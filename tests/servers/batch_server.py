@@ -81,6 +81,7 @@ class BatchServer(JudgeServer):
         self._http.RequestHandlerClass = _BatchHandler
         self.jobs: list[Job] = []
         self.files: dict[str, bytes] = {}
+        self.sizes_bytes: list[int] = []
         self.held_from: float = math.inf
         self.refusals = refusals
         self.lost_replies = lost_replies
@@ -95,8 +96,12 @@ class BatchServer(JudgeServer):
     def keep(self, content: bytes) -> str:
         """Store a file and return its id."""
         with self._turn:
-            file_id = f"file-{len(self.files) + 1}"
-            self.files[file_id] = content
+            return self._kept(content)
+
+    def _kept(self, content: bytes) -> str:
+        self.sizes_bytes.append(len(content))
+        file_id = f"file-{len(self.sizes_bytes)}"
+        self.files[file_id] = content
         return file_id
 
     def create(self, wanted: Body) -> Job:
@@ -163,8 +168,7 @@ class BatchServer(JudgeServer):
         ):
             if lines:
                 # not through keep(), whose lock is held
-                job.files[name] = f"file-{len(self.files) + 1}"
-                self.files[job.files[name]] = damage(b"".join(lines))
+                job.files[name] = self._kept(damage(b"".join(lines)))
 
 
 def _fault_of(job: Job) -> tuple[str, str] | None:
@@ -207,8 +211,11 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
                 fault = Fault(drops="before", body="{}")
         elif fault is None and path.endswith("/cancel"):
             job = self._job(path.split("/")[2])
-            job.status = "cancelled"
-            fault = Fault(body=_described(job))
+            if job.status == "completed":
+                fault = status(409, "Cannot cancel a batch with status 'completed'.")
+            else:
+                job.status = "cancelled"
+                fault = Fault(body=_described(job))
         self._answer(fault)
 
     def do_GET(self) -> None:
@@ -226,6 +233,15 @@ class _BatchHandler(_Handler, BaseHTTPRequestHandler):
         elif fault is None and parts[0] == "batches" and (job := self._job(parts[1])):
             server.look(job, self)
             fault = Fault(body=_described(job))
+        self._answer(fault)
+
+    def do_DELETE(self) -> None:
+        path = self._resource()
+        server = self.server.judge
+        fault = server.refusals("DELETE", path)
+        kind, _, file_id = path.strip("/").partition("/")
+        if fault is None and kind == "files" and server.files.pop(file_id, None) is not None:
+            fault = Fault(body={"id": file_id, "object": "file", "deleted": True})
         self._answer(fault)
 
     def _resource(self) -> str:

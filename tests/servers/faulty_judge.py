@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
-from servers.faulty_replies import HARMLESS, Fault, Reply, Words, falsified, reply_to
+from servers.faulty_replies import HARMLESS, TOO_FAST, Fault, Reply, Words, falsified, reply_to
 from servers.recorded_replies import Question, RecordedReplies, question_in
 
 _BETWEEN_PIECES_S = 0.004
@@ -46,6 +46,8 @@ class Visit:
     """What one key is to get, and what it has asked and got.
 
     Args:
+        asked: how often each question.
+        let_in: likewise, without those refused for coming too fast.
         answered: good replies that were sent whole.
     """
 
@@ -53,6 +55,7 @@ class Visit:
     requests: int = 0
     answered: int = 0
     asked: Counter[Question] = field(default_factory=Counter)
+    let_in: Counter[Question] = field(default_factory=Counter)
     faults: Counter[Fault] = field(default_factory=Counter)
 
     def next_fault(self, question: Question) -> Fault | None:
@@ -60,6 +63,7 @@ class Visit:
         fault = self.plan(self.requests, question, self.asked[question])
         self.requests += 1
         self.asked[question] += 1
+        self.let_in[question] += fault not in TOO_FAST
         if fault is not None:
             self.faults[fault] += 1
         return fault

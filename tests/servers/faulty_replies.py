@@ -65,6 +65,10 @@ class Fault(StrEnum):
 DECLINES = frozenset({Fault.CONTENT_FILTER, Fault.AZURE_FILTER, Fault.REFUSAL})
 # Who meets one of these has to wait for a time limit.
 HANGS = frozenset({Fault.SILENCE, Fault.SILENCE_WITHIN, Fault.ENDLESS_DRIP})
+# Who meets one of these has to slow down.
+TOO_FAST = frozenset(
+    {Fault.TOO_FAST, Fault.TOO_FAST_SECONDS, Fault.TOO_FAST_MILLISECONDS, Fault.TOO_FAST_DATE}
+)
 # From one of these on nothing else comes.
 FINAL = frozenset({Fault.KEY_REVOKED, Fault.MODEL_GONE, Fault.QUOTA_SPENT})
 # A client that is worth its name does not notice them.

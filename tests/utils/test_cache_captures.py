@@ -133,6 +133,32 @@ def test_nothing_is_replaced_by_something_worse(cache, first, second, kept):
     assert after == before if kept == "first" else after.sha256 == cache.digest(URL)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "kept"),
+    [
+        (CLEAN, CLEAN, "first"),
+        (SUSPECT, SUSPECT, "first"),
+        (SUSPECT, CLEAN, "second"),
+        (None, CLEAN, "second"),
+    ],
+)
+def test_what_another_process_has_stored_meanwhile_stays_unless_it_is_worse(cache, first, second, kept):
+    """Claims may rest on it by now."""
+    if first is None:
+        cache.put_web(URL, "first", jpeg())
+    else:
+        cache.put_capture(captured(first, "first"))
+    assert cache.put_capture(captured(second, "second"), must_be_better=True) is (kept == "second")
+    assert cache.get_web(URL) == (kept, jpeg())
+
+
+def test_what_a_server_sent_while_it_was_out_of_order_gives_way_to_as_good(cache):
+    """It is what the page was captured again for."""
+    cache.put_capture(captured(SUSPECT, "first", is_transient=True))
+    assert cache.put_capture(captured(SUSPECT, "second"), must_be_better=True)
+    assert cache.get_web(URL) == ("second", jpeg())
+
+
 def test_another_spelling_replaces_the_same_page(cache):
     """Two entries of one page would be two truths."""
     cache.put_capture(captured(SUSPECT, "first", url="http://www.example.com/page"))

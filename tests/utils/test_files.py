@@ -1,11 +1,14 @@
 """Whole-file writes: whole or absent, and nothing left behind."""
 
+import errno
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from mind2web2.utils.files import is_leftover, write_together, write_whole
+from mind2web2.utils.files import is_leftover, remove_leftovers, write_new, write_together, write_whole
 
 
 def names_in(folder):
@@ -131,3 +134,32 @@ def test_companions_go_before_the_first_file_changes(tmp_path):
         write_together({tmp_path / "text": "new", tmp_path / "picture": "new"})
     assert (tmp_path / "text").read_text() == "old"
     assert names_in(tmp_path) == ["picture", "text"]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_new_file_takes_no_other_ones_place(tmp_path, monkeypatch, has_links):
+    """Also where the file system has no links; nothing is left behind."""
+
+    def no_link(*_):
+        raise OSError(errno.EPERM, "no links here")
+
+    if not has_links:
+        monkeypatch.setattr(Path, "hardlink_to", no_link)
+    path = tmp_path / "new" / "page.txt"
+    write_new(path, "first")
+    with pytest.raises(FileExistsError):
+        write_new(path, "second")
+    assert path.read_text() == "first"
+    assert names_in(path.parent) == ["page.txt"]
+
+
+def test_old_leftovers_are_removed(tmp_path):
+    """Young ones may be under way; a folder that is not there has none."""
+    for name in (".writing-old", ".writing-young", "page.txt"):
+        (tmp_path / name).write_text("half")
+    os.utime(tmp_path / ".writing-old", (1, 1))
+    remove_leftovers(tmp_path)
+    assert names_in(tmp_path) == [".writing-young", "page.txt"]
+    remove_leftovers(tmp_path, min_age_s=0)
+    assert names_in(tmp_path) == ["page.txt"]
+    remove_leftovers(tmp_path / "missing")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.utils.tasks import all_or_first_error, results_until
+from mind2web2.utils.tasks import all_or_first_error, results_until, to_the_end
 
 
 class Crew:
@@ -87,3 +87,22 @@ async def test_cancelling_the_caller_cancels_all():
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     assert sorted(crew.ended) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no")])
+async def test_what_is_done_to_the_end_ends_before_its_cancelled_caller(error):
+    """The cancellation comes out, whatever has become of the work."""
+    crew = Crew()
+    task = asyncio.create_task(to_the_end(crew.work(7, 3, error)))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait({task})
+    assert (task.cancelled(), crew.ended) == (True, [7])
+
+
+async def test_what_is_done_to_the_end_brings_its_result():
+    """Or its error."""
+    crew = Crew()
+    assert await to_the_end(crew.work(3)) == 3
+    with pytest.raises(ValueError, match="no"):
+        await to_the_end(crew.work(4, 1, ValueError("no")))

@@ -1,0 +1,174 @@
+"""Full disks and folders that cannot be written: told by name, and nothing that was earned is lost."""
+
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from projects import REPOSITORY, Project, call, clean_environment, read_json
+from servers.judge_server import JudgeServer
+from servers.local_http import Answer, LocalHttp
+
+from mind2web2.cli import main
+from mind2web2.judgments import FILE_NAME, JudgmentStore
+
+CLAIMS = {
+    f"leaf{number}": (f"The lake has {number} islands. {'So it is. ' * 200}", None) for number in range(24)
+}
+JUDGMENTS = 2 * len(CLAIMS)
+# Root writes everywhere unless it gives up that privilege (CAP_DAC_OVERRIDE); others have none to give up.
+AS_ANYBODY = """
+import ctypes, os, resource, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(24, 1, 0, 0, 0)
+if int(sys.argv[1]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+MAIN = "from mind2web2.cli import main; raise SystemExit(main())"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return a project with an answer and many claims."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script(CLAIMS)
+    return project
+
+
+@pytest.fixture
+def judge():
+    """Serve a judge."""
+    with JudgeServer() as judge:
+        yield judge
+
+
+def run_as_anybody(project, *words, file_bytes=0):
+    """Run a command as a user without privileges, whose files may not grow beyond a size."""
+    return subprocess.run(
+        [sys.executable, "-c", AS_ANYBODY, str(file_bytes), "-c", MAIN, *map(str, words)],
+        cwd=project.root,
+        env=clean_environment(OPENAI_API_KEY="dummy"),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def evaluation(judge):
+    """Return the words of the command."""
+    return "evaluate", "bot", "--judge_base_url", judge.base_url, "--allow_private_network"
+
+
+def stored(project):
+    """Return how many judgments are stored."""
+    with JudgmentStore(project.results / FILE_NAME) as store:
+        return sum(judgment.purpose == "verify" for judgment in store.all())
+
+
+@contextmanager
+def read_only(folder):
+    """Make a folder one that cannot be written."""
+    folder.chmod(0o555)
+    try:
+        yield
+    finally:
+        folder.chmod(0o755)
+
+
+def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge):
+    """What could be stored is not asked again, and once nothing can be stored nothing more is asked."""
+    run = run_as_anybody(project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000)
+    assert run.returncode == 1, run.stderr
+    [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
+    assert f"judgments in eval_results/bot/{FILE_NAME} cannot be kept: " in reason
+    assert "room" in reason
+    assert "Traceback" not in run.stderr
+    asked, kept = len(judge.requests), stored(project)
+    assert 0 < kept < JUDGMENTS
+    # What was with the judge when the disk became full, two at a time, had nowhere to go, nor had the two
+    # replies that were to be written then.
+    assert kept <= asked <= kept + 4
+    assert "judge replies that could not be kept: " in run.stdout
+    run = run_as_anybody(project, *evaluation(judge))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert len(judge.requests) - asked == JUDGMENTS - kept
+    assert read_json(project.result_paths()[-1])["final_score"] == 1.0
+
+
+def test_a_results_folder_that_cannot_be_written_costs_nothing(project, judge):
+    """One line that names it, before anything is asked."""
+    folder = project.root / "eval_results"
+    folder.mkdir()
+    with read_only(folder):
+        run = run_as_anybody(project, *evaluation(judge))
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.count("\n") == 1
+    assert "eval_results" in run.stderr
+    assert judge.requests == []
+
+
+def test_an_answer_folder_that_cannot_be_written_costs_its_answer_only(project, judge):
+    """And nothing is asked for it."""
+    project.add_answer("answer_2", "The lake is shallow.")
+    project.folder("answer_2").mkdir(parents=True)
+    with read_only(project.folder("answer_2")):
+        run = run_as_anybody(project, *evaluation(judge))
+    assert run.returncode == 1, run.stderr
+    assert "No result: lake/answer_2.md: cannot write to " in run.stdout
+    assert "bot/lake/answer_2: Permission denied" in run.stdout
+    assert len(judge.requests) == JUDGMENTS
+    assert project.task_summary()["answer_1.md"]["score"] == 1.0
+
+
+def test_a_cache_that_cannot_be_written_is_no_page_that_cannot_be_had(project, judge):
+    """The answer has no result, for a reason that names the folder; the claim is not failed."""
+    with LocalHttp(lambda _: Answer(b"<p>The lake is deep.", headers={"Content-Type": "text/html"})) as site:
+        project.add_script({"deep": ("The lake is deep.", f"{site.url}/lake")})
+        folder = project.root / "cache" / "bot" / "lake"
+        folder.mkdir(parents=True)
+        with read_only(folder):
+            run = run_as_anybody(project, *evaluation(judge))
+        assert run.returncode == 1, run.stderr
+        assert "No result: lake/answer_1.md: cannot write cache folder cache/bot/lake: " in run.stdout
+        assert "Permission denied" in run.stdout
+    assert judge.requests == []
+
+
+def test_a_log_that_cannot_be_written_costs_no_result(project, judge):
+    """One line says so, and not one for each that would have been logged."""
+    project.results.mkdir(parents=True)
+    (project.results / "run.log").symlink_to("/dev/full")
+    run = run_as_anybody(project, *evaluation(judge))
+    assert run.returncode == 0
+    assert run.stderr.startswith("warning: cannot write the log ")
+    assert run.stderr.endswith("run.log: No space left on device\n")
+    assert run.stderr.count("\n") == 1
+    assert project.task_summary()["answer_1.md"]["score"] == 1.0
+
+
+def test_an_export_that_finds_no_room_leaves_the_older_one(project):
+    """Exit status 2 and one line; nothing unfinished lies about."""
+    recorded = REPOSITORY / "examples" / "judgments.jsonl"
+    root = ("--eval_results_root", project.root / "r")
+    assert call(main, "judgments", "import", "bot", recorded, *root).returncode == 0
+    target = project.root / "out" / "older.jsonl"
+    target.parent.mkdir()
+    target.write_text("older\n")
+    run = run_as_anybody(project, "judgments", "export", "bot", target, *root, file_bytes=60_000)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(f"mind2web2: cannot write {target}: ")
+    assert run.stderr.count("\n") == 1
+    assert [path.name for path in target.parent.iterdir()] == ["older.jsonl"]
+    assert target.read_text() == "older\n"
+
+
+def test_a_summary_that_cannot_be_written_costs_no_table(project, judge):
+    """The scores are shown with the reason; exit status 1."""
+    (project.results / "summary.json").mkdir(parents=True)
+    run = run_as_anybody(project, *evaluation(judge))
+    assert (run.returncode, run.stderr) == (1, "")
+    assert "1: 1" in run.stdout
+    assert "Warning: cannot write eval_results/bot/summary.json: " in run.stdout

@@ -1,0 +1,75 @@
+"""``--isolate``, ``--no_isolate`` and ``--script_memory``."""
+
+import os
+
+import pytest
+from projects import KEY_VARIABLES, Project, call, read_json
+from servers.batch_server import BatchServer
+from servers.judge_server import VERDICT, JudgeServer
+
+from mind2web2.cli import evaluate_main
+from mind2web2.isolation import processes
+
+# Tells whether it runs in the process of the run, and how much memory it may have.
+TELLING = """
+import os, resource
+await evaluator.verify("The lake is deep.", evaluator.add_leaf("leaf", "leaf"))
+seen = {"pid": os.getpid(), "memory": resource.getrlimit(resource.RLIMIT_DATA)[0]}
+return {**evaluator.get_summary(), "seen": seen}
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project whose script tells where it runs."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(TELLING)
+    return project
+
+
+def seen_by(project, server, *more):
+    """Evaluate and return what the script has told."""
+    run = call(
+        evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, "--overwrite", *more
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return read_json(project.result_paths()[-1])["seen"]
+
+
+def test_scripts_are_isolated_unless_told_otherwise(project, own_pid):
+    """Each answer has a process, and the memory that is asked for."""
+    with JudgeServer() as server:
+        for options in ([], ["--isolate"]):
+            seen = seen_by(project, server, *options)
+            assert (seen["pid"] == own_pid, seen["memory"]) == (False, 2**30)
+        assert seen_by(project, server, "--script_memory", "300M")["memory"] == 300 * 2**20
+        assert seen_by(project, server, "--no_isolate")["pid"] == own_pid
+
+
+@pytest.mark.parametrize(("option", "is_isolated"), [((), False), (("--isolate",), True)])
+def test_scripts_that_wait_for_batches_are_isolated_on_request(project, own_pid, option, is_isolated):
+    """Since all answers of the run wait at the same time."""
+    with BatchServer(lambda _body: VERDICT) as server:
+        seen = seen_by(project, server, "--batch", "--batch_poll", "0.05", *option)
+    assert (seen["pid"] != own_pid) is is_isolated
+
+
+def test_a_system_that_cannot_fork_does_without(project, own_pid, monkeypatch):
+    """It is an error only where it was asked for."""
+    monkeypatch.setattr(processes, "IS_POSSIBLE", False)
+    with JudgeServer() as server:
+        assert seen_by(project, server)["pid"] == own_pid
+        run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, "--isolate")
+    assert run.returncode == 2
+    assert "--isolate needs a system that can fork processes: evaluate without it" in run.stderr
+
+
+@pytest.fixture
+def own_pid():
+    """Return the number of this process."""
+    return os.getpid()

@@ -15,6 +15,7 @@ NAMES = (
     "deferred_checks",
     "throughput",
     "page_checks",
+    "batch_memory",
     "prompt_prefix",
     "isolation",
     "metric_intervals",

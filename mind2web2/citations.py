@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from mind2web2.discovery import one_spelling_each
 from mind2web2.errors import CacheReadError, CacheWriteError
 from mind2web2.utils.cache_pages import PageKind, known_kind, read_file
-from mind2web2.utils.files import write_whole
+from mind2web2.utils.files import remove_leftovers, write_whole
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.unicode_text import as_unicode_text
 from mind2web2.utils.url_key import lookup_key
@@ -105,6 +105,7 @@ def write_citations(
     path = citations_path(agent_folder, task_id)
     try:
         write_whole(path, as_unicode_text(text) + "\n")
+        remove_leftovers(agent_folder)
     except OSError as error:
         raise CacheWriteError(
             f"cannot write {path}: {error.strerror or error}; make it writable or choose another cache root"

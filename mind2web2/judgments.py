@@ -22,7 +22,7 @@ from mind2web2.llm_client.chat import ChatRequest, Message
 from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
 from mind2web2.question_turns import QuestionTurns
-from mind2web2.utils.files import write_whole
+from mind2web2.utils.files import remove_leftovers, write_whole
 from mind2web2.utils.gathered_work import Failed, GatheredWork
 
 FILE_NAME = "judgments.sqlite3"
@@ -393,6 +393,8 @@ def export_judgments(store: JudgmentStore, path: Path) -> int:
     """Write every judgment as a line of JSON and return how many there are."""
     judgments = store.all()
     write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
+    # Of an export that was killed.
+    remove_leftovers(path.parent)
     return len(judgments)
 
 

@@ -31,6 +31,7 @@ from mind2web2.judgments import judgment_key
 from mind2web2.llm_client.batch_endpoints import batch_endpoints
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
+from mind2web2.llm_client.toll import toll_counted
 
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
 
@@ -190,6 +191,17 @@ async def test_a_stopped_run_is_gone_on_with(batches, tmp_path):
         assert [len(job.requests) for job in server.jobs] == [3, 1]
     assert all(reply.value.result for reply in replies)
     assert files_in(tmp_path / "batches") == []
+
+
+async def test_a_stopped_question_has_made_no_request(batches):
+    """The run that fetches its reply counts it, and it is to be counted once."""
+    with BatchServer() as server, toll_counted() as first:
+        await stopped(batches, server, "a")
+        with toll_counted() as second:
+            async with batches(server) as client:
+                await client.chat(question("a"))
+    assert (first.requests, first.untold) == (0, 0)
+    assert (second.requests, second.untold, second.usages) == (1, 0, [TokenUsage(100, 60, 10)])
 
 
 async def test_replies_nobody_asks_for_are_kept(batches, tmp_path):

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterable, Callable
 from typing import TYPE_CHECKING
 from urllib.request import getproxies
 
+from mind2web2.llm_client.clean_connections import use_clean_connections
+
 if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
@@ -69,6 +71,8 @@ def _http_client() -> httpx2.AsyncClient:
 
     timeout = openai.Timeout(None, connect=CONNECT_TIMEOUT_S)
     # aiohttp speaks to HTTP proxies only.
-    through_socks = any(address.startswith("socks") for address in getproxies().values())
-    client = openai.DefaultAsyncHttpxClient if through_socks else openai.DefaultAioHttpClient
-    return client(timeout=timeout)
+    if any(address.startswith("socks") for address in getproxies().values()):
+        return openai.DefaultAsyncHttpxClient(timeout=timeout)
+    client = openai.DefaultAioHttpClient(timeout=timeout)
+    use_clean_connections(client)
+    return client

@@ -1,5 +1,6 @@
 """``run_eval.py --batch``: the same scores at half the price, also after the run was killed in between."""
 
+import json
 import math
 import re
 
@@ -197,3 +198,23 @@ def test_the_example_has_its_scores(tmp_path):
             folder = tmp_path / "example" / task / name.removesuffix(".md") / "results"
             [path] = folder.iterdir()
             assert read_json(path)["final_score"] == pytest.approx(score)
+
+
+def test_replies_that_were_stored_before_a_stop_are_forgotten(project):
+    """A run that was stopped after it had stored them leaves its jobs to the next one, which needs none."""
+    with BatchServer(supported) as server:
+        assert evaluate(project, server).returncode == 0
+        keys, endpoint = server.asked, f"openai {server.base_url}"
+        record = {"number": 1, "name": "x", "endpoint": endpoint, "created_s": 1.0, "is_over": True}
+        record["questions"] = dict.fromkeys(keys, "body")
+        line = {"response": {"status_code": 200, "body": {}}}
+        folder = project.results / "batches"
+        (folder / "00001.json").write_text(json.dumps(record))
+        (folder / "00001.results.jsonl").write_text(
+            "".join(json.dumps({"custom_id": key, **line}) + "\n" for key in keys)
+        )
+        for path in (*project.result_paths("answer_1"), *project.result_paths("answer_2")):
+            path.unlink()
+        assert evaluate(project, server).returncode == 0
+        assert server.asked == keys
+    assert [path.name for path in folder.iterdir() if path.name != ".lock"] == []

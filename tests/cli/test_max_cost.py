@@ -135,6 +135,7 @@ def test_what_a_run_took_is_told_and_kept(project, server):
     assert kept["runs"][1]["asked"] == {
         "judgments": 80,
         "requests": 80,
+        "untold_requests": 0,
         "input_tokens": 160_000,
         "cached_tokens": 0,
         "output_tokens": 40_000,

@@ -29,6 +29,7 @@ from servers.judge_server import JudgeServer
 
 _PAGES = 8
 _CLAIMS = 4
+_REQUESTS_AT_ONCE = 4
 # What a run by batch jobs takes, more or less.
 _BATCH_S = 3.0
 _POLL_S = 0.002
@@ -55,8 +56,11 @@ def _evaluated_twice(
     run: EvaluatedExample, undisturbed: Undisturbed, kill_after: int | None, where: str
 ) -> Figures:
     results = run.fresh()
-    # Not only the start may coincide: the second one begins anywhere within the first.
-    processes = [run.start(results, "first"), run.start(results, "second", "--max_concurrent_tasks", 2)]
+    options = ("--max_llm_requests", _REQUESTS_AT_ONCE)
+    processes = [
+        run.start(results, "first", *options),
+        run.start(results, "second", *options, "--max_concurrent_tasks", 2),
+    ]
     started_s = time.monotonic()
     lost_at_most = 0
     if kill_after is not None:
@@ -64,8 +68,8 @@ def _evaluated_twice(
         while run.asked("first", "second") < kill_after and not first.ends_within(_POLL_S):
             pass
         first.kill()
-        # What was with the judge then is not stored, and asked once more.
-        lost_at_most = max(0, run.asked("first") - len(stored_judgments(results)))
+        # What was with the judge then, or on its way to the store, is asked once more.
+        lost_at_most = 2 * _REQUESTS_AT_ONCE
     statuses = [process.status() for process in processes]
     is_killed = kill_after is not None and statuses[0] < 0
     expected = [-9, 0] if is_killed else [0, 0]

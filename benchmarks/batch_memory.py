@@ -1,0 +1,89 @@
+"""What questions hold in memory while a batch job has them: three hundred on one large page, or on as many.
+
+A body comes to a megabyte, and is written to the job's input. What a question holds until its reply is there,
+a day perhaps, should be the conversation alone, whose pages questions share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+import tracemalloc
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from measuring import title
+
+from mind2web2.batch_gathering import Gatherer
+from mind2web2.batch_state import BatchFolder
+from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.prompts import HashedText
+
+QUESTIONS = 300
+PAGE_BYTES = 1_000_000
+ROOM_BYTES = 10**10
+
+
+async def measured(page_count: int) -> tuple[float, float, float]:
+    """Return MB of the pages, and MB above them while the questions go out, and while they wait."""
+    # Let everything that is made once be made.
+    with tempfile.TemporaryDirectory() as folder:
+        await waiting(Path(folder), [page(0)], 1)
+    tracemalloc.start()
+    pages = [page(number) for number in range(page_count)]
+    pages_bytes, _ = tracemalloc.get_traced_memory()
+    with tempfile.TemporaryDirectory() as folder:
+        held = await waiting(Path(folder), pages, QUESTIONS)
+    held_bytes, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    del held
+    return pages_bytes / 1e6, (most_bytes - pages_bytes) / 1e6, (held_bytes - pages_bytes) / 1e6
+
+
+def page(number: int) -> HashedText:
+    """Return a page's image, another for each number."""
+    return HashedText(f"data:image/jpeg;base64,{number:06d}" + "A" * PAGE_BYTES).prepared()
+
+
+async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> object:
+    """Hand questions in, and return what each of them holds on to."""
+    gatherer = Gatherer(BatchFolder(folder), "/v1/chat/completions", count + 1, ROOM_BYTES)
+    bodies = [partial(body, pages[number % len(pages)], number) for number in range(count)]
+
+    async def asked(make_body: partial[JsonBody]) -> object:
+        question = await gatherer.named("", make_body)
+        await gatherer.add(question, make_body)
+        return question, make_body
+
+    held = await asyncio.gather(*(asked(make_body) for make_body in bodies))
+    [gathering] = await gatherer.due(lambda: 0.05)
+    assert gathering.path.stat().st_size > count * PAGE_BYTES
+    return held, gatherer
+
+
+def body(image: HashedText, number: int) -> JsonBody:
+    """Return the body of a request about a page."""
+    parts = [
+        {"type": "image_url", "image_url": {"url": image}},
+        {"type": "text", "text": f"Is it {number}?"},
+    ]
+    return JsonBody({"model": "gpt-4o"}, [{"role": "user", "content": parts}])
+
+
+def main() -> None:
+    """Print what is held."""
+    title(f"{QUESTIONS} questions in a batch job, pages of {PAGE_BYTES / 1e6:g} MB, {os.cpu_count()} cores")
+    for page_count in (1, QUESTIONS):
+        pages_mb, most_mb, held_mb = asyncio.run(measured(page_count))
+        bodies_mb = QUESTIONS * PAGE_BYTES / 1e6
+        sys.stdout.write(
+            f"  on {page_count:>3} pages: {pages_mb:6.1f} MB of pages, besides at most {most_mb:5.1f} MB "
+            f"while they go out, {held_mb:5.2f} MB while they wait ({held_mb / bodies_mb:.4f} of all)\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

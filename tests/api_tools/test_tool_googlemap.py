@@ -149,6 +149,17 @@ async def test_a_matrix_without_the_route_is_a_failure(tool, maps, answer):
         await tool.calculate_distance(HOME, ISLAND)
 
 
+@pytest.mark.parametrize(
+    "results",
+    [b"[7]", b'[{"address_components": 7}]', b'[{"address_components": [{"types": ["locality"]}]}]'],
+)
+async def test_a_place_in_another_form_is_a_failure(tool, maps, results):
+    """An answer that nobody can read does not say that there is no city."""
+    maps.faults[:] = [Answer(b'{"status": "OK", "results": %s}' % results)]
+    with pytest.raises(ToolError, match="unknown form"):
+        await tool.get_city_name(HOME)
+
+
 @pytest.mark.parametrize("fault", [status("OVER_QUERY_LIMIT", "Slow down."), Answer(status=503)])
 async def test_tries_end(web, maps, fault):
     """A service that keeps refusing is given up after the time for new tries."""

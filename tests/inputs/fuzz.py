@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests python -m inputs.fuzz --seconds 3600
 
-Each parser runs in a process of its own, within limits of memory and of time for each input. An input that does
-harm is kept, and ``--replay`` reads it again. The exit status is 1 if one did.
+Each parser runs in a process of its own, within limits of memory and of time for each input. An input that
+does harm is kept, and ``--replay`` reads it again. The exit status is 1 if one did.
 """
 
 from __future__ import annotations

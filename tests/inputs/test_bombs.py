@@ -46,7 +46,7 @@ async def test_an_image_bomb_is_refused_or_read(name):
 async def test_a_pdf_bomb_costs_a_worker_at_most(name):
     """It is read, or refused in one line, within the time given; the next document is read as ever."""
     try:
-        rendered = await run_in_worker(render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=4.0)
+        rendered = await run_in_worker(render_pages, PDF_BOMBS[name](), FEW_PAGES, timeout_s=3.0)
     except DocumentError as error:
         assert len(str(error).splitlines()) == 1
     else:
@@ -81,7 +81,7 @@ def test_an_answer_of_a_megabyte_of_brackets_is_read():
 
 def keys_of_long_urls():
     """Do to very long URLs what is done to URLs."""
-    for tail in ("%C3", "?a=b&", "\\_", "é"):
+    for tail in ("%C3", "?a=b&"):
         url = f"http://a.example/{repeated(tail, 10_000_000)}"
         for function in (lookup_key, storage_key, normalize_url_simple, normalize_url_for_browser):
             function(url)

@@ -1,5 +1,6 @@
 """The JSON of a request: right, and put together from what is encoded already."""
 
+import hashlib
 import json
 
 import pytest
@@ -45,6 +46,7 @@ def test_the_body_says_what_the_messages_say(messages, parameters):
     assert json.loads(sent) == {**parameters, "messages": messages}
     assert b"\n" not in sent
     assert body.size_bytes == len(sent)
+    assert body.sha256() == hashlib.sha256(sent).hexdigest()
 
 
 def test_what_was_encoded_before_is_taken_as_it_is():

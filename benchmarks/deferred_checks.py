@@ -21,9 +21,10 @@ from measuring import show, title
 from slow_judge import SlowJudge
 
 from mind2web2 import LLMClient
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.pace import Pace, pace_kept
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.utils.load_eval_script import load_eval_script
 
 LATENCY_S = 0.2

@@ -17,6 +17,7 @@ from pathlib import Path
 from measuring import show, title
 from slow_judge import SlowJudge
 
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.eval_toolkit import BinaryEvalResult
 from mind2web2.judge import Subject
 from mind2web2.judgments import FILE_NAME, JudgmentStore, judgment_key
@@ -25,7 +26,7 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.questions import verification_messages
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 
 LATENCY_S = 0.005
 SCREENSHOT_BYTES = 1_000_000

@@ -24,13 +24,14 @@ from PIL import Image
 
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.answer_evaluation import RunParts
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.judge import Subject
 from mind2web2.judgments import Judgment, JudgmentStore, open_for_replay
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.llm_client.image_tokens import image_tokens
 from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.selection import select_work
 from mind2web2.utils.path_config import PathConfig
 

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from mind2web2 import __version__
 from mind2web2.answer_cache import AnswerCache, listing_sha256
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
@@ -34,7 +35,7 @@ from mind2web2.provenance import (
     settings_sha256,
     text_sha256,
 )
-from mind2web2.recorded_judge import AnswerJudge, RecordedJudge
+from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.results import LoadedResult, latest_result, newest_result_name, write_file, write_result
 from mind2web2.script_run import ScriptCall, checked_result, script_result
 from mind2web2.selection import AnswerFile, read_answer

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.errors import JudgeError
 from mind2web2.eval_toolkit import create_evaluator
 from mind2web2.injection.attack import TASK, Attack
@@ -16,7 +17,7 @@ from mind2web2.injection.carriers import claim_with, is_shown_a_page, page_url
 from mind2web2.injection_material import Material, materials
 from mind2web2.limits import DualSemaphore
 from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import AnswerJudge, RecordedJudge
+from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 log = logging.getLogger(__name__)

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.answer_cache import AnswerCache
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.limits import DualSemaphore
 from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
 from mind2web2.metrics import is_score
 from mind2web2.provenance import file_sha256
-from mind2web2.recorded_judge import AnswerJudge
 from mind2web2.utils.deferred_script import EvaluateAnswer
 from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
 

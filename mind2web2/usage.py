@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from mind2web2.judgments import Judgment
 from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.prices import total_price_usd
 
 
 @dataclass(slots=True)
@@ -99,3 +101,20 @@ def _sum(usages: Iterable[Usage]) -> Usage:
 def sum_usd(one: float | None, other: float | None) -> float | None:
     """Return the dollars of both; unknown where one of them is."""
     return None if one is None or other is None else one + other
+
+
+def usage_of(judgment: Judgment) -> TokenUsage:
+    """Return the tokens that a stored judgment took."""
+    return TokenUsage(
+        judgment.input_tokens,
+        judgment.cached_tokens,
+        judgment.output_tokens,
+        judgment.cache_write_tokens,
+    )
+
+
+def cost_of(judgment: Judgment) -> float | None:
+    """Return what a judgment cost when it was asked, as far as that is known."""
+    if judgment.cost_usd is not None:
+        return judgment.cost_usd
+    return total_price_usd([usage_of(judgment)], judgment.model, in_batch=bool(judgment.batch))

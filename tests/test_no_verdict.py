@@ -9,11 +9,12 @@ from pydantic import BaseModel, Field
 from scripted_judge import ScriptedJudge
 
 from mind2web2.answer_evaluation import AnswerOutcome
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.cli.cautions import cautions
 from mind2web2.errors import JudgeError, MachineError, WorkerError
 from mind2web2.judge import ClientProvider
 from mind2web2.judgments import JudgmentStore
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.utils.workers import run_in_worker
 from mind2web2.verification_tree import VerificationNode
 

@@ -14,6 +14,7 @@ from projects import QUICK_RETRY
 from rich.console import Console
 from servers.judge_server import JudgeServer, content, context_too_long, rate_limited, refusal, status
 
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.cli.display import totals_text
 from mind2web2.cli.usage_report import FILE_NAME, print_usage, write_usage
@@ -23,7 +24,7 @@ from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
 from mind2web2.llm_client.prices import price_usd
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.spending import Budget
 
 REQUEST = ChatRequest("any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from pydantic import BaseModel
 
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeDeclinedError,
@@ -21,7 +22,7 @@ from mind2web2.errors import (
 from mind2web2.judge import Rejection, Subject
 from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 
 SETTINGS = JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="low")
 USAGE = TokenUsage(input_tokens=100, cached_tokens=60, output_tokens=10)

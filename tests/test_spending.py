@@ -9,6 +9,7 @@ import pytest
 from projects import QUICK_RETRY
 from servers.judge_server import JudgeServer, rate_limited
 
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge import Subject
 from mind2web2.judgments import JudgmentStore
@@ -16,7 +17,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.request_size import request_tokens
 from mind2web2.spending import BATCH_CAUTION, Budget
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from mind2web2.answer_judge import AnswerJudge
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.isolation.channel import Channel
 from mind2web2.isolation.messages import Message, error_as_json
@@ -17,7 +18,7 @@ from mind2web2.judgments import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.llm_client.structured import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
-from mind2web2.recorded_judge import AnswerJudge, JudgeSettings
+from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.speculation import Requests, asked_ahead
 
 

@@ -13,8 +13,8 @@ ROOT = Path(mind2web2.__file__).parent
 # see each other, as long as they do so without a cycle.
 LAYERS = (
     "errors",
-    "aggregation evidence evidence_verdicts verification_tree preconditions voting summary limits metrics results "
-    "summaries "
+    "aggregation evidence evidence_verdicts verification_tree preconditions voting summary limits metrics "
+    "results summaries "
     "result_facts score_grid intervals task_sums metric_intervals mixed_results verdict_counts "
     "agent_comparison "
     "prompts injection utils loop_guard rubric pace program_order awaiting_leaf pending_verdicts deferral "
@@ -22,14 +22,16 @@ LAYERS = (
     "llm_client question_turns judgments judgment_reading api_tools",
     "judge usage request_size spending "
     "batch_state batch_gathering batch_replies batch_courier batch_jobs batch_client "
-    "reply_keeping recorded_judge shared_captures prepared_page page_request page_content page_memory "
+    "reply_keeping recorded_judge answer_judge shared_captures prepared_page page_request "
+    "page_content page_memory "
     "page_library pages_ahead questions asking extraction "
     "claim_judging judging_ahead verification verification_batch eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "estimates earlier_usage usage_guess run_estimate "
     "injection_material injection_checks injection_live "
     "evaluator answer_cache provenance script_run isolation selection staleness written_tree "
-    "result_checks summary_checks record_checks script_trust results_now answer_lock answer_evaluation eval_runner",
+    "result_checks summary_checks record_checks script_trust results_now answer_lock "
+    "answer_evaluation eval_runner",
     "cli",
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}

@@ -2,7 +2,7 @@
 RUN ?= uv run
 FAULTS ?=
 
-.PHONY: check faults test
+.PHONY: check coverage faults test
 
 test:
 	$(RUN) pytest
@@ -12,6 +12,13 @@ check:
 	$(RUN) ruff check .
 	$(RUN) mypy
 	$(RUN) pytest
+
+# Lines that the tests reach, in the processes that they start as well.
+coverage:
+	$(RUN) coverage erase
+	$(RUN) coverage run -m pytest
+	$(RUN) coverage combine -q
+	$(RUN) coverage report --skip-covered --sort=cover --fail-under=90
 
 # For example: make faults FAULTS="--schedules 20 --seed 7"
 faults:

@@ -451,7 +451,7 @@ async def outcome_of(path, judge, pace, cache_folder=None):
     cache = None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
     try:
         with pace_kept(pace):
-            return _without_times(await function(client=judge, cache=cache, **dict.fromkeys(names)))
+            return without_times(await function(client=judge, cache=cache, **dict.fromkeys(names)))
     except (ValueError, TypeError, LookupError, JudgeError) as error:
         return f"{type(error).__name__}: {error}"
     finally:
@@ -459,13 +459,13 @@ async def outcome_of(path, judge, pace, cache_folder=None):
         vars(colorsys).pop("runs", None)
 
 
-def _without_times(part):
+def without_times(part):
     """Return a summary, or a part of it, without the times of captures: two runs are not simultaneous."""
     if isinstance(part, dict):
         return {
-            name: None if name == "captured_at" else _without_times(value) for name, value in part.items()
+            name: None if name == "captured_at" else without_times(value) for name, value in part.items()
         }
-    return list(map(_without_times, part)) if isinstance(part, list | tuple) else part
+    return list(map(without_times, part)) if isinstance(part, list | tuple) else part
 
 
 SEQUENTIAL = Pace(sequential=True)

@@ -77,6 +77,13 @@ def test_a_critical_child_behind_the_shortfall_closes_the_gate():
     assert aggregate(root)[id(root)] == Outcome(0.5, "partial")
 
 
+@pytest.mark.parametrize("critical", [[], [False], [True], [False] * 3])
+def test_every_child_is_critical_or_not(critical):
+    """A flag too few or too many is an error, never a score of some of the children."""
+    with pytest.raises(ValueError, match="argument 2"):
+        gate_then_average([PASSED, FAILED], critical)
+
+
 def test_aggregating_writes_nothing():
     """Outcomes are handed back by node; the nodes stay as they are."""
     leaf = VerificationNode(id="leaf", desc="", score=1.0, status="passed")

@@ -18,7 +18,7 @@ from servers.local_http import LocalHttp
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 PAGES = 30
-KILLS = 10
+KILLS = 6
 COMMAND = [
     *(sys.executable, "-c", "from mind2web2.cli import main; raise SystemExit(main())"),
     *("cache", "bot", "--no_llm", "--allow_private_network", "--max_concurrent_pages", "3"),
@@ -92,7 +92,7 @@ def complaints(process):
 
 
 def test_a_killed_run_started_again_ends_as_an_undisturbed_one(project):
-    """Killed at ten moments, with a reader looking all the time."""
+    """Killed at six moments, with a reader looking all the time."""
     with caching(project) as undisturbed:
         assert (undisturbed.wait(120), complaints(undisturbed)) == (0, [])
     expected = contents(project)

@@ -188,7 +188,7 @@ async def test_a_url_counts_only_if_the_answer_names_its_host(answer, urls, expe
         (faults.status(401, "bad key"), JudgeRequestError),
         (faults.refusal(), JudgeDeclinedError),
         (faults.content("no JSON"), JudgeOutputError),
-        (faults.rate_limited(), JudgeUnavailableError),
+        (faults.status(503), JudgeUnavailableError),
     ],
 )
 async def test_a_judge_that_fails_says_so(fault, error):

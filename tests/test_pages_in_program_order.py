@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from evaluations import OTHER, PAGE, TextCache
-from generated_scripts import SEQUENTIAL, RandomJudge
+from generated_scripts import SEQUENTIAL, RandomJudge, without_times
 from projects import ClaimJudge, Project, evaluate, read_json
 
 from mind2web2 import CacheFileSys
@@ -47,7 +47,7 @@ async def outcome(folder, body, order):
     assert done.reason is None
     [path] = project.result_paths()
     result = read_json(path)
-    return result["eval_breakdown"], result["provenance"]["pages"], sorted(judge.claims)
+    return without_times(result["eval_breakdown"]), result["provenance"]["pages"], sorted(judge.claims)
 
 
 @pytest.mark.parametrize(

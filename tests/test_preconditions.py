@@ -107,6 +107,15 @@ def test_a_node_is_not_its_own_prerequisite(ask, first):
         ask(leaf, [leaf, failed] if first else [failed, leaf])
 
 
+@pytest.mark.parametrize(("asked", "name"), [(node("leaf"), "leaf"), (None, "None")])
+@pytest.mark.parametrize("ask", [prerequisite_leaves, blocking_leaf])
+def test_the_error_names_what_was_named(asked, name, ask):
+    """By its id, in one line; a claim without a leaf cannot depend on the lack of one."""
+    with pytest.raises(ValueError, match="cannot be its own") as told:
+        ask(asked, [asked])
+    assert str(told.value) == f"node '{name}' cannot be its own prerequisite"
+
+
 def test_an_extra_prerequisite_may_contain_the_node():
     """Of a group around the node only the other leaves count, and a verdict of its own does not block it."""
     leaf, other = node("leaf", status="failed"), node("other")

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 from projects import QUICK_RETRY
-from servers.judge_server import JudgeServer, rate_limited
+from servers.judge_server import JudgeServer, status
 
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.errors import BudgetReachedError, UsageError
@@ -257,7 +257,7 @@ async def test_a_server_far_dearer_than_expected_is_found_out_in_time(store):
 
 async def test_retries_neither_hold_up_others_nor_cost(store):
     """One permit: whoever waits to try again holds neither it nor dollars."""
-    with JudgeServer("so", faults=[rate_limited()] * 3, input_tokens=2000, output_tokens=500) as server:
+    with JudgeServer("so", faults=[status(503)] * 3, input_tokens=2000, output_tokens=500) as server:
         client = LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x", retry=QUICK_RETRY)
         async with client:
             budget = taught(3.4 * PRICE_USD)

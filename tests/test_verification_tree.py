@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from rubrics import EDITS, Shadow, apply_edit, built_by_hand, outcomes, vectors
 
 from mind2web2.evidence import Evidence
-from mind2web2.verification_tree import AggregationStrategy, VerificationNode
+from mind2web2.verification_tree import AggregationStrategy, Positions, VerificationNode
 
 
 def node(node_id, **fields):
@@ -178,6 +178,7 @@ def test_children_can_be_appended_like_a_list():
         lambda children: children.sort(key=id),
         lambda children: children.__setitem__(0, node("x")),
         lambda children: children.__delitem__(0),
+        lambda children: children.__imul__(2),
     ],
 )
 def test_children_are_never_taken_away(change):
@@ -338,3 +339,101 @@ def test_a_copy_is_a_tree_of_its_own():
     assert (root.aggregated_score, twin.aggregated_score) == (0.5, 1.0)
     assert twin.find("a") is twin.children[0] is not root.children[0]
     assert twin.children[0].parent is twin
+
+
+def test_a_copy_keeps_what_was_decided_and_what_is_shown():
+    """A leaf shown as skipped is shown so in the copy, and counts there with its own verdict as well."""
+    evidence = Evidence(decided_by="script", reason="because")
+    late = passed("late", evidence=evidence)
+    root = node("root", strategy="sequential", children=[failed("first", critical=True), late])
+    root.compute_score(mutate=True)
+    twin = copy.deepcopy(root)
+    first, copied = twin.children
+    assert [outcomes(each) for each in twin.walk()] == [outcomes(each) for each in root.walk()]
+    assert (first.critical, first.verdict, first.has_blocking_leaf) == (True, (0.0, "failed"), True)
+    assert (copied.verdict, copied.evidence, copied.desc) == ((1.0, "passed"), evidence, "about late")
+    assert (twin.strategy, twin.desc) == (AggregationStrategy.SEQUENTIAL, "about root")
+    first.decide(1.0, "passed")
+    assert (twin.aggregated_score, root.aggregated_score) == (1.0, 0.0)
+
+
+def test_additions_and_changes_never_cancel_out():
+    """A score remembered some changes ago is not taken for today's, whichever kinds they were of."""
+    leaf = passed("leaf")
+    root = node("root", children=[leaf])
+    assert root.aggregated_score == 1.0
+    for number in range(1, 5):
+        root.add_node(failed(f"n{number}"))
+        assert root.aggregated_score == 1 / (1 + number)
+    root.add_node(failed("last"))
+    leaf.score = 0.5
+    assert root.aggregated_score == 0.5 / 6
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "expected"),
+    [
+        ("strategy", "sequential", (0.0, "failed")),
+        ("critical", True, (0.0, "failed")),
+        ("score", 1.0, (1.0, "passed")),
+    ],
+)
+def test_a_change_of_any_field_that_bears_on_scores_is_seen(field, value, expected):
+    """After a reading as before it."""
+    first = failed("first")
+    root = node("root", children=[first, passed("second")])
+    assert root.aggregated_score == 0.5
+    setattr(root if field == "strategy" else first, field, value)
+    assert (root.aggregated_score, root.status) == expected
+
+
+def test_a_change_of_status_alone_is_seen():
+    """It tells a failed parent from a skipped one (scoring.md, rule 4)."""
+    root = node("root", children=[failed("leaf")])
+    assert (root.aggregated_score, root.status) == (0.0, "failed")
+    root.children[0].status = "skipped"
+    assert (root.aggregated_score, root.status) == (0.0, "skipped")
+
+
+def test_a_score_is_computed_once():
+    """Reading it again walks no tree, until something changes."""
+
+    class Counting(VerificationNode):
+        """A root that counts how often it is walked."""
+
+        def walk(self):
+            walks.append(self.id)
+            return super().walk()
+
+    walks = []
+    leaf = passed("leaf")
+    root = Counting(id="root", desc="about root", children=[leaf])
+    walks.clear()
+    assert (root.aggregated_score, root.aggregated_score) == (1.0, 1.0)
+    first = len(walks)
+    assert root.aggregated_score == 1.0
+    assert len(walks) == first > 0
+    leaf.score = 0.5
+    assert root.aggregated_score == 0.5
+    assert len(walks) == 2 * first
+
+
+def test_positions_know_their_smallest():
+    """Whatever was put in and taken out, with and without an exception."""
+    positions = Positions()
+    assert (bool(positions), list(positions), positions.first(), positions.first(besides=1)) == (
+        False,
+        [],
+        None,
+        None,
+    )
+    for position in (5, 2, 9):
+        positions.put(position, True)
+    positions.put(7, False)
+    assert (bool(positions), list(positions)) == (True, [2, 5, 9])
+    assert [positions.first(), *(positions.first(besides=place) for place in (2, 5, 9, 3))] == [2, 5, 2, 2, 2]
+    positions.put(2, False)
+    positions.put(9, False)
+    assert (positions.first(), positions.first(besides=5)) == (5, None)
+    positions.put(5, False)
+    assert (bool(positions), positions.first()) == (False, None)

@@ -22,6 +22,7 @@ from mind2web2.capture.browser_program import (
     launch_arguments,
     version_of,
 )
+from mind2web2.capture.memory_limits import limit_pages
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.capture.virtual_display import VirtualDisplay, needs_virtual_display
 from mind2web2.errors import MachineError
@@ -202,7 +203,9 @@ class BrowserProcess:
         )
         session = await self.browser.new_browser_cdp_session()
         processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
-        self._watch_pid(next(int(process["id"]) for process in processes if process["type"] == "browser"))
+        pid = next(int(process["id"]) for process in processes if process["type"] == "browser")
+        self._watch_pid(pid)
+        await asyncio.to_thread(limit_pages, pid, settings.max_page_memory_bytes)
         await session.detach()
         log.info("browser started path=%s version=%s", program.path, self.browser.version)
 

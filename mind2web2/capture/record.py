@@ -21,6 +21,7 @@ TroubleKind = Literal[
     "timeout",
     "crash",
     "incomplete",
+    "too_large",
     "refused_address",
     "unsupported_type",
 ]

@@ -35,6 +35,10 @@ class CaptureSettings:
         viewport_width_px: the screenshot's width; a judge is shown images of this width unscaled.
         max_pages_per_host: captured at once from one host.
         max_page_bytes: that a page may fetch in all, as they come over the wire.
+        max_document_bytes: of a file that is no page, such as a PDF; what comes after is cut off.
+        max_page_memory_bytes: of each process that shows the page or a frame of it.
+        max_html_bytes: of one of a page's documents, decoded; a larger page is not read.
+        max_decoded_bytes: that a page may fetch in all, decoded; a larger page is not read.
     """
 
     headless: bool = True
@@ -50,4 +54,7 @@ class CaptureSettings:
     max_pages_per_host: int = 3
     max_page_bytes: int = 300 * 1024**2
     max_document_bytes: int = 100 * 1024**2
+    max_page_memory_bytes: int = 2 * 1024**3
+    max_html_bytes: int = 64 * 1024**2
+    max_decoded_bytes: int = 512 * 1024**2
     max_text_chars: int = 4_000_000

@@ -16,6 +16,7 @@ _IN_WORDS: dict[TroubleKind, str] = {
     "timeout": "the time ran out",
     "crash": "the browser crashed on the page",
     "incomplete": "the page did not come whole: parts of it may be missing",
+    "too_large": "the page was too large to be read",
     "refused_address": "a part of the page came from an address that may not be visited",
     "unsupported_type": "the content is of a type that cannot be shown well",
 }

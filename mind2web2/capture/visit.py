@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from mind2web2.capture.failures import PageFailureError, failure_of_navigation
 from mind2web2.capture.navigation import Guard, Navigation
 from mind2web2.capture.page_clock import PageClock
+from mind2web2.capture.page_size import PageSize
 from mind2web2.capture.page_tools import frame_painted
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.capture.world import FrameWorld, ScriptError, open_main_world, open_worlds, send
@@ -42,8 +43,6 @@ _BLOCKED_AFTER_S = 4.0
 _STOP_TRIES = 4
 _AFTER_STOP_PAGE_TIME_S = 1.0
 _STOP_LIMIT_S = 1.0
-# Decoded; more is no document that anybody reads, but an attempt to fill the memory.
-_MAX_DECODED_BYTES = 50 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +87,10 @@ class Visit:
         self.is_broken = False
         self._dialogs = 0
         self._background: set[asyncio.Task[Any]] = set()
-        self._crashed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._lost: asyncio.Future[PageFailureError] = asyncio.get_running_loop().create_future()
         self._torn = asyncio.Event()
         self._scripts_stopped = False
+        self._size = PageSize(session, settings, self._lose)
 
     async def __aenter__(self) -> Self:
         tree = await send(self.session, "Page.getFrameTree")
@@ -104,6 +104,7 @@ class Visit:
             self.page.context.on("page", self._on_other_page)
         else:  # the context is the user's, and other tabs in it are none of ours
             self.page.on("popup", self._on_other_page)
+        await self._size.start()
         await self.navigation.start()
         return self
 
@@ -114,7 +115,8 @@ class Visit:
             self.page.context.remove_listener("page", self._on_other_page)
         else:
             self.page.remove_listener("popup", self._on_other_page)
-        self._crashed.cancel()
+        self._lost.cancel()
+        self._size.stop()
         await self.navigation.close()
         for task in self._background:
             task.cancel()
@@ -143,20 +145,20 @@ class Visit:
             await self._settle()
 
     async def within(self, limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-        """Return what the work returns, unless the page crashes or the time runs out.
+        """Return what the work returns, unless the page is lost or the time runs out.
 
         Raises:
-            PageFailureError: the page crashed.
+            PageFailureError: the page crashed, or is too large.
             TimeoutError: after ``limit_s``.
         """
         task = asyncio.create_task(work)
-        watched: set[asyncio.Future[Any]] = {task, self._crashed}
+        watched: set[asyncio.Future[Any]] = {task, self._lost}
         try:
             await asyncio.wait(watched, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
             if task.done():
                 return task.result()
-            if self._crashed.done():
-                raise PageFailureError("the page crashed its process", "crash", is_transient=True)
+            if self._lost.done():
+                raise self._lost.result()
             raise TimeoutError
         finally:
             if not task.done():
@@ -174,7 +176,7 @@ class Visit:
         for _ in range(_STOP_TRIES):
             # It ends what runs at that moment, which may be something short in front of what blocks.
             await self._try_to_send("Runtime.terminateExecution")
-            if self._crashed.done() or await self._try_to_send("DOM.getDocument", depth=0):
+            if self._lost.done() or await self._try_to_send("DOM.getDocument", depth=0):
                 return
 
     async def _try_to_send(self, method: str, **parameters: Any) -> bool:
@@ -257,7 +259,7 @@ class Visit:
     async def _parsed(self) -> None:
         """Wait until the document has arrived whole, or stop it where it goes on for too long."""
         limit_s = self.settings.load_timeout_s
-        watches = [asyncio.create_task(watch) for watch in (self._stop_floods(), self._stop_blockade())]
+        watch = asyncio.create_task(self._stop_blockade())
         try:
             await self.within(limit_s, self._parsed_or_torn())
         except TimeoutError:
@@ -265,9 +267,8 @@ class Visit:
                 f"the page was still loading after {limit_s:g} s and is read as far as it came"
             )
         finally:
-            for watch in watches:
-                watch.cancel()
-            await asyncio.gather(*watches, return_exceptions=True)
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
 
     async def _parsed_or_torn(self) -> None:
         torn = asyncio.create_task(self._torn.wait())
@@ -301,31 +302,6 @@ class Visit:
                 await self.stop_scripts()
                 return
 
-    async def _stop_floods(self) -> None:
-        """Stop a document that is still loading after a while and grows beyond all measure."""
-        await asyncio.sleep(_WATCH_AFTER_S)
-        received = 0
-        flooded = asyncio.Event()
-
-        def count(event: dict[str, Any]) -> None:
-            nonlocal received
-            received += event.get("dataLength", 0)
-            if received > _MAX_DECODED_BYTES:
-                flooded.set()
-
-        self.session.on("Network.dataReceived", count)
-        try:
-            await send(self.session, "Network.enable", maxTotalBufferSize=0, maxResourceBufferSize=0)
-            await flooded.wait()
-            await self._stop_incomplete(
-                f"the page sent over {_MAX_DECODED_BYTES // 1024**2} MB and was cut off"
-            )
-            self._torn.set()
-        except ScriptError as error:
-            log.debug("page not watched reason=%s", error)
-        finally:
-            self.session.remove_listener("Network.dataReceived", count)
-
     async def _stay_if_this_is_it(self) -> None:
         if self.navigation.is_under_way:
             return
@@ -352,8 +328,11 @@ class Visit:
             log.debug("dialog is gone reason=%s", error.message)
 
     def _on_crash(self, _page: Page) -> None:
-        if not self._crashed.done():
-            self._crashed.set_result(None)
+        self._lose(PageFailureError("the page crashed its process", "crash", is_transient=True))
+
+    def _lose(self, failure: PageFailureError) -> None:
+        if not self._lost.done():
+            self._lost.set_result(failure)
 
     def _on_request_failed(self, request: Request) -> None:
         # Also told of a document that our own lock aborted, which has not been answered.

@@ -331,6 +331,6 @@ def test_waiting_for_the_pace_is_no_time_of_the_request():
                 raise failures.pop()
             return Completion("yes")
 
-        return await Attempts(policy, None, "test", pacer, loop.time).send(once_busy)
+        return await Attempts(policy, None, "test", pacer, clock=loop.time).send(once_busy)
 
     assert run_virtually(play())[0].text == "yes"

@@ -1,8 +1,9 @@
 # What a change has to pass, and the long form of the fault suite. RUN= uses the environment that is active.
 RUN ?= uv run
 FAULTS ?=
+FUZZ ?=
 
-.PHONY: check coverage faults mutants test
+.PHONY: check coverage faults fuzz mutants test
 
 test:
 	$(RUN) pytest
@@ -24,13 +25,17 @@ coverage:
 faults:
 	PYTHONPATH=tests $(RUN) python -m faults.report $(FAULTS)
 
+# Nearly sound inputs for every parser of outside data. For example: make fuzz FUZZ="--seconds 3600 --seed 7"
+fuzz:
+	PYTHONPATH=tests $(RUN) python -m inputs.fuzz $(FUZZ)
+
 # Changes the modules that decide scores and skips in some 600 ways, one at a time, and shows each change that the
 # tests do not notice ("mutmut show NAME" prints it); fails below 90%.
 mutants:
 	@echo "some 600 changes, each against the tests that reach it: 5 to 10 minutes on two cores"
 	rm -rf mutants
-	$(RUN) mutmut run
-	@$(RUN) mutmut results --all true | awk '/: / { \
+	$(RUN) --group mutants mutmut run
+	@$(RUN) --group mutants mutmut results --all true | awk '/: / { \
 	  split($$1, name, "."); mutants[name[2]]++; all++; \
 	  if (/: (killed|timeout)$$/) { killed[name[2]]++; noticed++ } else print } \
 	  END { for (each in mutants) printf "%-18s %3d of %3d noticed\n", each, killed[each], mutants[each]; \

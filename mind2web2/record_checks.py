@@ -18,6 +18,7 @@ from mind2web2.results import LoadedResult, answer_dir, latest_result, newest_re
 from mind2web2.selection import AnswerFile
 from mind2web2.staleness import CHANGED, NO_PROVENANCE, PresentReader, provenance_of, stale_reasons
 from mind2web2.summaries import task_answers
+from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.written_tree import TreeShapeError, only_tree, written_tree
 
@@ -181,7 +182,7 @@ def _name_faults(result: Mapping[str, Any], task_id: str, answer_name: str) -> I
 def _copy_findings(path: Path, made_from: Provenance, answer_sha256: str | None) -> Iterator[Finding]:
     """Yield whether the copy of the judged answer beside a result is that answer."""
     try:
-        copied = text_sha256(path.read_text(encoding="utf-8"))
+        copied = text_sha256(read_regular_file(path).decode("utf-8"))
     except FileNotFoundError:
         yield Finding("missing", f"there is no copy {path.name} of the answer that was judged")
         return

@@ -19,6 +19,7 @@ from mind2web2.summaries import (
     task_answers,
     task_summary,
 )
+from mind2web2.utils.foreign_files import read_regular_file
 
 # They are rounded to so many digits, and one Python may round the last one otherwise than the next.
 _TOLERANCE = 1.01e-4
@@ -154,7 +155,7 @@ def _all_results_findings(eval_results_root: Path, agent_name: str) -> Iterator[
 def _read(path: Path) -> Any:
     # Any: what a file of JSON holds.
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(read_regular_file(path))
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:

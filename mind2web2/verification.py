@@ -227,7 +227,7 @@ class Verifier:
             additional_instruction = config.default_additional_instruction
         return Verification(
             claim=encodable(str(claim)),
-            node_id=None if node is None else node.id,
+            node_id=None if node is None else encodable(node.id),
             additional_instruction=encodable(str(additional_instruction)),
             num_trials=trials if by_majority else 1,
             use_screenshot=config.default_use_screenshot if use_screenshot is None else use_screenshot,

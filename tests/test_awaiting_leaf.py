@@ -100,6 +100,16 @@ def test_what_depends_on_it_anywhere_in_the_tree_is_refused(look, refused):
     assert root.parent is None
 
 
+def test_a_remembered_score_is_refused_as_well():
+    """It was right when it was read, and is not any more while a verdict is under way."""
+    leaf = node("leaf")
+    root = node("root", children=[leaf])
+    assert root.aggregated_score == 0.0
+    await_verdict(leaf, Watch())
+    with pytest.raises(RefusedError, match="the score of node 'root'"):
+        _ = root.aggregated_score
+
+
 def test_serialisation_from_outside_and_comparison_are_refused_or_plain():
     """Pydantic's own ways look for the fields; equality asks for identity alone."""
     root, leaf, *_ = awaited()

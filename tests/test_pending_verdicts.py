@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rubrics import EDITS, Shadow, apply_edit
 
@@ -52,6 +52,7 @@ def names(leaves):
 async def test_an_outcome_is_there_when_it_is_finished():
     """Whoever asks before waits."""
     verdict = PendingVerdict(node("leaf"))
+    assert verdict.status is None
     waiting = asyncio.create_task(verdict.outcome())
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -233,6 +234,7 @@ def decided_at_last(pending, statuses):
 
 
 @given(EDITS, st.data())
+@settings(deadline=None)
 def test_in_the_end_the_reason_is_the_one_of_program_order(edits, data):
     """Whatever is under way while a verification looks: once it is there, the tree names the same leaf."""
     root = Shadow(VerificationNode(id="root", desc="root"))

@@ -1,7 +1,7 @@
 """Which verifications are skipped: the shared vectors, and agreement with the rule's letter."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from rubrics import BLOCKING, EDITS, Shadow, apply_edit, built_by_evaluator, vectors
 from scripted_judge import ScriptedJudge
@@ -56,6 +56,7 @@ def check_agreement(asked, extra=()):
 
 
 @given(EDITS)
+@settings(deadline=None)
 def test_blocking_agrees_with_the_letter_after_any_change(edits):
     """Whatever was added, decided, decided again, marked critical or read early, the answer is the rule's."""
     root = Shadow(VerificationNode(id="root", desc="root"))
@@ -66,6 +67,7 @@ def test_blocking_agrees_with_the_letter_after_any_change(edits):
 
 
 @given(EDITS, st.data())
+@settings(deadline=None)
 def test_extra_prerequisites_agree_with_the_letter(edits, data):
     """Any other nodes may be named: above, below or beside."""
     root = Shadow(VerificationNode(id="root", desc="root"))

@@ -21,10 +21,9 @@ def limit_pages(browser_pid: int, max_bytes: int) -> None:
     """Limit the processes that a browser has for pages, and those that it will have, to so much each."""
     if sys.platform != "linux":
         return
-    # Zygotes are what pages' processes are forked from, and handed their limits by; first, lest one slip by.
-    descendants = list(_descendants(browser_pid))
+    # Zygotes are what pages' processes are forked from, and take their limits from; first, lest one slip by.
     for kind in (b"--type=zygote", b"--type=renderer"):
-        for pid in descendants if kind == b"--type=zygote" else list(_descendants(browser_pid)):
+        for pid in list(_descendants(browser_pid)):
             _limit_if(kind, pid, max_bytes)
 
 
@@ -33,8 +32,9 @@ def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
 
     assert sys.platform == "linux"
     try:
-        # Written to, such as heaps and stacks: of addresses alone, a browser reserves terabytes.
-        if kind in (_PROCESSES / str(pid) / "cmdline").read_bytes().split(b"\0"):
+        # Such processes write over their arguments, with spaces between them.
+        if kind in (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").split():
+            # What is written to, such as heaps and stacks: of mere addresses a browser reserves terabytes.
             resource.prlimit(pid, resource.RLIMIT_DATA, (max_bytes, max_bytes))
     except (OSError, ValueError) as error:
         log.warning("memory of pages not limited pid=%d reason=%s", pid, error)

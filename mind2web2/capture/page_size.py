@@ -19,8 +19,8 @@ _MEGABYTE = 1024**2
 class PageSize:
     """Counts the bytes that arrive in a page's process, as the browser tells of them while they do.
 
-    Needs ``Fetch.requestPaused`` events of the page's documents. Frames of other sites have processes of their
-    own, and are not counted.
+    Needs ``Fetch.requestPaused`` events of the page's documents. Frames of other sites have processes of
+    their own, and are not counted.
 
     Args:
         exceeded: told once, as soon as the page is larger than the settings allow.

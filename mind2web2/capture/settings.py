@@ -54,7 +54,7 @@ class CaptureSettings:
     max_pages_per_host: int = 3
     max_page_bytes: int = 300 * 1024**2
     max_document_bytes: int = 100 * 1024**2
-    max_page_memory_bytes: int = 2 * 1024**3
+    max_page_memory_bytes: int = 3 * 1024**3
     max_html_bytes: int = 64 * 1024**2
     max_decoded_bytes: int = 512 * 1024**2
     max_text_chars: int = 4_000_000

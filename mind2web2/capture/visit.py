@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
@@ -328,7 +329,10 @@ class Visit:
             log.debug("dialog is gone reason=%s", error.message)
 
     def _on_crash(self, _page: Page) -> None:
-        self._lose(PageFailureError("the page crashed its process", "crash", is_transient=True))
+        reason = "the page crashed its process"
+        if self.settings.cdp_url is None and sys.platform == "linux":
+            reason += f", which may use {self.settings.max_page_memory_bytes // 1024**2} MB of memory"
+        self._lose(PageFailureError(reason, "crash", is_transient=True))
 
     def _lose(self, failure: PageFailureError) -> None:
         if not self._lost.done():

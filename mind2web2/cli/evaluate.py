@@ -201,7 +201,16 @@ def _add_script_options(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         type=byte_count,
         default="1G",
-        help="memory for the process of each script (default: 1G)",
+        help="memory for the process of each script; one that takes more is ended, and its answer has no "
+        "result (default: 1G, on Linux)",
+    )
+    group.add_argument(
+        "--script_env",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="an environment variable that isolated scripts are given, beside those that any program needs "
+        "(PATH, HOME, LANG and the like); proxies with a password in them are not among those (repeatable)",
     )
 
 

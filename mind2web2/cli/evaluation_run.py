@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -225,7 +226,8 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
     limits = ScriptLimits(
         memory_bytes=options.script_memory, block_s=block_s, silence_s=block_s + _SILENCE_AFTER_BLOCK_S
     )
-    return Isolation(limits, _network(options))
+    variables = {name: os.environ[name] for name in options.script_env if name in os.environ}
+    return Isolation(limits, _network(options), variables=variables)
 
 
 def _longest_block_s(options: argparse.Namespace) -> float:

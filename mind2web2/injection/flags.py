@@ -18,6 +18,8 @@ from mind2web2.injection.invisible import (
     read_selectors,
     read_tags,
     spread_runs,
+    strewn_runs,
+    unseen_in,
     without_unseen,
 )
 from mind2web2.injection.signs import ANCHORS, address_sign, signs
@@ -40,7 +42,8 @@ _FEWEST_PILED = 20
 _MOST_ENCODED = 200
 _BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![\w+/-])")
 _HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2} ?){24,2000}(?![0-9A-Fa-f])")
-_ESCAPE = re.compile("\x1b[\\[\\]PX^_()]")
+# The same in one character each, where that is not a piece of text in the wrong encoding.
+_ESCAPE = re.compile("\x1b[\\[\\]PX^_()]|(?<![\x80-\xff])(?:\x9b[0-9;?]+[A-Za-z]|\x9d[0-9]+;)")
 _RIGHT_TO_LEFT_OVERRIDE = "\u202e"
 
 _LOOK_ALIKE_MARKS = str.maketrans(
@@ -119,8 +122,12 @@ def _of_characters(text: str) -> Iterator[Flag]:
             yield Flag(kind="invisible text", excerpt=f"{len(run)} invisible characters in a row")
             break
     for run in spread_runs(text):
-        if len(run) >= _FEWEST_PLAIN_HIDDEN:
+        if len(run) >= _FEWEST_PLAIN_HIDDEN and (_has_word(run) or not _is_padding(unseen_in(run))):
             yield Flag(kind="invisible text", excerpt=_shown(f"behind each letter of: {without_unseen(run)}"))
+            break
+    for run in strewn_runs(text):
+        if len(run) >= _FEWEST_PLAIN_HIDDEN and not _is_padding(run):
+            yield Flag(kind="invisible text", excerpt=f"{len(run)} invisible characters among the letters")
             break
     if _RIGHT_TO_LEFT_OVERRIDE in text:
         yield _flag("reversed text", text, text.index(_RIGHT_TO_LEFT_OVERRIDE))
@@ -128,6 +135,10 @@ def _of_characters(text: str) -> Iterator[Flag]:
         yield Flag(kind="piled marks", excerpt=f"{piled} combining marks on one letter")
     if escape := _ESCAPE.search(text):
         yield _flag("terminal escapes", text, escape.start())
+
+
+def _has_word(run: str) -> bool:
+    return any(character.isalnum() for character in run)
 
 
 def _is_padding(run: str) -> bool:

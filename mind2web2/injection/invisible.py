@@ -22,7 +22,7 @@ _IDEOGRAPHS = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _ZERO_WIDTH = "\u200b-\u200d\u2060-\u2064\ufeff"
 _SELDOM_SEEN = (
     f"{_ZERO_WIDTH}\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200e\u200f\u202a-\u202e\u2065-\u206f"
-    "\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb"
+    "\u3164\ufe00-\ufe0f\uffa0\ufff0-\ufffb\U00013430-\U00013440\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
 )
 _INVISIBLE = f"{_SELDOM_SEEN}{_TAGS}{_IDEOGRAPHIC_SELECTORS}"
 # Clean text has up to three in a row, such as those that end a direction and join an emoji.
@@ -33,10 +33,24 @@ _COMBINING = (
     "\ufe20-\ufe2f"
 )
 _MOST_COMBINING = 8
+# Scripts that set joiners, selectors and marks of direction inside of words, or that join with fillers.
+_JOINED = (
+    f"{_RIGHT_TO_LEFT}\u0900-\u0fff\u1000-\u109f\u1100-\u11ff\u1700-\u18af\u1900-\u1aaf\u1b00-\u1c4f"
+    "\u1cd0-\u1cff\u2d30-\u2d7f\u3130-\u318f\ua840-\uabff\ud7b0-\ud7ff\uffa0-\uffdc"
+    "\U00010a00-\U00011fff\U00013000-\U0001345f\U0001bc00-\U0001bcaf\U0001d100-\U0001d1ff"
+)
+# What can be an emoji, and what makes it one or joins it to the next.
+_SYMBOLS = "\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+_EMOJI_JOINTS = "\u200d\ufe0e\ufe0f"
 # So many letters, each with something unseen behind it, are no accident of typesetting.
 _FEWEST_SPREAD = 5
+# Neither are so many such places so near to each other: unseen are more than one character in forty.
+_FEWEST_STREWN = 8
+_WIDEST_GAP = 40
+_SOFT_HYPHEN = "\u00ad"
 
-_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+# Not NEL, which ends a line. The others are left of text in the wrong encoding, or are orders to a terminal.
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _CANDIDATE = re.compile(f"[{_INVISIBLE}{_COMBINING}]")
 _HIDDEN = re.compile(
     f"(?P<flag>\U0001f3f4(?:{_FLAGS}))"
@@ -44,7 +58,26 @@ _HIDDEN = re.compile(
     f"|[{_SELDOM_SEEN}]*[{_TAGS}{_IDEOGRAPHIC_SELECTORS}][{_INVISIBLE}]*"
     f"|[{_SELDOM_SEEN}]{{{_LONGEST_RUN + 1},}}"
 )
-_SPREAD = re.compile(f"(?:[A-Za-z0-9][{_ZERO_WIDTH}]{{1,{_LONGEST_RUN}}}){{{_FEWEST_SPREAD},}}")
+_SPREAD = re.compile(
+    f"(?:[^{_SELDOM_SEEN}{_JOINED}{_SYMBOLS}][{_COMBINING}{_IDEOGRAPHIC_SELECTORS}]{{0,3}}+"
+    f"[{_SELDOM_SEEN}]{{1,{_LONGEST_RUN}}}"
+    f"|[{_SYMBOLS}][{_EMOJI_JOINTS}]?+(?![{_EMOJI_JOINTS}])[{_SELDOM_SEEN}]{{1,{_LONGEST_RUN}}}"
+    f"){{{_FEWEST_SPREAD},}}"
+)
+# Soft hyphens apart: a text may have one between any two syllables.
+_STRAY = f"(?!{_SOFT_HYPHEN})[{_SELDOM_SEEN}]"
+# Emoji and keycaps with what belongs to them, or any other character.
+_SEEN = (
+    f"(?>[{_SYMBOLS}][{_EMOJI_JOINTS}]*+|[0-9#*]\ufe0f\u20e3|{_SOFT_HYPHEN}"
+    f"|[^{_SELDOM_SEEN}{_JOINED}{_SYMBOLS}])"
+)
+_STREWN = re.compile(
+    f"(?<![{_SYMBOLS}{_SELDOM_SEEN}{_JOINED}])(?!\ufe0f\u20e3)(?:{_STRAY})++"
+    f"(?:{_SEEN}{{1,{_WIDEST_GAP}}}+(?:{_STRAY})++){{{_FEWEST_STREWN - 1},}}"
+)
+_SEEN_OR_STRAYS = re.compile(f"(?P<seen>{_SEEN})|(?P<strays>(?:{_STRAY})++)")
+# As systems for addresses and calls give it out.
+_COPIED_NUMBER = re.compile("[\u202a\u202d\u2066][+(]?[0-9][0-9 \u00a0()./-]{1,30}[\u202c\u2069]")
 _FLOOD = re.compile(f"[{_COMBINING}]{{{_MOST_COMBINING + 1},}}")
 _HAS_RIGHT_TO_LEFT = re.compile(f"[{_RIGHT_TO_LEFT}]")
 # Without letters that run to the left, an embedding to the left can only make a text look like another.
@@ -61,12 +94,13 @@ def made_visible(text: str) -> str:
     Kept are single joiners, breaks, marks of direction and selectors as languages and emoji need them.
     """
     if _CONTROL.search(text):
-        # ESC and its like become their pictures, so that no terminal obeys them either.
-        text = _CONTROL.sub(lambda found: chr(0x2421 if found[0] == "\x7f" else 0x2400 + ord(found[0])), text)
+        # So that no terminal obeys them either.
+        text = _CONTROL.sub(_picture, text)
     if text.isascii() or not _CANDIDATE.search(text):
         return text
     text = _HIDDEN.sub(_marked_run, text)
     text = _SPREAD.sub(_marked_spread, text)
+    text = _STREWN.sub(_marked_strewn, text)
     text = _FLOOD.sub(lambda found: f"[{len(found[0])} combining marks]", text)
     override = _OVERRIDE if _HAS_RIGHT_TO_LEFT.search(text) else _OVERRIDE_IN_LATIN
     return override.sub(_OVERRIDE_MARK, text)
@@ -87,6 +121,19 @@ def hidden_runs(text: str) -> list[str]:
 def spread_runs(text: str) -> list[str]:
     """Return the stretches whose letters each have something invisible behind them."""
     return [] if text.isascii() else [found[0] for found in _SPREAD.finditer(text)]
+
+
+def strewn_runs(text: str) -> list[str]:
+    """Return the invisible characters of each stretch that has many of them among its letters."""
+    if text.isascii():
+        return []
+    stretches = (found[0] for found in _STREWN.finditer(text))
+    return ["".join(_strays(stretch)) for stretch in stretches if not _is_of_numbers(stretch)]
+
+
+def unseen_in(text: str) -> str:
+    """Return what is invisible in a text, and nothing else."""
+    return "".join(_UNSEEN.findall(text))
 
 
 def longest_flood(text: str) -> int:
@@ -117,6 +164,30 @@ def _marked_run(found: re.Match[str]) -> str:
 def _marked_spread(found: re.Match[str]) -> str:
     letters = without_unseen(found[0])
     return letters + _mark(len(found[0]) - len(letters))
+
+
+def _marked_strewn(found: re.Match[str]) -> str:
+    stretch = found[0]
+    if _is_of_numbers(stretch):
+        return stretch
+    seen = _SEEN_OR_STRAYS.sub(lambda part: part["seen"] or "", stretch)
+    return seen + _mark(len(stretch) - len(seen))
+
+
+def _strays(stretch: str) -> list[str]:
+    return [part["strays"] for part in _SEEN_OR_STRAYS.finditer(stretch) if part["strays"]]
+
+
+def _is_of_numbers(stretch: str) -> bool:
+    """Tell whether little is left of a stretch without marks of direction around telephone numbers."""
+    return len(_strays(_COPIED_NUMBER.sub("", stretch))) < _FEWEST_STREWN
+
+
+def _picture(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    if code >= 0x80:
+        return "\ufffd"
+    return chr(0x2421 if code == 0x7F else 0x2400 + code)
 
 
 def _mark(count: int) -> str:

@@ -26,6 +26,8 @@ from mind2web2.isolation.messages import (
 # Of questions that wait for their reply: the run keeps them in its own memory.
 MAX_WAITING_BYTES = 64 * 1024**2
 _PIECE_BYTES = 1024**2
+# Of a process that had no memory left to take in a reply.
+NO_MEMORY_STATUS = 77
 
 # Answers a question of the run's.
 Answering = Callable[[Message], Message]
@@ -68,12 +70,21 @@ class Channel:
         loop = asyncio.get_running_loop()
 
         def take() -> None:
-            # The socket blocks, for the sake of those who send; now there is something to read.
-            piece = self._socket.recv(_PIECE_BYTES, socket.MSG_DONTWAIT)
-            if not piece:
-                os._exit(1)  # the run is gone, and nobody is interested any more
-            for message in frames.add(piece):
-                self._take(message, answering)
+            try:
+                # The socket blocks, for the sake of those who send; now there is something to read.
+                piece = self._socket.recv(_PIECE_BYTES, socket.MSG_DONTWAIT)
+                if not piece:
+                    os._exit(1)  # the run is gone, and nobody is interested any more
+                for message in frames.add(piece):
+                    self._take(message, answering)
+            except (BlockingIOError, InterruptedError):
+                return
+            except MemoryError:
+                # The reply is lost, and whoever waits for it would wait for ever.
+                os._exit(NO_MEMORY_STATUS)
+            except BaseException:
+                # As where a script has changed what messages are read with: likewise.
+                os._exit(1)
 
         loop.add_reader(self._socket.fileno(), take)
 

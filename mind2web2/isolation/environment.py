@@ -26,6 +26,11 @@ def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
+def withheld_proxies(variables: Mapping[str, str]) -> list[str]:
+    """Return the names of the settings of proxies that are left out since they have a password."""
+    return sorted(name for name, value in variables.items() if name in _PROXIES and not _is_kept(name, value))
+
+
 def _is_kept(name: str, value: str) -> bool:
     if name in _PROXIES:
         return "@" not in value

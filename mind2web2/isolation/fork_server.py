@@ -15,9 +15,14 @@ import os
 import selectors
 import signal
 import socket
+import struct
 import sys
+import time
 from pathlib import Path
 from typing import NoReturn
+
+from mind2web2.isolation import memory_watch
+from mind2web2.isolation.memory_watch import MemoryWatch
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -27,7 +32,10 @@ _MOST_ROUNDS = 100
 _MOST_FILES = 65_536
 # What is sent along for each process: its channel, its output, its leash.
 FDS_A_START = 3
-START = b"+"
+# Asks for a process: how many bytes of memory it may take.
+START = struct.Struct(">Q")
+# Follows its end where it was ended for that.
+TOO_LARGE = "memory"
 
 
 def serve(control_fd: int) -> None:
@@ -45,6 +53,9 @@ class _Server:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
         self._leashes: dict[int, socket.socket] = {}
+        self._memory_limits: dict[int, int] = {}
+        self._too_large: set[int] = set()
+        self._watch = MemoryWatch()
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
         self._wake, self._wake_end = socket.socketpair()
@@ -58,8 +69,14 @@ class _Server:
 
     def run(self) -> None:
         """Serve until the other end of the control socket is closed."""
+        next_look_s = 0.0
         while True:
-            for key, _ in self._selector.select():
+            # With no process to look after, there is nothing to wake up for.
+            ready = self._selector.select(memory_watch.LOOK_EVERY_S if self._memory_limits else None)
+            if time.monotonic() >= next_look_s:
+                self._end_too_large()
+                next_look_s = time.monotonic() + memory_watch.LOOK_EVERY_S
+            for key, _ in ready:
                 if key.fileobj is self._wake:
                     self._reap()
                 elif key.fileobj is not self._control:
@@ -71,7 +88,7 @@ class _Server:
     def _start_one(self) -> bool:
         """Start the process that is asked for; ``False`` where nobody is left to ask."""
         try:
-            request, fds, _, _ = socket.recv_fds(self._control, len(START), FDS_A_START)
+            request, fds, _, _ = socket.recv_fds(self._control, START.size, FDS_A_START)
         except ConnectionError:
             return False
         if not request:
@@ -87,6 +104,8 @@ class _Server:
             if pid == 0:
                 self._become_a_script(channel_fd, output_fd)
             self._leashes[pid] = leash
+            if memory_watch.IS_POSSIBLE:
+                [self._memory_limits[pid]] = START.unpack(request)
             self._selector.register(leash, selectors.EVENT_READ, pid)
             _tell(leash, f"started {pid}")
         os.close(channel_fd)
@@ -102,6 +121,7 @@ class _Server:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             self._die_with_parent()
             self._adopt_orphans()
+            _be_ended_first()
             _keep_only(channel_fd, output_fd)
             from mind2web2.isolation import worker
 
@@ -128,6 +148,13 @@ class _Server:
         self._selector.unregister(leash)
         _kill(pid)
 
+    def _end_too_large(self) -> None:
+        for pid in self._watch.too_large(self._memory_limits):
+            self._too_large.add(pid)
+            # It is told once it is reaped.
+            _kill(pid)
+            del self._memory_limits[pid]
+
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
             while self._wake.recv(4096):
@@ -140,6 +167,7 @@ class _Server:
             if pid == 0:
                 return
             leash = self._leashes.pop(pid, None)
+            self._memory_limits.pop(pid, None)
             if leash is None:
                 continue  # an orphan
             # Its number is given to no other process while one of its group is left.
@@ -147,7 +175,8 @@ class _Server:
             self._kill_orphans()
             with contextlib.suppress(KeyError):
                 self._selector.unregister(leash)
-            _tell(leash, f"ended {status}")
+            _tell(leash, f"ended {status} {TOO_LARGE}" if pid in self._too_large else f"ended {status}")
+            self._too_large.discard(pid)
             leash.close()
 
     def _kill_orphans(self) -> None:
@@ -190,6 +219,12 @@ def _kill_group(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
+def _be_ended_first() -> None:
+    """Where the machine runs out of memory before anybody has looked, a script is to go, and not the run."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
 def _keep_only(channel_fd: int, output_fd: int) -> None:
     """Close every file but the channel; what is printed goes to the output, and there is no input."""
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -206,12 +241,4 @@ def _children() -> set[int]:
     listed = Path(f"/proc/self/task/{own}/children")
     with contextlib.suppress(OSError):
         return set(map(int, listed.read_text().split()))
-    return {int(folder.name) for folder in Path("/proc").glob("[0-9]*") if _parent_of(folder) == own}
-
-
-def _parent_of(folder: Path) -> int | None:
-    try:
-        # The name, in parentheses, may have spaces of its own.
-        return int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return None
+    return {int(folder.name) for folder in memory_watch.processes() if memory_watch.parent_of(folder) == own}

@@ -6,9 +6,8 @@ script may ask, for its own answer, and nothing else.
 
 from __future__ import annotations
 
-import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -18,7 +17,8 @@ from pydantic import BaseModel, TypeAdapter
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.claim_judging import BinaryEvalResult
-from mind2web2.errors import JudgeError, JudgmentMissingError, MachineError, Mind2Web2Error
+from mind2web2.errors import EvalScriptError, JudgeError, JudgmentMissingError, MachineError, Mind2Web2Error
+from mind2web2.isolation.held_texts import HeldTexts
 from mind2web2.isolation.messages import MAX_REASON_CHARS, Message, error_from
 from mind2web2.isolation.page_fields import fields_of
 from mind2web2.isolation.told_template import told_template
@@ -27,7 +27,6 @@ from mind2web2.limits import DualSemaphore
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.page_library import PageLibrary, PageRequest
 from mind2web2.prepared_page import PageSettings
-from mind2web2.prompts import HashedText
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.speculation import Requests, counted_ahead
 
@@ -108,8 +107,7 @@ class ScriptHost:
         self._logger = logger
         self._maps = maps or GoogleMapsTool()
         self._library: PageLibrary = cache.page_library
-        self._held: dict[int, Mapping[str, HashedText]] = {}
-        self._numbers = itertools.count(1)
+        self._held = HeldTexts()
         self._ahead: dict[int, _Ahead] = {}
 
     async def answered(self, message: Message, ask_script: AskScript) -> Any:
@@ -144,7 +142,7 @@ class ScriptHost:
             case "forget":
                 self._library.forget(self.cache.task_cache)
             case "release":
-                self._held.pop(message["held"], None)
+                self._held.release(message["held"])
 
     async def _judgment(self, question: _Question, ask_script: AskScript) -> Any:
         latch, counting = self._latch_and_counting(question.ahead)
@@ -203,9 +201,11 @@ class ScriptHost:
             ) from error
         if asked.is_noted:
             self.cache.note_shown(asked.url, page.sha256)
-        texts = (page.text, *page.images)
-        held = next(self._numbers)
-        self._held[held] = {text.sha256: text for text in texts}
+        try:
+            held = self._held.hold((page.text, *page.images))
+        except EvalScriptError as error:
+            # Whatever the script makes of it, there will be no result.
+            raise self.latch.fail(error) from None
         return {
             "held": held,
             "fields": fields_of(page),
@@ -226,13 +226,10 @@ class ScriptHost:
             return part
         text, image = part.get("text"), part.get("image_url")
         if isinstance(text, dict):
-            return {**part, "text": self._text(text)}
+            return {**part, "text": self._held.text(text)}
         if isinstance(image, dict) and isinstance(image.get("url"), dict):
-            return {**part, "image_url": {**image, "url": self._text(image["url"])}}
+            return {**part, "image_url": {**image, "url": self._held.text(image["url"])}}
         return part
-
-    def _text(self, reference: Mapping[str, Any]) -> HashedText:
-        return self._held[reference["held"]][reference["sha256"]]
 
 
 def _template(told: _Template | None, ask_script: AskScript) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,14 @@ from pydantic import ValidationError
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
+from mind2web2.isolation.channel import NO_MEMORY_STATUS
 from mind2web2.isolation.host import ScriptHost
-from mind2web2.isolation.limits import ScriptLimits
+from mind2web2.isolation.limits import MAX_FILE_BYTES, ScriptLimits
 from mind2web2.isolation.link import ScriptLink
 from mind2web2.isolation.log_relay import PACKAGE, LogRelay
 from mind2web2.isolation.messages import Message, UnusableMessageError, error_from
 from mind2web2.isolation.outcome import Done, ledger_from
-from mind2web2.isolation.processes import ForkServer, ScriptProcess, fork_server, script_process
+from mind2web2.isolation.processes import Ending, ForkServer, ScriptProcess, fork_server, script_process
 from mind2web2.isolation.worker import ScriptJob
 from mind2web2.judge import JudgeLedger
 from mind2web2.limits import DualSemaphore
@@ -46,11 +47,13 @@ class Isolation:
     Args:
         limits: of each.
         network: what a script may download from.
+        variables: of the environment that are handed on, beside those that any program needs.
     """
 
     limits: ScriptLimits = field(default_factory=ScriptLimits)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     server: ForkServer = fork_server
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,7 +92,7 @@ async def isolated_result(
     """
     host = ScriptHost(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
     job = _job(call, task_id, cache, run, isolation, logger)
-    async with script_process(isolation.server) as process:
+    async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
         link = ScriptLink(process.reader, process.writer, host, LogRelay(logger))
         printing = asyncio.create_task(_log_printed(process.output, logger))
         try:
@@ -130,6 +133,7 @@ def _job(
         cache_dir=cache.task_cache.task_dir,
         pace=run.pace,
         limits=isolation.limits,
+        variables=dict(isolation.variables),
         folder=Path.cwd(),
         import_paths=sys.path,
         logger_name=logger.name,
@@ -149,7 +153,7 @@ async def _served(
         await _watch(serving, link, path, run, limits)
         message = serving.result()
         if message is None:
-            raise _how_it_ended(await process.wait_status(), path, limits)
+            raise _how_it_ended(await process.ending(), path, limits)
         return _checked(message)
     except (UnusableMessageError, ValidationError) as error:
         reason = error if isinstance(error, UnusableMessageError) else "its last word makes no sense"
@@ -190,9 +194,20 @@ def _checked(message: Message) -> Done:
     return done
 
 
-def _how_it_ended(status: int | None, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
-    if status is None:
+def _how_it_ended(ending: Ending | None, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
+    if ending is None:
         return MachineError("the process that starts scripts has ended: run the same command again")
+    if ending.was_too_large:
+        return EvalScriptError(
+            f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
+            "(--script_memory)"
+        )
+    status = ending.status
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NO_MEMORY_STATUS:
+        return MachineError(
+            f"no memory was left for the process of script {path.name}: try fewer at once "
+            "(--max_concurrent_answers)"
+        )
     if os.WIFEXITED(status):
         return EvalScriptError(
             f"script {path.name} ended its process without a result (status {os.WEXITSTATUS(status)}): does "
@@ -202,6 +217,10 @@ def _how_it_ended(status: int | None, path: Path, limits: ScriptLimits) -> EvalS
     if number == signal.SIGXCPU:
         return EvalScriptError(
             f"script {path.name} used more than {limits.processor_s} s of processor time: an endless loop?"
+        )
+    if number == signal.SIGXFSZ:
+        return EvalScriptError(
+            f"script {path.name} wrote a file of more than {MAX_FILE_BYTES // 1024**2} MB: no script may"
         )
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if number == signal.SIGKILL:

@@ -1,7 +1,11 @@
-"""What the process of an eval script may take of the machine, held to it by the system."""
+"""What the process of an eval script may take of the machine; one that takes more is ended.
+
+Nothing is refused: a script may catch that, and return another score than without our limits.
+"""
 
 from __future__ import annotations
 
+import signal
 import sys
 from dataclasses import dataclass
 
@@ -12,7 +16,7 @@ if sys.platform != "win32":
 DEFAULT_MEMORY_BYTES = 1024**3
 DEFAULT_PROCESSOR_S = 600
 # No script writes files of such a size; a disk that is full costs every answer of the run.
-_MAX_FILE_BYTES = 1024**3
+MAX_FILE_BYTES = 1024**3
 _CPU_GRACE_S = 5
 
 
@@ -21,8 +25,8 @@ class ScriptLimits:
     """Limits for one answer's evaluation.
 
     Args:
-        memory_bytes: of the process, and of each process that it starts; further memory is refused.
-        processor_s: seconds of processor time, likewise; then the process is ended.
+        memory_bytes: of the process, and of each process that it starts (``memory_watch``, on Linux).
+        processor_s: seconds of processor time, likewise.
         block_s: a script that lets nothing else run for so long is interrupted.
         silence_s: a process of which nothing is heard for so long, since it cannot even be interrupted, is
             ended.
@@ -34,12 +38,12 @@ class ScriptLimits:
     silence_s: float = 90.0
 
     def hold_this_process(self) -> None:
-        """Have the system hold this process, and all that it starts, to the limits."""
-        # Not RLIMIT_AS: a thread's stack and a library's arena reserve far more than they use.
-        _lower(resource.RLIMIT_DATA, self.memory_bytes)
+        """Have the system hold this process, and all that it starts, to what it looks after itself."""
         # First the signal that says why, then the one that nothing withstands.
         _lower(resource.RLIMIT_CPU, self.processor_s, self.processor_s + _CPU_GRACE_S)
-        _lower(resource.RLIMIT_FSIZE, _MAX_FILE_BYTES)
+        _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
+        # Which Python turns into an error that a script may catch.
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         # A crash is told in a line; its core would be hundreds of megabytes.
         _lower(resource.RLIMIT_CORE, 0)
 

@@ -78,7 +78,7 @@ class ScriptLink:
                 return message
             try:
                 self._take(message, length)
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise UnusableMessageError(
                     f"sent a {message['kind'][:100]!r} that makes no sense: {type(error).__name__}"
                 ) from error
@@ -100,7 +100,7 @@ class ScriptLink:
                 if task is not None:
                     task.cancel()
             case "log":
-                self._relay.take(message)
+                self._relay.take(message, length)
             case "beat":
                 pass
             case _ if "number" in message:
@@ -109,6 +109,8 @@ class ScriptLink:
                 self._host.note(message)
 
     def _begin(self, message: Message, number: int, length: int) -> None:
+        if number in self._questions:
+            raise ValueError(f"question {number} is under way already")
         self._question_bytes += length
         if self._question_bytes > _MAX_QUESTION_BYTES:
             raise UnusableMessageError(f"asked questions of {self._question_bytes} bytes at once")

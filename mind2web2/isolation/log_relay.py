@@ -11,7 +11,9 @@ from mind2web2.isolation.messages import Message, UnusableMessageError
 
 # Of one message; and of all messages of one answer, which otherwise might fill the disk.
 _MAX_CHARS = 1024**2
-_MAX_ALL_CHARS = 64 * 1024**2
+_MAX_ALL_BYTES = 64 * 1024**2
+# Times beyond (the year 9999), and what is no number, cannot be shown.
+_END_OF_TIME_S = 253_402_300_800
 # Whose records these are, and the beginning of its loggers' names.
 PACKAGE = "mind2web2"
 
@@ -60,18 +62,21 @@ class LogRelay:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._chars = 0
+        self._bytes = 0
 
-    def take(self, message: Message) -> None:
+    def take(self, message: Message, length: int) -> None:
         """Log what a process has logged.
+
+        Args:
+            length: of the message as it was sent, in bytes, with all that came along.
 
         Raises:
             UnusableMessageError: it has logged more than any script does.
         """
         text = str(message["text"])
-        self._chars += len(text)
-        if self._chars > _MAX_ALL_CHARS:
-            raise UnusableMessageError(f"logged more than {_MAX_ALL_CHARS} characters")
+        self._bytes += length
+        if self._bytes > _MAX_ALL_BYTES:
+            raise UnusableMessageError(f"logged more than {_MAX_ALL_BYTES} bytes")
         is_package = message["to"] == PACKAGE
         # A name of the script's making gets no logger of its own: the registry never shrinks.
         name = str(message["name"])
@@ -84,12 +89,18 @@ class LogRelay:
 
 def _record(message: Message, name: str, level: int, text: str) -> logging.LogRecord:
     record = logging.LogRecord(name, level, "", 0, "%s", (text,), None)
-    record.created = float(message["created"])
+    created_s = float(message["created"])
+    if 0 <= created_s < _END_OF_TIME_S:
+        record.created, record.msecs = created_s, created_s % 1 * 1000
     record.exc_text = None if message["trace"] is None else str(message["trace"])
     record.stack_info = None if message["stack"] is None else str(message["stack"])
     extra: dict[str, Any] = dict(message["extra"])
-    vars(record).update({name: value for name, value in extra.items() if name not in _RECORD_FIELDS})
+    vars(record).update({name: value for name, value in extra.items() if not _is_taken(name)})
     return record
+
+
+def _is_taken(name: str) -> bool:
+    return name in _RECORD_FIELDS or hasattr(logging.LogRecord, name)
 
 
 def _message(record: logging.LogRecord) -> str:

@@ -7,6 +7,7 @@ import atexit
 import contextlib
 import logging
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,13 +17,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from mind2web2.errors import MachineError
-from mind2web2.isolation.environment import scrubbed_environment
-from mind2web2.isolation.fork_server import FDS_A_START, START
+from mind2web2.isolation.environment import scrubbed_environment, withheld_proxies
+from mind2web2.isolation.fork_server import FDS_A_START, START, TOO_LARGE
+from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES
 
 _COMMAND = "from mind2web2.isolation.fork_server import serve; serve(int(__import__('sys').argv[1]))"
 # It takes half a second to load the package; a machine that is busy with other things, longer.
 _START_TIMEOUT_S = 60.0
 _END_TIMEOUT_S = 10.0
+# Of those, before a fork server that does not react is told to go on, as somebody has stopped it.
+_REACTION_S = 2.0
+# For a fork server to end once it has been asked to.
+_CLOSE_TIMEOUT_S = 5.0
 _STREAM_BYTES = 1024**2
 
 log = logging.getLogger(__name__)
@@ -48,33 +54,50 @@ class ForkServer:
             if self._process is None or self._process.poll() is not None:
                 self._start()
 
-    def start_script(self, fds: list[int]) -> None:
-        """Have a process started that gets its channel, its output and its leash."""
+    def start_script(self, fds: list[int], memory_bytes: int) -> subprocess.Popen[bytes]:
+        """Have a process started that gets its channel, its output and its leash; return who starts it."""
         assert len(fds) == FDS_A_START
         self.warm_up()
         with self._lock:
             assert self._control is not None
+            assert self._process is not None
+            request = START.pack(memory_bytes)
+            # In case that a script has stopped it.
+            _go_on(self._process)
             try:
-                socket.send_fds(self._control, [START], fds)
+                socket.send_fds(self._control, [request], fds)
             except ConnectionError:
                 # It was killed while nobody looked; a new one does as well.
                 self._start()
-                socket.send_fds(self._control, [START], fds)
+                socket.send_fds(self._control, [request], fds)
+            return self._process
 
     def close(self) -> None:
         """End it, with every process that it has started."""
         with self._lock:
-            if self._process is None or self._control is None:
-                return
-            self._control.close()
-            self._process.wait()
-            self._process = self._control = None
+            self._end()
 
-    def _start(self) -> None:
+    def _end(self) -> None:
         if self._control is not None:
             self._control.close()
         if self._process is not None:
-            self._process.wait()
+            _go_on(self._process)
+            try:
+                self._process.wait(_CLOSE_TIMEOUT_S)
+            except subprocess.TimeoutExpired:
+                log.warning("the process that starts scripts does not end pid=%d", self._process.pid)
+                self._process.kill()
+                self._process.wait()
+        self._process = self._control = None
+
+    def _start(self) -> None:
+        self._end()
+        withheld = withheld_proxies(os.environ)
+        if withheld:
+            log.warning(
+                "scripts are not told of proxies with a password; --script_env hands one on names=%s",
+                ",".join(withheld),
+            )
         self._control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -90,6 +113,19 @@ class ForkServer:
 
 
 @dataclass(frozen=True)
+class Ending:
+    """How a process has ended.
+
+    Args:
+        status: as ``os.waitpid`` gives it.
+        was_too_large: it was ended since it took more memory than it may.
+    """
+
+    status: int
+    was_too_large: bool = False
+
+
+@dataclass
 class ScriptProcess:
     """A process that waits for its first message.
 
@@ -98,6 +134,8 @@ class ScriptProcess:
         reader: of what it says; ``writer`` for what it is told.
         output: what it, and all it starts, print.
         leash: tells how it ends; shut, it ends the process.
+        starter: the fork server's process.
+        is_given_up: it does not end, and nobody waits for that any more.
     """
 
     pid: int
@@ -105,11 +143,13 @@ class ScriptProcess:
     writer: asyncio.StreamWriter
     output: asyncio.StreamReader
     leash: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+    starter: subprocess.Popen[bytes]
+    is_given_up: bool = False
 
-    async def wait_status(self) -> int | None:
-        """Return how it has ended, as ``os.waitpid`` gives it; ``None`` where nobody is left to tell."""
-        words = (await self.leash[0].readline()).split()
-        return int(words[1]) if words[:1] == [b"ended"] else None
+    async def ending(self) -> Ending | None:
+        """Return how it has ended; ``None`` where nobody is left to tell."""
+        words = (await self.leash[0].readline()).decode().split()
+        return Ending(int(words[1]), words[2:] == [TOO_LARGE]) if words[:1] == ["ended"] else None
 
     async def end(self, grace_s: float = 0.0) -> None:
         """End it, unless it ends by itself, and wait until it is gone with all that it has started.
@@ -117,44 +157,63 @@ class ScriptProcess:
         Args:
             grace_s: for it to end by itself.
         """
-        told, leash = self.leash
-        with contextlib.suppress(TimeoutError, OSError):
-            async with asyncio.timeout(grace_s):
-                await told.read()
+        if self.is_given_up or await self._has_ended(grace_s):
+            return
         with contextlib.suppress(OSError):
-            leash.write_eof()
+            self.leash[1].write_eof()
+        if await self._has_ended(_REACTION_S):
+            return
+        _go_on(self.starter)
+        if await self._has_ended(_END_TIMEOUT_S - _REACTION_S):
+            return
+        self.is_given_up = True
+        log.warning("a script's process does not end pid=%d", self.pid)
+        # What it has started ends with it, on Linux, and the next answer has another.
+        self.starter.kill()
+
+    async def _has_ended(self, timeout_s: float) -> bool:
+        """Wait until the other end of the leash is gone, and tell whether it is."""
         try:
-            async with asyncio.timeout(_END_TIMEOUT_S):
-                await told.read()
-        except (TimeoutError, OSError):
-            log.warning("a script's process does not end pid=%d", self.pid)
+            async with asyncio.timeout(timeout_s):
+                await self.leash[0].read()
+        except TimeoutError:
+            return False
+        except OSError:
+            pass  # a leash that was torn off
+        return True
 
 
 @asynccontextmanager
-async def script_process(server: ForkServer) -> AsyncIterator[ScriptProcess]:
+async def script_process(
+    server: ForkServer, memory_bytes: int = DEFAULT_MEMORY_BYTES
+) -> AsyncIterator[ScriptProcess]:
     """Start a process for a script; in the end nothing of it is left.
 
     Raises:
         MachineError: it cannot be started.
     """
     async with AsyncExitStack() as exits:
-        process = await _started(server, exits)
+        process = await _started(server, memory_bytes, exits)
         try:
             yield process
         finally:
             await process.end()
 
 
-async def _started(server: ForkServer, exits: AsyncExitStack) -> ScriptProcess:
+async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack) -> ScriptProcess:
     ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_A_START)), strict=True)
     # Closing what a stream has taken over, and closed, does nothing.
     for end in ours:
         exits.callback(end.close)
+    fds = [end.fileno() for end in theirs]
+    starting = asyncio.ensure_future(asyncio.to_thread(server.start_script, fds, memory_bytes))
     try:
-        await asyncio.to_thread(server.start_script, [end.fileno() for end in theirs])
+        starter = await asyncio.shield(starting)
     except OSError as error:
         raise _not_started(str(error)) from error
     finally:
+        # Also where nobody wants it any more: the thread would send whatever has their numbers by then.
+        await asyncio.wait({starting})
         for end in theirs:
             end.close()
     channel, output, leash = [await _opened(end, exits) for end in ours]
@@ -165,7 +224,7 @@ async def _started(server: ForkServer, exits: AsyncExitStack) -> ScriptProcess:
         raise _not_started(f"nothing happened within {_START_TIMEOUT_S:g} s") from error
     if words[:1] != ["started"]:
         raise _not_started(words[1] if words[1:] else f"{sys.executable} -c 'import mind2web2' may say why")
-    return ScriptProcess(int(words[1]), *channel, output[0], leash)
+    return ScriptProcess(int(words[1]), *channel, output[0], leash, starter)
 
 
 async def _opened(
@@ -181,6 +240,12 @@ async def _dropped(writer: asyncio.StreamWriter) -> None:
     writer.transport.abort()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
+
+
+def _go_on(process: subprocess.Popen[bytes]) -> None:
+    """Have a process go on that somebody may have stopped: scripts can reach it."""
+    if hasattr(signal, "SIGCONT"):
+        process.send_signal(signal.SIGCONT)
 
 
 def _not_started(reason: str) -> MachineError:

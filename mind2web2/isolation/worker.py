@@ -53,6 +53,7 @@ class ScriptJob(BaseModel):
     """Which answer to evaluate, and what of the run that takes.
 
     Args:
+        variables: of the run's environment that are handed on.
         folder: where relative paths lead from.
         import_paths: ``sys.path``.
         logger_name: of the answer's logger.
@@ -68,6 +69,7 @@ class ScriptJob(BaseModel):
     cache_dir: Path
     pace: Pace
     limits: ScriptLimits
+    variables: dict[str, str]
     folder: Path
     import_paths: list[str]
     logger_name: str
@@ -91,6 +93,7 @@ def run(connection: socket.socket) -> None:
     job.limits.hold_this_process()
     # A script that takes its process down has said before what it had to say.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
+    os.environ.update(job.variables)
     os.chdir(job.folder)
     sys.path[:] = job.import_paths
     loop = asyncio.new_event_loop()
@@ -112,7 +115,7 @@ async def _told_outcome(job: ScriptJob, channel: Channel) -> None:
     try:
         done = await _outcome(job, channel, judge)
     except Mind2Web2Error as error:
-        done = {"error": error_as_json(_with_cure(error, job))}
+        done = {"error": error_as_json(error)}
     finally:
         beating.cancel()
     with suppress(OSError, ValueError, AttributeError):  # whatever the script has put there
@@ -171,14 +174,3 @@ def _logger(job: ScriptJob, channel: Channel) -> logging.Logger:
     logger.setLevel(logging.DEBUG)
     logger.addHandler(RelayHandler(channel.note, "answer"))
     return logger
-
-
-def _with_cure(error: Mind2Web2Error, job: ScriptJob) -> Mind2Web2Error:
-    """Return the error, with what to do about it where our limits are its cause."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, MemoryError):
-            limit_mb = job.limits.memory_bytes // 1024**2
-            return EvalScriptError(f"{error}: it may have {limit_mb} MB of memory (--script_memory)")
-        cause = cause.__cause__
-    return error

@@ -25,6 +25,7 @@ from mind2web2.answer_judge import AnswerJudge
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
+from mind2web2.utils.garbage import loaded_for_good
 from mind2web2.utils.load_eval_script import load_eval_script
 
 LATENCY_S = 0.2
@@ -68,13 +69,14 @@ async def evaluate(script: Path, folder: Path, base_url: str, pace: Pace, runs: 
     client = LLMClient("openai", is_async=True, base_url=base_url)
     took, requests = [], 0
     try:
-        for number in range(runs + 1):
-            with JudgmentStore(folder / f"{pace.sequential}_{number}_{FILE_NAME}") as store:
-                judge = RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store)
-                started = time.perf_counter()
-                await evaluate_once(script, judge, pace)
-                took.append(time.perf_counter() - started)
-                requests = judge.totals.requests
+        with loaded_for_good():
+            for number in range(runs + 1):
+                with JudgmentStore(folder / f"{pace.sequential}_{number}_{FILE_NAME}") as store:
+                    judge = RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store)
+                    started = time.perf_counter()
+                    await evaluate_once(script, judge, pace)
+                    took.append(time.perf_counter() - started)
+                    requests = judge.totals.requests
     finally:
         await client.close()
     # The first one opens the connections.

@@ -28,6 +28,7 @@ from mind2web2.provenance import (
     JudgeRecord,
     Provenance,
     file_sha256,
+    has_seal,
     is_seal_broken,
     library_versions,
     sealed,
@@ -43,6 +44,7 @@ from mind2web2.shared_captures import SharedCaptures
 from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+from mind2web2.written_tree import other_pages
 
 log = logging.getLogger(__name__)
 
@@ -198,8 +200,11 @@ def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
         # A result of another tool says nothing about its making, so that it cannot be told to hold.
         return None
     changed = made_from.differs_from(provenance)
-    if is_seal_broken(found.content):
+    if is_seal_broken(found.content) or not has_seal(found.content):
+        # Every result of this version has a seal, and none of another one comes so far.
         changed = "the file itself, after it was written"
+    if made_from.other_pages:
+        changed = "pages that the script has brought itself, perhaps: they cannot be compared"
     if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
         changed = "pages"
     if changed is None and not made_from.with_captures and provenance.with_captures:
@@ -259,13 +264,20 @@ async def _evaluate_logged(
     listing = await asyncio.to_thread(cache.listing_used)
     answer_flags = await asyncio.to_thread(flags_of, text)
     made_from = provenance.model_copy(
-        update={"pages": pages, "listing_sha256": listing, "served": served_by(ledger.served)}
+        update={
+            "pages": pages,
+            "other_pages": await asyncio.to_thread(other_pages, result, pages),
+            "listing_sha256": listing,
+            "served": served_by(ledger.served),
+        }
     )
+    names = {"agent_name": job.agent_name, "answer_name": job.answer.name}
     complete = {
-        "agent_name": job.agent_name,
-        "answer_name": job.answer.name,
+        # First in the file, though a script may leave them out, and then has "unknown_answer" (contract.md).
+        **names,
         "judge_model": run.judge.settings.model,
         **result,
+        **names,
         "task_id": job.task_id,
         "time_seconds": job.answer.time_s,
         "provenance": made_from.model_dump(mode="json"),

@@ -15,6 +15,7 @@ from mind2web2.extraction import ExtractionRecord, empty_instance
 from mind2web2.judge import Judge, Subject, as_judge
 from mind2web2.page_library import PageCache, PageLibrary
 from mind2web2.prepared_page import PreparedPage
+from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION, extraction_messages
 from mind2web2.shared_captures import PageCapture, SharedCaptures
 from mind2web2.verification import BinaryEvalResult, Verifier
@@ -60,7 +61,7 @@ class Extractor:
         """
         number = next(self._numbers)
         value, self._records[number] = await self._fill(
-            extraction_prompt, template_class, None, additional_instruction, extraction_name
+            extraction_prompt, template_class, None, additional_instruction, encodable(extraction_name)
         )
         return value
 
@@ -80,15 +81,16 @@ class Extractor:
             JudgeError: the judge failed for good.
         """
         number = next(self._numbers)
+        name = encodable(extraction_name)
         self._asking.note_brought(url)
         try:
             page = await self._asking.page(url, use_screenshot)
         except CaptureError as error:
-            self.logger.warning("extraction empty name=%s url=%s reason=%s", extraction_name, url, error)
-            self._records[number] = ExtractionRecord(name=extraction_name, url=url, unavailable=str(error))
+            self.logger.warning("extraction empty name=%s url=%s reason=%s", name, url, error)
+            self._records[number] = ExtractionRecord(name=name, url=url, unavailable=str(error))
             return empty_instance(template_class)
         value, self._records[number] = await self._fill(
-            extraction_prompt, template_class, page, additional_instruction, extraction_name
+            extraction_prompt, template_class, page, additional_instruction, name
         )
         return value
 

@@ -23,10 +23,14 @@ def implied_verdict(evidence: Evidence) -> Outcome | None:
     return _VERDICTS[any(_majority(votes) for votes in groups)]
 
 
-def evidence_faults(evidence: Evidence) -> Iterator[str]:
-    """Yield, one line each, what cannot be so in evidence that a run has left."""
+def evidence_faults(evidence: Evidence, *, is_recorded: bool = True) -> Iterator[str]:
+    """Yield, one line each, what cannot be so in evidence that a run has left.
+
+    Args:
+        is_recorded: whether its version kept a record of what of a page was shown.
+    """
     if evidence.decided_by == "judge":
-        yield from _judge_faults(evidence)
+        yield from _judge_faults(evidence, is_recorded)
     elif evidence.decided_by == "page":
         if not evidence.pages or any(check.outcome != "unavailable" for check in evidence.pages):
             yield "failed for want of pages, though not all of them were unavailable"
@@ -37,7 +41,7 @@ def evidence_faults(evidence: Evidence) -> Iterator[str]:
             yield f"{check.url} was unavailable, and yet there are votes on it"
 
 
-def _judge_faults(evidence: Evidence) -> Iterator[str]:
+def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
     if not evidence.pages:
         yield from _vote_faults(evidence.votes, evidence.num_trials, "the answer")
         return
@@ -52,7 +56,8 @@ def _judge_faults(evidence: Evidence) -> Iterator[str]:
             yield f"{check.url} is said to be {check.outcome}, against its votes"
     if any(check.outcome == "supported" for check in evidence.pages[:-1]):
         yield "pages were checked after one that supports the claim"
-    yield from _shown_faults(judged)
+    if is_recorded:
+        yield from _shown_faults(judged)
 
 
 def _shown_faults(checks: Sequence[PageCheck]) -> Iterator[str]:

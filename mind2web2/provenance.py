@@ -18,6 +18,7 @@ from mind2web2 import __version__
 from mind2web2.asking import EvaluatorConfig
 from mind2web2.prompts import instructions
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.utils.foreign_files import read_regular_file
 
 # What asks judges, and what renders and scales the pages that they are shown.
 _SHAPING_LIBRARIES = ("anthropic", "httpx2", "openai", "patchright", "pillow", "pydantic", "pypdfium2")
@@ -73,6 +74,8 @@ class Provenance(BaseModel):
         pages: digest of every page looked up; ``None`` where nothing was stored.
         listing_sha256: of the list of stored pages, where the script asked for it.
         with_captures: whether pages that were not stored would have been captured.
+        other_pages: digests of judged pages that ``pages`` does not have: out of a cache of the script's
+            own, or stored anew by the script after they were looked up first.
         versions: of this package, of Python and of the libraries that shape what a judge is shown; empty in
             results of earlier versions.
         served: what the judge was reported to be.
@@ -88,6 +91,7 @@ class Provenance(BaseModel):
     pages: Mapping[str, str | None]
     listing_sha256: str | None = None
     with_captures: bool = False
+    other_pages: Mapping[str, tuple[str | None, ...]] = Field(default_factory=dict)
     versions: Mapping[str, str] = Field(default_factory=dict)
     served: tuple[Served, ...] = ()
 
@@ -109,8 +113,12 @@ def text_sha256(text: str) -> str:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the hex digest of a file's bytes."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Return the hex digest of a regular file's bytes.
+
+    Raises:
+        OSError: there is none, or it cannot be read.
+    """
+    return hashlib.sha256(read_regular_file(path)).hexdigest()
 
 
 @cache
@@ -154,9 +162,18 @@ def content_sha256(result: Mapping[str, Any]) -> str:
 
 def is_seal_broken(result: Mapping[str, Any]) -> bool:
     """Tell whether a result says something else than when it was written; one without a seal never does."""
-    run = result.get("run")
-    seal = run.get("content_sha256") if isinstance(run, dict) else None
+    seal = _seal(result)
     return seal is not None and seal != content_sha256(result)
+
+
+def has_seal(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result has the digest of all that it says."""
+    return _seal(result) is not None
+
+
+def _seal(result: Mapping[str, Any]) -> object:
+    run = result.get("run")
+    return run.get("content_sha256") if isinstance(run, dict) else None
 
 
 @cache

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mind2web2 import __version__
 from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.injection.flags import flags_of
 from mind2web2.judgment_reading import ExportLookup, JudgmentLookup, StoredReply, StoreLookup
 from mind2web2.judgments import FILE_NAME
 from mind2web2.metrics import is_score
@@ -133,7 +135,7 @@ class RecordChecks:
             else:
                 yield Finding("missing", f"{NO_PROVENANCE}, as results of earlier tools")
             return
-        yield from _copy_findings(folder / answer_name, made_from, present.answer_sha256)
+        yield from _copy_findings(folder / answer_name, result, made_from, present.answer_sha256)
         for reason in stale_reasons(result, present):
             if reason != CHANGED:  # which is told above
                 yield Finding("stale", reason)
@@ -144,6 +146,8 @@ class RecordChecks:
             votes = list(votes_in(written_tree(only_tree(result))))
         except TreeShapeError:
             return
+        if any(cast.vote.judgment is None for cast in votes) and not made_from.versions:
+            yield Finding("missing", "its votes name no judgments, so that they cannot be checked")
         # By what they decided, so that a reader finds them.
         named = [(cast.leaf, cast.vote.judgment) for cast in votes if cast.vote.judgment is not None]
         named += _extractions(result)
@@ -175,23 +179,33 @@ class RecordChecks:
 def _name_faults(result: Mapping[str, Any], task_id: str, answer_name: str) -> Iterator[str]:
     for name, value in (("task_id", task_id), ("answer_name", answer_name)):
         found = result.get(name, value)
+        if name == "answer_name" and found == "unknown_answer":
+            continue  # the script did not say it (contract.md)
         if str(found).removesuffix(".md") != value.removesuffix(".md"):
             yield f"its {name} is {found!r}: it is the result of something else"
 
 
-def _copy_findings(path: Path, made_from: Provenance, answer_sha256: str | None) -> Iterator[Finding]:
-    """Yield whether the copy of the judged answer beside a result is that answer."""
+def _copy_findings(
+    path: Path, result: Mapping[str, Any], made_from: Provenance, answer_sha256: str | None
+) -> Iterator[Finding]:
+    """Yield whether the copy of the judged answer beside a result is that answer, and has its flags."""
     try:
-        copied = text_sha256(read_regular_file(path).decode("utf-8"))
+        text = read_regular_file(path).decode("utf-8").replace("\r\n", "\n")
     except FileNotFoundError:
         yield Finding("missing", f"there is no copy {path.name} of the answer that was judged")
         return
     except (OSError, UnicodeDecodeError) as error:
         yield Finding("wrong", f"the copy {path.name} of the answer that was judged cannot be read: {error}")
         return
+    copied = text_sha256(text)
     # An evaluation that was stopped may have put the present answer there.
     if copied not in (made_from.answer_sha256, answer_sha256):
         yield Finding("wrong", f"the copy {path.name} beside it is not the answer that was judged")
+    # Another version may see other signs.
+    elif copied == made_from.answer_sha256 and made_from.versions.get("mind2web2") == __version__:
+        flags = [flag.model_dump(mode="json") for flag in flags_of(text)]
+        if result.get("answer_flags") != flags:
+            yield Finding("wrong", f"its answer_flags are not those of the answer, which has {len(flags)}")
 
 
 def _extractions(result: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -10,17 +10,20 @@ from pydantic import ValidationError
 
 from mind2web2.aggregation import Outcome
 from mind2web2.claim_judging import BinaryEvalResult
-from mind2web2.evidence import Vote
+from mind2web2.evidence import PageCheck, Vote
 from mind2web2.evidence_verdicts import evidence_faults, implied_verdict
+from mind2web2.injection.invisible import made_visible
 from mind2web2.judgment_reading import StoredReply
 from mind2web2.metrics import is_score
-from mind2web2.provenance import Provenance, is_seal_broken
+from mind2web2.prompts.blocks import encodable
+from mind2web2.provenance import Provenance, has_seal, is_seal_broken
 from mind2web2.staleness import CHANGED
 from mind2web2.written_tree import (
     TreeShapeError,
     WrittenNode,
     is_same,
     is_same_score,
+    judged_pages,
     only_tree,
     recomputed,
     written_tree,
@@ -75,7 +78,7 @@ def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> It
     is_recorded = made_from is not None and bool(made_from.versions)
     if is_seal_broken(result):
         yield CHANGED
-    elif is_recorded and not _has_seal(result):
+    elif is_recorded and not has_seal(result):
         yield "its own digest (run.content_sha256) is gone"
     score = result.get("final_score")
     if not is_score(score):
@@ -93,7 +96,8 @@ def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> It
     yield from _statistics_faults(result, root)
     for leaf in _leaves(root):
         yield from (f"leaf '{leaf.id}': {fault}" for fault in _leaf_faults(leaf, is_recorded))
-    yield from _prerequisite_faults(root)
+    if not _is_judged_beside(result, root):
+        yield from _prerequisite_faults(root)
     if made_from is not None:
         yield from _provenance_faults(result, root, made_from)
 
@@ -121,14 +125,15 @@ def _leaf_faults(leaf: WrittenNode, is_recorded: bool) -> Iterator[str]:
             yield f"score {verdict.score:g} does not go with status {verdict.status}"
         return
     implied = implied_verdict(evidence)
-    if implied is not None and not _agrees(verdict):
+    # A script may set one half of a verdict, and leave the other as it was.
+    if implied is not None and leaf.overruled is None and not _agrees(verdict):
         yield f"score {verdict.score:g} does not go with status {verdict.status}"
     if leaf.overruled is None:
         if implied is not None and not is_same(verdict, implied):
             yield f"{_in_words(verdict)}, and by its evidence {_in_words(implied)}"
     elif implied is None or not is_same(leaf.overruled, implied) or is_same(verdict, implied):
         yield "said to be overruled by the script, against its evidence"
-    yield from evidence_faults(evidence)
+    yield from evidence_faults(evidence, is_recorded=is_recorded)
 
 
 def _prerequisite_faults(root: WrittenNode) -> Iterator[str]:
@@ -147,9 +152,19 @@ def _prerequisite_faults(root: WrittenNode) -> Iterator[str]:
 
 
 def _may_block(node: WrittenNode) -> bool:
-    # What the script has set otherwise since may have blocked before.
-    outcomes = (node.verdict, node.overruled)
-    return bool(node.children) or any(each is not None and each.blocks for each in outcomes)
+    # What the script has set otherwise since may have blocked before, as may what it decides alone.
+    if node.children or node.evidence is None or node.evidence.decided_by == "script":
+        return True
+    return any(each is not None and each.blocks for each in (node.verdict, node.overruled))
+
+
+def _is_judged_beside(result: Mapping[str, Any], root: WrittenNode) -> bool:
+    """Tell whether there were judgments that the tree does not name, as of a leaf that was judged again."""
+    usage = result.get("judge_usage")
+    asked = usage.get("judgments") if isinstance(usage, dict) else None
+    extractions = result.get("extractions")
+    extracted = len(extractions) if isinstance(extractions, list) else 0
+    return isinstance(asked, int) and asked > sum(1 for _ in votes_in(root)) + extracted
 
 
 def _statistics_faults(result: Mapping[str, Any], root: WrittenNode) -> Iterator[str]:
@@ -177,11 +192,10 @@ def _provenance_faults(result: Mapping[str, Any], root: WrittenNode, made_from: 
     votes = list(votes_in(root))
     if votes and result.get("judge_model") != model:
         yield f"judge_model is {result.get('judge_model')!r}, and by its provenance {model!r}"
-    unknown = {cast.url for cast in votes if cast.url is not None} - made_from.pages.keys()
-    for url in sorted(unknown):
-        yield f"{url} was judged, and its provenance does not have it"
+    yield from sorted(set(_page_faults(root, made_from)))
     if not made_from.versions:
         return
+    yield from _run_faults(result)
     unnamed = sorted({cast.leaf for cast in votes if cast.vote.judgment is None})
     for leaf in unnamed:
         yield f"leaf '{leaf}': a vote that names no judgment"
@@ -190,6 +204,34 @@ def _provenance_faults(result: Mapping[str, Any], root: WrittenNode, made_from: 
     asked = usage.get("judgments") if isinstance(usage, dict) else None
     if asked != served or served < len({cast.vote.judgment for cast in votes}):
         yield f"{asked} judgments are counted, {served} in its provenance, and {len(votes)} votes are there"
+
+
+def _page_faults(root: WrittenNode, made_from: Provenance) -> Iterator[str]:
+    for check in judged_pages(root):
+        if check.url not in made_from.pages and check.url not in made_from.other_pages:
+            yield f"{check.url} was judged, and its provenance does not have it"
+        elif check.page is not None and not _is_known(check, made_from):
+            yield f"{check.url} was judged as another page than its provenance has"
+
+
+def _is_known(check: PageCheck, made_from: Provenance) -> bool:
+    sha256 = None if check.page is None else check.page.sha256
+    is_looked_up = check.url in made_from.pages and made_from.pages[check.url] == sha256
+    return is_looked_up or sha256 in made_from.other_pages.get(check.url, ())
+
+
+def _run_faults(result: Mapping[str, Any]) -> Iterator[str]:
+    run, usage = result.get("run"), result.get("judge_usage")
+    if not isinstance(run, dict) or not isinstance(usage, dict):
+        return
+    requests, retries, judgments = (
+        run.get("judge_requests"),
+        run.get("judge_retries"),
+        usage.get("judgments"),
+    )
+    are_numbers = isinstance(requests, int) and isinstance(judgments, int)
+    if not are_numbers or retries != requests - judgments:
+        yield f"{retries} retries do not go with {requests} requests for {judgments} judgments"
 
 
 def votes_in(root: WrittenNode) -> Iterator[CastVote]:
@@ -219,8 +261,8 @@ def _reply_fault(cast: CastVote, reply: StoredReply) -> str | None:
     what = f"leaf '{cast.leaf}', vote {cast.vote.trial}"
     if cast.url is not None:
         what += f" on {cast.url}"
-    about = ("verify", cast.claim, cast.url, cast.vote.trial)
-    if (reply.purpose, reply.claim, reply.page, reply.trial) != about:
+    about = ("verify", _as_shown(cast.claim), _as_shown(cast.url), cast.vote.trial)
+    if (reply.purpose, _as_shown(reply.claim), _as_shown(reply.page), reply.trial) != about:
         return f"{what}: the judgment that it names is about something else"
     declined = reply.text if reply.outcome == "declined" else None
     try:
@@ -233,6 +275,11 @@ def _reply_fault(cast: CastVote, reply: StoredReply) -> str | None:
     return None
 
 
+def _as_shown(text: str | None) -> str | None:
+    # Texts that the judge is shown alike are one question, whatever invisible characters they have.
+    return None if text is None else made_visible(encodable(text))
+
+
 def _leaves(root: WrittenNode) -> Iterator[WrittenNode]:
     return (node for node in root.walk() if not node.children)
 
@@ -240,11 +287,6 @@ def _leaves(root: WrittenNode) -> Iterator[WrittenNode]:
 def _agrees(verdict: Outcome) -> bool:
     low, high = _RANGES.get(verdict.status, (0.0, 1.0))
     return low <= verdict.score <= high
-
-
-def _has_seal(result: Mapping[str, Any]) -> bool:
-    run = result.get("run")
-    return isinstance(run, dict) and run.get("content_sha256") is not None
 
 
 def _in_words(outcome: Outcome) -> str:

@@ -18,11 +18,12 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mind2web2.provenance import file_sha256
 from mind2web2.results import write_file, writing_in
+from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.path_config import ScriptFile
 
 FILE_NAME = "script_hashes.json"
 
-State = Literal["new", "same", "changed"]
+State = Literal["new", "same", "changed", "unreadable"]
 
 log = logging.getLogger(__name__)
 
@@ -54,10 +55,11 @@ class ScriptTrust:
 
     Args:
         name: version folder and file name.
+        sha256: ``None`` where the script cannot be read, as a broken link or a pipe.
     """
 
     name: str
-    sha256: str
+    sha256: str | None
     known: KnownScript
 
     @property
@@ -68,12 +70,16 @@ class ScriptTrust:
     @property
     def state(self) -> State:
         """Return whether the script is as it was."""
+        if self.sha256 is None:
+            return "unreadable"
         if self.reference is None:
             return "new"
         return "same" if self.reference.sha256 == self.sha256 else "changed"
 
     def in_words(self) -> str:
         """Return what is known of the script, in a few words."""
+        if self.sha256 is None:
+            return "cannot be read"
         if self.reference is None:
             return "new, neither run nor accepted yet"
         what = "accepted" if self.known.accepted else "last run"
@@ -84,11 +90,7 @@ class ScriptTrust:
 
 
 def scripts_trusted(eval_results_root: Path, scripts: Iterable[ScriptFile]) -> list[ScriptTrust]:
-    """Return what is known of scripts; reads them.
-
-    Raises:
-        OSError: a script cannot be read.
-    """
+    """Return what is known of scripts; reads them."""
     known = _known(eval_results_root / FILE_NAME)
     return [_trust(script, known) for script in scripts]
 
@@ -101,15 +103,16 @@ def note_run(eval_results_root: Path, scripts: Sequence[ScriptFile]) -> list[Scr
     Raises:
         ResultWriteError: the folder of all results cannot be written.
     """
-    before = _noted(eval_results_root, [each for each in scripts if _is_readable(each)], "last_run")
+    before = _noted(eval_results_root, scripts, "last_run")
     return [each for each in before if each.state == "changed"]
 
 
 def accept(eval_results_root: Path, scripts: Sequence[ScriptFile]) -> list[ScriptTrust]:
     """Note that a user has accepted scripts as they are now, and return what was known of them before.
 
+    One that cannot be read is not accepted.
+
     Raises:
-        OSError: a script cannot be read.
         ResultWriteError: the folder of all results cannot be written.
     """
     return _noted(eval_results_root, scripts, "accepted")
@@ -124,29 +127,27 @@ def _noted(
         known = _known(path)
         before = [_trust(script, known) for script in scripts]
         for each in before:
-            known[each.name] = each.known.model_copy(update={what: Seen(sha256=each.sha256, at=now)})
+            if each.sha256 is not None:
+                seen = Seen(sha256=each.sha256, at=now)
+                known[each.name] = each.known.model_copy(update={what: seen})
         content = _Known.dump_python(dict(sorted(known.items())), mode="json", exclude_none=True)
         write_file(path, json.dumps(content, ensure_ascii=False, indent=2) + "\n")
     return before
 
 
-def _is_readable(script: ScriptFile) -> bool:
-    try:
-        with script.path.open("rb"):
-            return True
-    except OSError as error:
-        log.info("script not noted path=%s reason=%s", script.path, error.strerror)
-        return False
-
-
 def _trust(script: ScriptFile, known: Mapping[str, KnownScript]) -> ScriptTrust:
     name = f"{script.version}/{script.path.name}"
-    return ScriptTrust(name, file_sha256(script.path), known.get(name, KnownScript()))
+    sha256: str | None = None
+    try:
+        sha256 = file_sha256(script.path)
+    except OSError as error:
+        log.info("script cannot be read path=%s reason=%s", script.path, error.strerror)
+    return ScriptTrust(name, sha256, known.get(name, KnownScript()))
 
 
 def _known(path: Path) -> dict[str, KnownScript]:
     try:
-        return _Known.validate_json(path.read_bytes())
+        return _Known.validate_json(read_regular_file(path))
     except FileNotFoundError:
         return {}
     except (OSError, ValidationError) as error:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.aggregation import Outcome, end_sequence, gate_then_average
-from mind2web2.evidence import Evidence
+from mind2web2.evidence import Evidence, PageCheck
 from mind2web2.verification_tree import Status
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
@@ -150,3 +150,30 @@ def only_tree(result: Mapping[str, Any]) -> object | None:
     if not isinstance(parts, list) or len(parts) != 1 or not isinstance(parts[0], dict):
         return None
     return parts[0].get("verification_tree")
+
+
+def judged_pages(root: WrittenNode) -> Iterator[PageCheck]:
+    """Yield every check of a page in a tree that votes were cast on."""
+    for node in root.walk():
+        if node.evidence is not None:
+            yield from (check for check in node.evidence.pages if check.votes)
+
+
+def other_pages(
+    result: Mapping[str, Any], pages: Mapping[str, str | None]
+) -> dict[str, tuple[str | None, ...]]:
+    """Return the digests of pages that a result says were judged, and that are not those looked up.
+
+    Args:
+        pages: digests of the pages that were looked up in the task's cache.
+    """
+    try:
+        root = written_tree(only_tree(result))
+    except TreeShapeError:
+        return {}
+    found: dict[str, set[str | None]] = {}
+    for check in judged_pages(root):
+        sha256 = None if check.page is None else check.page.sha256
+        if check.url not in pages or pages[check.url] != sha256:
+            found.setdefault(check.url, set()).add(sha256)
+    return {url: tuple(sorted(digests, key=str)) for url, digests in sorted(found.items())}

@@ -462,9 +462,7 @@ async def outcome_of(path, judge, pace, cache_folder=None):
 def without_times(part):
     """Return a summary, or a part of it, without the times of captures: two runs are not simultaneous."""
     if isinstance(part, dict):
-        return {
-            name: None if name == "captured_at" else without_times(value) for name, value in part.items()
-        }
+        return {name: None if name == "captured_at" else without_times(value) for name, value in part.items()}
     return list(map(without_times, part)) if isinstance(part, list | tuple) else part
 
 

@@ -182,6 +182,34 @@ async def test_a_result_that_was_changed_is_evaluated_anew(project):
     assert (await only(project)).reused
 
 
+async def test_a_result_without_its_own_digest_is_evaluated_anew(project):
+    """As when a changed one is made to look like an earlier version's."""
+    first = await only(project)
+    [path] = project.result_paths()
+    content = read_json(path)
+    del content["run"]["content_sha256"], content["provenance"]["versions"]
+    path.write_text(json.dumps({**content, "final_score": 1.0}), encoding="utf-8")
+    again = await only(project)
+    assert (again.reused, again.score) == (False, first.score)
+
+
+async def test_a_script_with_pages_of_its_own_is_evaluated_anew(project):
+    """Nobody can tell whether they are the same; what was judged is not asked again."""
+    project.add_script_body(
+        "from mind2web2 import CacheFileSys\n"
+        f"own = CacheFileSys({str(project.root / 'own')!r})\n"
+        "own.put_web('https://own.example/a', 'Depth', None)\n"
+        "evaluator.initialize('lake', client=client, answer=answer, global_cache=own)\n"
+        "await evaluator.verify('deep', evaluator.add_leaf('a', 'a'), 'https://own.example/a')\n"
+        "return evaluator.get_summary()\n"
+    )
+    first = await only(project)
+    assert list(first.result["provenance"]["other_pages"]) == ["https://own.example/a"]
+    judge = ClaimJudge()
+    again = await only(project, judge)
+    assert (again.reused, again.score, judge.claims) == (False, 1.0, [])
+
+
 async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(project):
     """Nobody could say which one has judged; the next run knows."""
     path = project.root / "eval_scripts" / "example" / "lake.py"

@@ -98,3 +98,10 @@ def test_what_a_run_leaves_has_no_fault(evidence):
 def test_what_cannot_be_is_told(evidence, fault):
     """In one line, with the page."""
     assert any(fault in found for found in evidence_faults(evidence))
+
+
+def test_what_was_shown_is_asked_of_those_only_who_kept_it():
+    """Earlier versions did not."""
+    evidence = judged(check("supported", "yy", page=None))
+    assert len(list(evidence_faults(evidence))) == 1
+    assert list(evidence_faults(evidence, is_recorded=False)) == []

@@ -213,6 +213,34 @@ def test_what_is_not_there_is_missing(project):
     assert ("wrong", "its provenance cannot be read") in found(project)
 
 
+def test_votes_that_name_no_judgments_are_missing_what_they_rest_on(project):
+    """As in results of earlier versions, and in one that is made to look like those."""
+
+    def downgrade(result):
+        del result["provenance"]["versions"], result["run"]["content_sha256"]
+        for evidence in (node.get("evidence", {}) for node in tree_nodes(result).values()):
+            pages = evidence.get("pages", [])
+            for vote in [*evidence.get("votes", []), *(vote for page in pages for vote in page["votes"])]:
+                del vote["judgment"]
+            for page in pages:
+                del page["page"]
+
+    change_result(project, downgrade, is_sealed=False)
+    assert found(project) == [("missing", "its votes name no judgments, so that they cannot be checked")]
+
+
+def test_flags_of_the_answer_are_those_that_it_has(project):
+    """They are found again in the copy of the answer that was judged."""
+    change_result(project, lambda result: result.update(answer_flags=[{"kind": "nonsense", "excerpt": "x"}]))
+    assert found(project) == [("wrong", "its answer_flags are not those of the answer, which has 0")]
+
+
+def test_a_result_may_not_know_its_answer(project):
+    """Earlier versions took the name that the script had, or had not, said."""
+    change_result(project, lambda result: result.update(answer_name="unknown_answer"))
+    assert found(project) == []
+
+
 def test_a_damaged_result_is_wrong(project):
     """The one that counts; an older one beside it is of no interest."""
     newest = project.result_paths()[0].with_name("29990101_000000_answer_1.md.json")

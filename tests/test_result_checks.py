@@ -42,6 +42,59 @@ return evaluator.get_summary()
 """
 
 
+SHOWN = {"kind": "web", "text_chars": 4, "text_chars_stored": 4, "images": 0}
+OWN_CACHE = """
+import tempfile
+from mind2web2 import CacheFileSys
+own = CacheFileSys(tempfile.mkdtemp())
+own.put_web("https://own.example/a", "Depth", None)
+evaluator = Evaluator()
+evaluator.initialize("lake", client=client, answer=answer, global_cache=own, global_semaphore=semaphore)
+await evaluator.verify("deep", evaluator.add_leaf("a", "a"), sources="https://own.example/a")
+return evaluator.get_summary()
+"""
+STORED_ANEW = """
+first, second = evaluator.add_leaf("a", "a"), evaluator.add_leaf("b", "b")
+await evaluator.verify("deep", first, sources="https://lake.example/depth")
+cache.put_web("https://lake.example/depth", "Another text", None)
+await evaluator.verify("cold", second, sources="https://lake.example/depth")
+return evaluator.get_summary()
+"""
+ONE_HALF = """
+higher, lower = evaluator.add_leaf("a", "a"), evaluator.add_leaf("b", "b")
+await evaluator.verify("not a", higher)
+higher.score = 1.0
+await evaluator.verify("b", lower)
+lower.status = "failed"
+return evaluator.get_summary()
+"""
+SET_AFTERWARDS = """
+first, second = evaluator.add_custom_node(False, "a", "a"), evaluator.add_leaf("b", "b", critical=True)
+await evaluator.verify("b", second)
+first.score, first.status = 1.0, "passed"
+return evaluator.get_summary()
+"""
+JUDGED_AGAIN = """
+first = evaluator.add_leaf("a", "a", critical=True)
+await evaluator.verify("not a", first)
+await evaluator.verify("b", evaluator.add_leaf("b", "b", critical=True))
+await evaluator.verify("a is fine", first)
+return evaluator.get_summary()
+"""
+ALIKE = """
+for name, unseen in (("a", "\\u200b" * 5), ("b", "\\u200c\\u200c" + "\\u200b" * 3)):
+    leaf = evaluator.add_leaf(name, name)
+    await evaluator.verify(f"c {unseen} d", leaf, sources="https://lake.example/depth")
+return evaluator.get_summary()
+"""
+UNNAMED = """
+evaluator = Evaluator()
+evaluator.initialize("lake", client=client, answer=answer, global_cache=cache, global_semaphore=semaphore)
+await evaluator.verify("deep", evaluator.add_leaf("a", "a"))
+return evaluator.get_summary()
+"""
+
+
 class Judge:
     """Says no to claims with a not in them, once after a yes."""
 
@@ -89,6 +142,31 @@ async def test_what_a_run_leaves_has_no_fault(result):
     assert nodes["set_right"]["overruled"]["status"] == "failed"
     assert nodes["late"]["evidence"]["decided_by"] == "script"
     assert result["undecided_leaves"] == ["open"]
+
+
+@pytest.mark.parametrize(
+    ("body", "is_stale"),
+    [
+        (UNNAMED, False),
+        (OWN_CACHE, False),
+        (STORED_ANEW, True),
+        (ONE_HALF, False),
+        (SET_AFTERWARDS, False),
+        (JUDGED_AGAIN, False),
+        (ALIKE, False),
+    ],
+)
+async def test_whatever_a_script_does_nothing_is_wrong(project, body, is_stale):
+    """Names left out, its own pages, half a verdict, a prerequisite that passes later, like claims."""
+    project.add_script_body(body)
+    [outcome] = await evaluate(project, Judge())
+    assert outcome.reason is None
+    root = project.paths.eval_results_root
+    checks = RecordChecks(root, AGENT, judgments_of(root, AGENT, None), PresentReader(project.paths, AGENT))
+    [check] = checks.task(TASK, [])
+    assert [finding.kind for finding in check.findings] == (["stale"] if is_stale else [])
+    assert outcome.result["agent_name"] == AGENT
+    assert outcome.result["answer_name"] == "answer_1.md"
 
 
 def places(value, place=()):
@@ -206,7 +284,9 @@ def without(name, field):
         ),
         (on_leaf("lost", score=1.0, status="passed"), "leaf 'lost': passed (1), and by its evidence failed"),
         (on_leaf("open", score=1.0, status="passed"), "leaf 'open': passed (1) without any evidence"),
-        (on_leaf("gate", score=1.0, status="passed"), "leaf 'behind': skipped, though nothing"),
+        (on_check(page={**SHOWN, "sha256": "0" * 64}), f"{PAGE} was judged as another page than its prov"),
+        (on_result("run", "judge_retries", value=-5), "-5 retries do not go with 7 requests for 7 judgments"),
+        (on_result("run", "judge_requests", value=None), "0 retries do not go with None requests"),
         (without("cold", "evidence"), "leaf 'cold': failed (0) without any evidence"),
         (without("set_right", "overruled"), "leaf 'set_right': passed (1), and by its evidence failed (0)"),
         (without("late", "superseded"), ""),

@@ -1,6 +1,7 @@
 """Which scripts have changed since they ran or were accepted."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
@@ -101,5 +102,10 @@ def test_a_damaged_file_makes_all_scripts_new(tmp_path, script, content, caplog)
 def test_a_script_that_cannot_be_read_does_not_stop_a_run(tmp_path, script):
     """It costs its own answers only."""
     gone = ScriptFile(script.path.with_name("gone.py"), "example")
-    assert note_run(tmp_path, [gone, script]) == []
+    pipe = ScriptFile(script.path.with_name("pipe.py"), "example")
+    os.mkfifo(pipe.path)
+    assert note_run(tmp_path, [gone, pipe, script]) == []
+    assert read_json(tmp_path / FILE_NAME).keys() == {"example/lake.py"}
+    assert state(tmp_path, gone) == state(tmp_path, pipe) == ("unreadable", "cannot be read")
+    assert [found.state for found in accept(tmp_path, [pipe, script])] == ["unreadable", "same"]
     assert read_json(tmp_path / FILE_NAME).keys() == {"example/lake.py"}

@@ -35,7 +35,11 @@ def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
         # Such processes write over their arguments, with spaces between them.
         if kind in (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").split():
             # What is written to, such as heaps and stacks: of mere addresses a browser reserves terabytes.
-            resource.prlimit(pid, resource.RLIMIT_DATA, (max_bytes, max_bytes))
+            _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
+            limit_bytes = max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
+            resource.prlimit(pid, resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return
     except (OSError, ValueError) as error:
         log.warning("memory of pages not limited pid=%d reason=%s", pid, error)
 

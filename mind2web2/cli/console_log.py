@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from rich.console import Console
 
-from mind2web2.cli.tables import plain_console
+from mind2web2.cli.plain_console import plain_console
 
 
 class ConsoleHandler(logging.Handler):

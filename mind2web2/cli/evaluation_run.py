@@ -25,8 +25,9 @@ from mind2web2.cli.batch_run import BatchDisplay, open_batches
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
 from mind2web2.cli.options import caching_command
+from mind2web2.cli.plain_console import plain_console
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.tables import plain_console, print_run
+from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.eval_runner import (

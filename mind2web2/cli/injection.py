@@ -53,8 +53,8 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Check the suite, or ask a judge with it, and return the exit status."""
     from mind2web2.cli.console_log import warnings_on
+    from mind2web2.cli.plain_console import plain_console
     from mind2web2.cli.run_loop import RunLoop, end_process
-    from mind2web2.cli.tables import plain_console
 
     console = plain_console()
     loop = RunLoop()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.cautions import cautions
@@ -15,27 +14,9 @@ from mind2web2.cli.display import totals_text
 from mind2web2.cli.metric_tables import counted, line, number, print_metrics
 from mind2web2.cli.usage_report import budget_text, print_usage
 from mind2web2.eval_runner import RunFolders
-from mind2web2.injection.invisible import made_visible
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.selection import TaskWork
 from mind2web2.speculation import Requests
-
-
-class _PlainConsole(Console):
-    """A console to which no page and no answer can send the escapes that terminals obey."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Return the text to print, what is invisible in it made visible."""
-        return super().render_str(made_visible(text), **options)
-
-
-def plain_console(file: IO[str] | None = None) -> Console:
-    """Return the console; names and reasons are shown as they are, whatever they look like to rich.
-
-    Args:
-        file: standard output by default.
-    """
-    return _PlainConsole(file=file, markup=False, emoji=False, highlight=False)
 
 
 def print_run(

@@ -21,9 +21,11 @@ since it last ran. Scripts are programs of others: read what is new or changed b
 
 What you accept is kept in eval_results/script_hashes.json, away from the scripts, so that it is not handed on
 with them; mind2web2 evaluate says in one line which scripts have changed, and each result names the hash of
-its script. Exit status: 0 no script is new or has changed, or they are accepted now; 1 some are new or have
-changed; 2 there are no such scripts.
+its script. Exit status: 0 no script is new or has changed, or they are accepted now; 1 some are new, have
+changed or cannot be read; 2 there are no such scripts.
 """
+
+_NO_HASH = "-" * 64
 
 
 def add_command(commands: Subcommands) -> None:
@@ -46,25 +48,29 @@ def add_command(commands: Subcommands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what is known of the scripts and return the exit status."""
-    from mind2web2.cli.tables import plain_console
+    from mind2web2.cli.plain_console import plain_console
     from mind2web2.script_trust import accept, scripts_trusted
 
     paths = paths_of(options)
     scripts = _scripts(paths, options.task_ids)
     console = plain_console()
     if options.accept:
-        for each in accept(paths.eval_results_root, scripts):
-            console.print(f"{each.sha256}  {each.name}  accepted (it was {each.in_words()})", soft_wrap=True)
-        return 0
+        before = accept(paths.eval_results_root, scripts)
+        for each in before:
+            words = each.in_words()
+            accepted = words if each.sha256 is None else f"accepted (it was {words})"
+            console.print(f"{each.sha256 or _NO_HASH}  {each.name}  {accepted}", soft_wrap=True)
+        return 1 if any(each.sha256 is None for each in before) else 0
     found = scripts_trusted(paths.eval_results_root, scripts)
     for each in found:
-        console.print(f"{each.sha256}  {each.name}  {each.in_words()}", soft_wrap=True)
+        console.print(f"{each.sha256 or _NO_HASH}  {each.name}  {each.in_words()}", soft_wrap=True)
     states = [each.state for each in found]
-    new, changed = states.count("new"), states.count("changed")
-    console.print(f"Scripts: {len(states)}; new: {new}; changed: {changed}", soft_wrap=True)
+    new, changed, unreadable = (states.count(state) for state in ("new", "changed", "unreadable"))
+    more = f"; cannot be read: {unreadable}" if unreadable else ""
+    console.print(f"Scripts: {len(states)}; new: {new}; changed: {changed}{more}", soft_wrap=True)
     if new or changed:
         console.print("Next, when you have read them: mind2web2 trust --accept", soft_wrap=True)
-    return 1 if new or changed else 0
+    return 1 if new or changed or unreadable else 0
 
 
 def _scripts(paths: PathConfig, task_ids: Sequence[str] | None) -> list[ScriptFile]:

@@ -169,7 +169,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.tables import plain_console
+    from mind2web2.cli.plain_console import plain_console
 
     console = plain_console()
     table = Table(title=f"Results of {options.agent}")
@@ -238,7 +238,7 @@ def _advice(
 def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
     import json
 
-    from mind2web2.cli.tables import plain_console
+    from mind2web2.cli.plain_console import plain_console
 
     content = {
         "answers": [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import cycle, islice
+
 
 def tags(text: str) -> str:
     """Write a text in tag characters, which are never drawn."""
@@ -13,9 +15,21 @@ def selectors(text: str) -> str:
     return "".join(chr(0xE0100 + ord(letter) - 16) for letter in text)
 
 
-def bits(text: str) -> str:
-    """Write a text in bits, each a character of no width."""
-    return "".join("\u200c" if bit == "1" else "\u200b" for letter in text for bit in f"{ord(letter):07b}")
+def bits(text: str, zero: str = "\u200b", one: str = "\u200c") -> str:
+    """Write a text in bits, each a character that is not drawn."""
+    return "".join(one if bit == "1" else zero for letter in text for bit in f"{ord(letter):07b}")
+
+
+def halves(text: str) -> str:
+    """Write a text in variation selectors, two a letter."""
+    return "".join(chr(0xFE00 + half) for letter in text for half in divmod(ord(letter), 16))
+
+
+def strewn(hidden: str, cover: str, together: int = 1, apart: int = 1) -> str:
+    """Set so many unseen characters together, and that many letters of a text before each such place."""
+    letters = cycle(cover)
+    places = (hidden[start : start + together] for start in range(0, len(hidden), together))
+    return "".join("".join(islice(letters, apart)) + place for place in places)
 
 
 def styled(text: str) -> str:

@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from operator import eq
 from urllib.parse import unquote
 
 from mind2web2.evidence import Flag, FlagKind
@@ -37,6 +38,8 @@ _NORMALIZED_AT_ONCE_CHARS = 20_000
 _FEWEST_HIDDEN = 8
 _FEWEST_PLAIN_HIDDEN = 16
 _LONGEST_PERIOD = 4
+# Padding may start or end with something else.
+_LEAST_REPEATED = 0.9
 _FEWEST_PILED = 20
 
 _MOST_ENCODED = 200
@@ -122,11 +125,11 @@ def _of_characters(text: str) -> Iterator[Flag]:
             yield Flag(kind="invisible text", excerpt=f"{len(run)} invisible characters in a row")
             break
     for run in spread_runs(text):
-        if len(run) >= _FEWEST_PLAIN_HIDDEN and (_has_word(run) or not _is_padding(unseen_in(run))):
+        if len(run) >= _FEWEST_PLAIN_HIDDEN and (_has_word(run) or not _is_mostly_padding(unseen_in(run))):
             yield Flag(kind="invisible text", excerpt=_shown(f"behind each letter of: {without_unseen(run)}"))
             break
     for run in strewn_runs(text):
-        if len(run) >= _FEWEST_PLAIN_HIDDEN and not _is_padding(run):
+        if len(run) >= _FEWEST_PLAIN_HIDDEN and not _is_mostly_padding(run):
             yield Flag(kind="invisible text", excerpt=f"{len(run)} invisible characters among the letters")
             break
     if _RIGHT_TO_LEFT_OVERRIDE in text:
@@ -144,6 +147,13 @@ def _has_word(run: str) -> bool:
 def _is_padding(run: str) -> bool:
     """Tell whether a run repeats a few characters, which says nothing."""
     return any(run[period:] == run[:-period] for period in range(1, _LONGEST_PERIOD + 1))
+
+
+def _is_mostly_padding(run: str) -> bool:
+    return any(
+        sum(map(eq, run, run[period:])) >= _LEAST_REPEATED * (len(run) - period)
+        for period in range(1, _LONGEST_PERIOD + 1)
+    )
 
 
 def _of_words(text: str) -> Iterator[Flag]:

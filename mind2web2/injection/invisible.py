@@ -41,7 +41,7 @@ _JOINED = (
 )
 # What can be an emoji, and what makes it one or joins it to the next.
 _SYMBOLS = "\u00a9\u00ae\u203c\u2049\u2100-\u214f\u2190-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-_EMOJI_JOINTS = "\u200d\ufe0e\ufe0f"
+_EMOJI = f"[{_SYMBOLS}][\ufe0e\ufe0f]?+\u200d?+"
 # So many letters, each with something unseen behind it, are no accident of typesetting.
 _FEWEST_SPREAD = 5
 # Neither are so many such places so near to each other: unseen are more than one character in forty.
@@ -61,16 +61,13 @@ _HIDDEN = re.compile(
 _SPREAD = re.compile(
     f"(?:[^{_SELDOM_SEEN}{_JOINED}{_SYMBOLS}][{_COMBINING}{_IDEOGRAPHIC_SELECTORS}]{{0,3}}+"
     f"[{_SELDOM_SEEN}]{{1,{_LONGEST_RUN}}}"
-    f"|[{_SYMBOLS}][{_EMOJI_JOINTS}]?+(?![{_EMOJI_JOINTS}])[{_SELDOM_SEEN}]{{1,{_LONGEST_RUN}}}"
+    f"|{_EMOJI}[{_SELDOM_SEEN}]{{1,{_LONGEST_RUN}}}"
     f"){{{_FEWEST_SPREAD},}}"
 )
 # Soft hyphens apart: a text may have one between any two syllables.
 _STRAY = f"(?!{_SOFT_HYPHEN})[{_SELDOM_SEEN}]"
 # Emoji and keycaps with what belongs to them, or any other character.
-_SEEN = (
-    f"(?>[{_SYMBOLS}][{_EMOJI_JOINTS}]*+|[0-9#*]\ufe0f\u20e3|{_SOFT_HYPHEN}"
-    f"|[^{_SELDOM_SEEN}{_JOINED}{_SYMBOLS}])"
-)
+_SEEN = f"(?>{_EMOJI}|[0-9#*]\ufe0f\u20e3|{_SOFT_HYPHEN}|[^{_SELDOM_SEEN}{_JOINED}{_SYMBOLS}])"
 _STREWN = re.compile(
     f"(?<![{_SYMBOLS}{_SELDOM_SEEN}{_JOINED}])(?!\ufe0f\u20e3)(?:{_STRAY})++"
     f"(?:{_SEEN}{{1,{_WIDEST_GAP}}}+(?:{_STRAY})++){{{_FEWEST_STREWN - 1},}}"
@@ -84,6 +81,7 @@ _HAS_RIGHT_TO_LEFT = re.compile(f"[{_RIGHT_TO_LEFT}]")
 _OVERRIDE = re.compile(f"\u202e|\u202d(?=[^\n\u202c]*[{_RIGHT_TO_LEFT}])")
 _OVERRIDE_IN_LATIN = re.compile("[\u202b\u202e\u2067]")
 _UNSEEN = re.compile(f"[{_INVISIBLE}]")
+_EMOJI_OR_UNSEEN = re.compile(f"(?P<seen>{_EMOJI})|[{_INVISIBLE}]")
 
 _OVERRIDE_MARK = "[text direction override]"
 
@@ -162,15 +160,16 @@ def _marked_run(found: re.Match[str]) -> str:
 
 
 def _marked_spread(found: re.Match[str]) -> str:
-    letters = without_unseen(found[0])
-    return letters + _mark(len(found[0]) - len(letters))
+    return _with_mark(_EMOJI_OR_UNSEEN, found[0])
 
 
 def _marked_strewn(found: re.Match[str]) -> str:
-    stretch = found[0]
-    if _is_of_numbers(stretch):
-        return stretch
-    seen = _SEEN_OR_STRAYS.sub(lambda part: part["seen"] or "", stretch)
+    return found[0] if _is_of_numbers(found[0]) else _with_mark(_SEEN_OR_STRAYS, found[0])
+
+
+def _with_mark(parts: re.Pattern[str], stretch: str) -> str:
+    """Return the seen parts of a stretch, and behind them how much there was beside."""
+    seen = parts.sub(lambda part: part["seen"] or "", stretch)
     return seen + _mark(len(stretch) - len(seen))
 
 

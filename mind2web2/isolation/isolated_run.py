@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -17,15 +15,15 @@ from pydantic import ValidationError
 
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
-from mind2web2.isolation.channel import NO_MEMORY_STATUS
+from mind2web2.errors import EvalScriptError, Mind2Web2Error
+from mind2web2.isolation.endings import why_it_ended
 from mind2web2.isolation.host import ScriptHost
-from mind2web2.isolation.limits import MAX_FILE_BYTES, ScriptLimits
+from mind2web2.isolation.limits import ScriptLimits
 from mind2web2.isolation.link import ScriptLink
 from mind2web2.isolation.log_relay import PACKAGE, LogRelay
 from mind2web2.isolation.messages import Message, UnusableMessageError, error_from
 from mind2web2.isolation.outcome import Done, ledger_from
-from mind2web2.isolation.processes import Ending, ForkServer, ScriptProcess, fork_server, script_process
+from mind2web2.isolation.processes import ForkServer, ScriptProcess, fork_server, script_process
 from mind2web2.isolation.worker import ScriptJob
 from mind2web2.judge import JudgeLedger
 from mind2web2.limits import DualSemaphore
@@ -153,7 +151,7 @@ async def _served(
         await _watch(serving, link, path, run, limits)
         message = serving.result()
         if message is None:
-            raise _how_it_ended(await process.ending(), path, limits)
+            raise why_it_ended(await process.ending(), path, limits)
         return _checked(message)
     except (UnusableMessageError, ValidationError) as error:
         reason = error if isinstance(error, UnusableMessageError) else "its last word makes no sense"
@@ -192,45 +190,6 @@ def _checked(message: Message) -> Done:
     done = Done.model_validate(message)
     ledger_from(done.ledger)
     return done
-
-
-def _how_it_ended(ending: Ending | None, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
-    if ending is None:
-        return MachineError("the process that starts scripts has ended: run the same command again")
-    if ending.was_too_large:
-        return EvalScriptError(
-            f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
-            "(--script_memory)"
-        )
-    status = ending.status
-    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NO_MEMORY_STATUS:
-        return MachineError(
-            f"no memory was left for the process of script {path.name}: try fewer at once "
-            "(--max_concurrent_answers)"
-        )
-    if os.WIFEXITED(status):
-        return EvalScriptError(
-            f"script {path.name} ended its process without a result (status {os.WEXITSTATUS(status)}): does "
-            "it call os._exit, or change what the evaluation itself uses?"
-        )
-    number = os.WTERMSIG(status)
-    if number == signal.SIGXCPU:
-        return EvalScriptError(
-            f"script {path.name} used more than {limits.processor_s} s of processor time: an endless loop?"
-        )
-    if number == signal.SIGXFSZ:
-        return EvalScriptError(
-            f"script {path.name} wrote a file of more than {MAX_FILE_BYTES // 1024**2} MB: no script may"
-        )
-    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
-    if number == signal.SIGKILL:
-        return EvalScriptError(
-            f"script {path.name}: its process was killed ({name}), by itself or as the machine ran out of "
-            "memory: try fewer at once (--max_concurrent_answers)"
-        )
-    return EvalScriptError(
-        f"script {path.name} crashed its process ({name}): look for what it calls that is not Python"
-    )
 
 
 async def _log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from contextlib import suppress
 from typing import Any
 
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
@@ -134,7 +135,9 @@ class ScriptLink:
             log.debug("a question failed kind=%s", message["kind"], exc_info=error)
             frame = frame_of({"kind": "reply", "to": number, "error": error_as_json(error)})
         self._writer.write(frame)
-        await self._writer.drain()
+        # A process that has ended needs no answer; that it has is noticed elsewhere.
+        with suppress(ConnectionError):
+            await self._writer.drain()
 
     async def _ask(self, kind: str, **content: Any) -> Any:
         number = next(self._numbers)

@@ -69,9 +69,11 @@ def _started_by(scripts: Iterable[int]) -> Iterator[tuple[int, int]]:
     """Yield each process below those of scripts, with the script's."""
     known = set(scripts)
     parents = {int(folder.name): parent_of(folder) for folder in processes()}
-    for pid in parents:
-        above = parents[pid]
-        while above in parents and above not in known:
-            above = parents[above]
-        if above is not None and above in known:
+    for pid, parent in parents.items():
+        above = parent
+        for _ in parents:  # numbers that were given anew meanwhile might lead in a circle
+            if above is None or above in known:
+                break
+            above = parents.get(above)
+        if above in known and above is not None:
             yield pid, above

@@ -1,5 +1,6 @@
 """``mind2web2 trust``, and what an evaluation says of scripts."""
 
+import os
 from hashlib import sha256
 
 import pytest
@@ -75,6 +76,20 @@ def test_scripts_that_are_not_there(project, words, message):  # noqa: ARG001 (t
     assert status == 2
     assert message in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+def test_scripts_that_cannot_be_read_hide_no_others(project):
+    """A broken link and a pipe are listed, and cannot be accepted."""
+    folder = project.paths.eval_scripts_root / "2026_01_01"
+    (folder / "link.py").symlink_to("nowhere.py")
+    os.mkfifo(folder / "pipe.py")
+    for words in ([], ["--accept"], []):
+        status, scripts, run = trust(*words)
+        assert status == 1
+        unreadable = [name for name, entry in scripts.items() if entry == ("-" * 64, "cannot be read")]
+        assert unreadable == ["2026_01_01/link.py", "2026_01_01/pipe.py"]
+        assert len(scripts) == 5
+    assert "Scripts: 5; new: 0; changed: 0; cannot be read: 2" in run.stdout
 
 
 def test_an_evaluation_says_which_scripts_have_changed(project):

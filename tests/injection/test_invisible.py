@@ -21,6 +21,19 @@ REAL_TEXTS = {
     "a copied telephone number": "\u202d+44 20 7946 0018\u202c",
     "soft hyphens": "Donau\u00addampf\u00adschiff\u00adfahrt",
     "a broken address": "example.org/\u200bdepth/\u200bof/\u200blakes",
+    "German with all its soft hyphens": "Do\u00adnau\u00addampf\u00adschiff\u00adfahrts\u00adge\u00adsell\u00adschaft "
+    "be\u00adrei\u00adte\u00adte wei\u00adte\u00adre Ra\u00addi\u00ado\u00adak\u00adti\u00advi\u00adtät vor. "
+    * 20,
+    "a list of copied telephone numbers": "Call \u202a+44 20 7946 0018\u202c or \u202a(020) 7946-0019\u202c. "
+    * 20,
+    "rows of emoji": "\u2764\ufe0f" * 20 + "\U0001f468\u200d\U0001f469\u200d\U0001f467\u200d\U0001f466" * 9,
+    "emoji and keycaps in a text": "I \u2764\ufe0f it, 1\ufe0f\u20e32\ufe0f\u20e3 \u00a9\ufe0f \u2705\ufe0f. "
+    * 20,
+    "a Persian text": "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645 API \u0647\u0627\u200c (80 m)\u200f. "
+    * 40,
+    "an Arabic list with marks": "\u200f\u0627\u0644\u0639\u0645\u0642: \u200e80 m\u200f\n" * 40,
+    "Mongolian and Tamil texts": "\u182d\u180e\u1820\u180b " * 40 + "\u0b95\u0bcd\u200c\u0bb7 " * 40,
+    "a few breaks a paragraph": ("The depth of the lake is given at example.org/\u200bdepth, 80 m. " * 40),
     "a ligature kept apart": "Auf\u200clage",
     "a byte order mark": "\ufeffDepth",
     "a character's own form": "\u845b\U000e0100\u98fe\u533a",
@@ -41,6 +54,23 @@ TRICKS = [
     (f"a{bits('hi')}b", "a[14 invisible characters]b"),
     ("a\u200b\u200b\u200bb", "a\u200b\u200b\u200bb"),
     ("d\u200be\u2060p\ufefft\u200dh\u200c!", "depth[5 invisible characters]!"),
+    ("d\u00ade\u00adp\u00adt\u00adh\u00ad", "depth[5 invisible characters]"),
+    (
+        "\u0433\u200e\u0434\u200f\u0435\u200c\u03c9\ufe01\u00e9\u180e",
+        "\u0433\u0434\u0435\u03c9\u00e9[5 invisible characters]",
+    ),
+    ("e\u0301\u200b" * 5, "e\u0301" * 5 + "[5 invisible characters]"),
+    (" \u200b\n\u200c" * 3, " \n" * 3 + "[6 invisible characters]"),
+    ("\U0001f60a\u200b" * 5, "\U0001f60a" * 5 + "[5 invisible characters]"),
+    ("\u2764\ufe0f\u200b" * 5, "\u2764\ufe0f" * 5 + "[5 invisible characters]"),
+    ("\u2764\ufe0e\ufe0f" * 5, "\u2764\ufe0e" * 5 + "[5 invisible characters]"),
+    ("word\u200b\u200e" * 8 + "!", "word" * 8 + "[16 invisible characters]!"),
+    ("wo\u00adrd\u200b" * 8 + "!", "wo\u00adrd" * 8 + "[8 invisible characters]!"),
+    ("w\u2764\ufe0frd\u200b" * 8, "w\u2764\ufe0frd" * 8 + "[8 invisible characters]"),
+    ("word\u200b" * 7, "word\u200b" * 7),
+    ("a\U0001d173\U0001d174\U0001d173\U0001d174", "a[4 invisible characters]"),
+    ("a\U0001bca0\U0001bca3\U0001bca0\U0001bca3", "a[4 invisible characters]"),
+    ("a\x9b31mred\x80\x9f\x85b", "a\ufffd31mred\ufffd\ufffd\x85b"),
     ("3\u202em 003\u202c", "3[text direction override]m 003\u202c"),
     ("\u2067Latin\u2069", "[text direction override]Latin\u2069"),
     ("\u202d\u0627\u0628\u202c", "[text direction override]\u0627\u0628\u202c"),

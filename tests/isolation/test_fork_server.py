@@ -12,6 +12,7 @@ import pytest
 from projects import ClaimJudge, Project, evaluate, start_command
 from servers.judge_server import VERDICT, JudgeServer
 
+from mind2web2.isolation import processes
 from mind2web2.isolation.environment import scrubbed_environment
 from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.isolation.processes import ForkServer, script_process
@@ -124,6 +125,70 @@ async def test_a_fork_server_serves_several_event_loops(server, project):
         assert outcome.score == 1.0
         pids.add((project.root / "pids").read_text().split()[1])
     assert len(pids) == 1
+
+
+async def test_a_fork_server_that_stays_stopped_is_replaced(server, monkeypatch, caplog):
+    """A script's process is given up once, however often it is ended, and so is the fork server."""
+    monkeypatch.setattr(processes, "_END_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(processes, "_REACTION_S", 0.1)
+    monkeypatch.setattr(processes, "_go_on", lambda _process: None)
+    async with script_process(server) as process:
+        process.starter.send_signal(signal.SIGSTOP)
+        for _ in range(3):
+            await process.end()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"a script's process does not end pid={process.pid}"
+    ]
+    async with script_process(server) as another:
+        assert another.starter is not process.starter
+    assert process.starter.poll() == -signal.SIGKILL
+
+
+async def test_a_fork_server_that_stays_stopped_does_not_hold_up_the_exit(server, monkeypatch, caplog):
+    """It is killed, with what it has started."""
+    monkeypatch.setattr(processes, "_CLOSE_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(processes, "_go_on", lambda _process: None)
+    async with script_process(server) as process:
+        pidfd = os.pidfd_open(process.pid)
+        process.starter.send_signal(signal.SIGSTOP)
+        await asyncio.to_thread(server.close)
+        await asyncio.to_thread(wait_for_end, [pidfd])
+    assert f"does not end pid={process.starter.pid}" in caplog.text
+
+
+async def test_a_start_that_is_given_up_keeps_its_descriptors_till_the_end(server, monkeypatch):
+    """The thread that sends them cannot be stopped; they might be others' by then."""
+    is_sending, may_send, sent = threading.Event(), threading.Event(), []
+    start_script = server.start_script
+
+    def late(fds, memory_bytes):
+        is_sending.set()
+        may_send.wait(PATIENCE_MS / 1000)
+        sent.extend(os.fstat(fd).st_ino for fd in fds)
+        return start_script(fds, memory_bytes)
+
+    async def start():
+        async with script_process(server):
+            pass
+
+    monkeypatch.setattr(server, "start_script", late)
+    starting = asyncio.create_task(start())
+    await asyncio.to_thread(is_sending.wait, PATIENCE_MS / 1000)
+    starting.cancel()
+    await asyncio.wait({starting}, timeout=0)
+    may_send.set()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert len(set(sent)) == 3
+
+
+def test_a_proxy_with_a_password_is_told_of(server, monkeypatch, caplog):
+    """A script that needs it would fail for no reason that shows."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:word@proxy.example:3128")
+    server.warm_up()
+    assert "scripts are not told of proxies with a password" in caplog.text
+    assert "HTTPS_PROXY" in caplog.text
+    assert "word@" not in caplog.text
 
 
 async def test_a_fork_server_runs_no_thread(server):

@@ -1,4 +1,4 @@
-"""``--isolate``, ``--no_isolate`` and ``--script_memory``."""
+"""``--isolate``, ``--no_isolate``, ``--script_memory`` and ``--script_env``."""
 
 import os
 
@@ -10,11 +10,11 @@ from servers.judge_server import VERDICT, JudgeServer
 from mind2web2.cli import evaluate_main
 from mind2web2.isolation import processes
 
-# Tells whether it runs in the process of the run, and how much memory it may have.
+# Tells whether it runs in the process of the run, and what it is told of the region.
 TELLING = """
-import os, resource
+import os
 await evaluator.verify("The lake is deep.", evaluator.add_leaf("leaf", "leaf"))
-seen = {"pid": os.getpid(), "memory": resource.getrlimit(resource.RLIMIT_DATA)[0]}
+seen = {"pid": os.getpid(), "region": os.environ.get("LAKE_REGION")}
 return {**evaluator.get_summary(), "seen": seen}
 """
 
@@ -42,13 +42,32 @@ def seen_by(project, server, *more):
 
 
 def test_scripts_are_isolated_unless_told_otherwise(project, own_pid):
-    """Each answer has a process, and the memory that is asked for."""
+    """Each answer has a process."""
     with JudgeServer() as server:
         for options in ([], ["--isolate"]):
-            seen = seen_by(project, server, *options)
-            assert (seen["pid"] == own_pid, seen["memory"]) == (False, 2**30)
-        assert seen_by(project, server, "--script_memory", "300M")["memory"] == 300 * 2**20
+            assert seen_by(project, server, *options)["pid"] != own_pid
         assert seen_by(project, server, "--no_isolate")["pid"] == own_pid
+
+
+def test_memory_is_limited(project):
+    """As the reason says."""
+    project.add_script_body("held = b'x' * 2**28\nawait asyncio.Event().wait()\n")
+    with JudgeServer() as server:
+        run = call(
+            *(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url),
+            *("--script_memory", "200M", "--answer_timeout", "100"),
+        )
+    assert run.returncode == 1
+    assert "script lake.py took more than 200 MB of memory (--script_memory)" in " ".join(run.stdout.split())
+
+
+def test_variables_are_handed_on_by_name(project, monkeypatch):
+    """No others; one that is not set is not set there either."""
+    monkeypatch.setenv("LAKE_REGION", "north")
+    with JudgeServer() as server:
+        assert seen_by(project, server)["region"] is None
+        assert seen_by(project, server, "--script_env", "LAKE_DEPTH")["region"] is None
+        assert seen_by(project, server, "--script_env", "LAKE_REGION")["region"] == "north"
 
 
 @pytest.mark.parametrize(("option", "is_isolated"), [((), False), (("--isolate",), True)])

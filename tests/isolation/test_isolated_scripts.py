@@ -12,6 +12,7 @@ from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 from mind2web2.errors import EvalScriptError
 from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.isolation.limits import ScriptLimits
+from mind2web2.isolation.processes import ForkServer
 
 TIGHT = Isolation(ScriptLimits(block_s=0.5, silence_s=2, processor_s=2))
 
@@ -70,10 +71,6 @@ def log_of(project, stem="answer_1"):
         ),
         ("def down(n): return down(n + 1)\ndown(0)", r"raised RecursionError: .* \(line \d+\)$"),
         (
-            "x = bytearray(2 * 1024**3)",
-            r"raised MemoryError \(line \d+\): it may have 1024 MB of memory \(--script",
-        ),
-        (
             "import ctypes\nctypes.string_at(0)",
             r"crashed its process \(SIGSEGV\): look for what it calls that",
         ),
@@ -107,6 +104,110 @@ async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body,
         raise EvalScriptError(broken.reason)
     assert "\n" not in broken.reason
     assert (other.score, other.reason) == (1.0, None)
+
+
+SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20, silence_s=30))
+# Takes memory piece by piece, and keeps it.
+FILLING = "held = []\nwhile len(held) < 300: held.append(b'x' * 2**20)\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{FILLING}await asyncio.Event().wait()",
+        "try:\n"
+        "    held = []\n"
+        "    while len(held) < 300: held.append(b'x' * 2**20)\n"
+        "    await asyncio.Event().wait()\n"
+        "except BaseException: pass",
+        "import subprocess, sys\n"
+        f"code = {FILLING!r} + 'import signal; signal.pause()'\n"
+        "process = await asyncio.create_subprocess_exec(sys.executable, '-c', code)\n"
+        "await process.wait()",
+    ],
+    ids=["itself", "whatever it catches", "by a process that it starts"],
+)
+async def test_a_script_that_takes_too_much_memory_has_no_result(project, body):
+    """Nothing is refused, which it might catch: there is no score that rests on our limit."""
+    broken, other = await outcomes_of(project, body, SMALL)
+    assert broken.reason == "script lake.py took more than 150 MB of memory (--script_memory)"
+    assert (other.score, other.reason) == (1.0, None)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import mmap\nheld = mmap.mmap(-1, 2**30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)",
+        "import threading\n"
+        "end = threading.Event()\n"
+        "for _ in range(300): threading.Thread(target=end.wait, daemon=True).start()\n"
+        "end.set()",
+    ],
+    ids=["reserved", "threads"],
+)
+async def test_memory_that_is_not_used_does_not_count(project, body):
+    """As where the script runs in the process of the run, it gets what it asks for."""
+    broken, _ = await outcomes_of(project, body, SMALL)
+    assert (broken.score, broken.reason) == (1.0, None)
+
+
+async def test_a_reply_that_no_memory_is_left_for_ends_the_process(project):
+    """Whoever waits for it would wait as long as the answer may take."""
+    body = (
+        "import mind2web2.isolation.messages as messages\n"
+        "def loads(_content): raise MemoryError\n"
+        "messages.loads = loads\n"
+        "await evaluator.verify('The lake is wide.', evaluator.add_leaf('more', 'more'))"
+    )
+    broken, other = await outcomes_of(project, body)
+    assert broken.reason.startswith("no memory was left for the process of script lake.py: try fewer at")
+    assert other.score == 1.0
+
+
+async def test_a_file_beyond_all_measure_ends_the_process(project):
+    """Rather than being an error that the script may catch."""
+    body = (
+        f"file = open({str(project.root / 'large')!r}, 'wb')\ntry: file.truncate(2**31)\nexcept OSError: pass"
+    )
+    broken, _ = await outcomes_of(project, body)
+    assert broken.reason == "script lake.py wrote a file of more than 1024 MB, which no script may"
+
+
+async def test_a_script_that_stops_the_fork_server_does_not_hold_up_the_run(project):
+    """It is told to go on, and serves the next."""
+    server = ForkServer()
+    body = "import os, signal\nos.kill(os.getppid(), signal.SIGSTOP)"
+    broken, other = await outcomes_of(project, body, Isolation(server=server))
+    assert (broken.score, other.score) == (1.0, 1.0), broken.reason
+    later, _ = await outcomes_of(project, "pass", Isolation(server=server), reuse=False)
+    assert later.score == 1.0
+    server.close()
+
+
+@pytest.mark.parametrize("isolation", [None, TIGHT], ids=["in the run", "isolated"])
+async def test_names_that_cannot_be_written_do_no_harm(project, isolation):
+    """Half a character in the id of a node or the name of an extraction costs no result."""
+    body = (
+        "from pydantic import BaseModel\n"
+        "class Depth(BaseModel): metres: int | None = None\n"
+        "odd = evaluator.add_leaf('odd \\ud800', 'odd')\n"
+        "await evaluator.verify('The lake is wide.', odd)\n"
+        "await evaluator.extract('How deep?', Depth, 'depth \\ud800')\n"
+        "summary = evaluator.get_summary()"
+    )
+    broken, _ = await outcomes_of(project, body, isolation)
+    assert (broken.score, broken.reason) == (1.0, None)
+
+
+async def test_variables_are_handed_on_by_name(project, monkeypatch):
+    """To a script whose score depends on them."""
+    monkeypatch.setenv("LAKE_REGION", "north")
+    body = "import os\nevaluator.add_custom_node(os.environ.get('LAKE_REGION') == 'north', 'n', 'n')\n"
+    body += "summary = evaluator.get_summary()"
+    for variables, score in (({}, 0.0), ({"LAKE_REGION": "north"}, 1.0)):
+        isolation = Isolation(TIGHT.limits, variables=variables)
+        broken, _ = await outcomes_of(project, body, isolation, reuse=False)
+        assert broken.score == score
 
 
 @pytest.mark.parametrize(

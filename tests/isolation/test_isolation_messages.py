@@ -9,8 +9,10 @@ from collections import Counter
 import pytest
 from pydantic import BaseModel, Field
 
-from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
+from mind2web2.errors import CaptureError, EvalScriptError, JudgeError, JudgeUnavailableError
+from mind2web2.isolation import held_texts
 from mind2web2.isolation import link as link_module
+from mind2web2.isolation.held_texts import HeldTexts
 from mind2web2.isolation.link import ScriptLink
 from mind2web2.isolation.log_relay import LogRelay
 from mind2web2.isolation.messages import (
@@ -229,6 +231,8 @@ async def test_a_script_is_asked_in_between(script):
         {"kind": "reply", "value": 1},
         {"kind": "log", "text": "no level"},
         {"kind": "log", "text": "x", "level": "high", "to": "answer", "name": "n", "created": 0},
+        {"kind": "log", "text": "x", "level": float("inf"), "to": "answer", "name": "n", "created": 0},
+        b"".join([frame_of({"kind": "wait", "number": 1})] * 2),
     ],
 )
 async def test_a_process_that_makes_no_sense_is_given_up(script, sent):
@@ -248,13 +252,44 @@ async def test_questions_do_not_pile_up(script, monkeypatch):
         await serving
 
 
+def test_pages_are_held_as_long_as_they_are_used(monkeypatch):
+    """Each once, however often it is asked for; not more than any script uses."""
+    monkeypatch.setattr(held_texts, "_MAX_CHARS", 25)
+    held = HeldTexts()
+    lake, sea = HashedText("x" * 10), HashedText("y" * 10)
+    numbers = [held.hold((lake, sea, lake)) for _ in range(3)]
+    with pytest.raises(EvalScriptError, match="does it store every page"):
+        held.hold((HashedText("z" * 6),))
+    for number in numbers[:2]:
+        held.release(number)
+    held.release(numbers[0])
+    assert held.text({"held": numbers[2], "sha256": lake.sha256}) is lake
+    with pytest.raises(KeyError):
+        held.text({"held": numbers[0], "sha256": lake.sha256})
+    held.release(numbers[2])
+    assert held.hold((HashedText("z" * 25),)) not in numbers
+
+
 def test_logs_are_bounded():
     """A loop that logs would fill the disk of every answer."""
     relay = LogRelay(logging.getLogger("tests.relay"))
-    message = {"to": "answer", "name": "n", "level": 0, "text": "x" * 2**20, "created": 0}
-    with pytest.raises(UnusableMessageError, match="logged more than 67108864 characters"):
+    message = {"to": "answer", "name": "n", "level": 0, "text": "x", "created": 0, "trace": None}
+    with pytest.raises(UnusableMessageError, match="logged more than 67108864 bytes"):
         for _ in range(65):
-            relay.take({**message, "trace": None, "stack": None, "extra": {}})
+            # What comes along is written as well.
+            relay.take({**message, "stack": None, "extra": {"more": "..."}}, 2**20)
+
+
+@pytest.mark.parametrize("created", [float("nan"), float("inf"), -1, 1e30])
+def test_a_time_that_cannot_be_shown_is_now(caplog, capsys, created):
+    """What a process says of itself shows in no other place than the log."""
+    relay = LogRelay(logging.getLogger("tests.relay"))
+    caplog.handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    message = {"to": "answer", "name": "n", "level": 40, "text": "x", "created": created, "trace": None}
+    relay.take({**message, "stack": None, "extra": {"getMessage": "no call"}}, 1)
+    assert caplog.records[0].getMessage() == "x"
+    assert 0 < caplog.records[0].created < 2**33
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_record_cannot_pose_as_another(caplog):
@@ -262,7 +297,7 @@ def test_a_record_cannot_pose_as_another(caplog):
     relay = LogRelay(logging.getLogger("tests.relay"))
     told = {"name": "mind2web2.no_such_module", "level": 40, "text": "100% sure", "created": 1.0}
     extra = {"levelno": "10", "msg": "other", "metres": "80"}
-    relay.take({**told, "to": "mind2web2", "trace": "Trace\nValueError: x", "stack": None, "extra": extra})
+    relay.take({**told, "to": "mind2web2", "trace": "Trace\nValueError: x", "stack": None, "extra": extra}, 1)
     [record] = caplog.records
     assert (record.getMessage(), record.levelno, record.metres) == ("100% sure", 40, "80")
     assert record.exc_text == "Trace\nValueError: x"

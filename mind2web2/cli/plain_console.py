@@ -1,4 +1,4 @@
-"""The console that commands print to: what is printed is neither taken for markup nor obeyed by a terminal."""
+"""The console that commands print to: what is printed is neither markup nor obeyed by a terminal."""
 
 from __future__ import annotations
 

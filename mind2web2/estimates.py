@@ -14,6 +14,10 @@ _TO_90_PERCENT = 1.2816
 _LONE_DEVIATION = 0.5
 # How far a guess may be off.
 _GUESS_DEVIATION = 1.0
+# With fewer evaluations than these a guess counts as well. The first ones to end are short ones.
+_ENOUGH_EVALUATIONS = 5
+# How much of an evaluation is expected to be left, at least, where it was stopped on its way.
+_LEAST_EXPECTED_SHARE = 0.2
 
 
 class Amounts(NamedTuple):
@@ -40,7 +44,7 @@ class Sample:
     Args:
         mean: of one answer.
         deviation: from one answer to the next.
-        count: of answers; 0 for a guess.
+        count: of answers; 0 where a guess has a part in it.
         is_of_task: they are of the very task that is estimated.
         basis: what this is, in words.
     """
@@ -59,7 +63,7 @@ class TaskEstimate:
     Args:
         answers: those there are.
         to_evaluate: those without a result that still holds.
-        shares: for each of the latter, how much of an evaluation is still to be asked, from 0 to 1.
+        shares: for each of the latter, how much of a mean evaluation is still to be asked.
         least_shares: the same at best, if all that is stored can be reused.
         sample: what an evaluation takes; ``None`` where there is nothing to evaluate.
     """
@@ -103,6 +107,36 @@ def _deviation(amounts: Sequence[float]) -> float:
 def guessed_sample(guess: Amounts, basis: str) -> Sample:
     """Return a guess at one evaluation."""
     return Sample(guess, guess.times(_GUESS_DEVIATION), 0, is_of_task=False, basis=basis)
+
+
+def blended_sample(found: Sample, guess: Sample) -> Sample:
+    """Return what evaluations show, drawn towards a guess as far as they are few."""
+    if found.count >= _ENOUGH_EVALUATIONS:
+        return found
+    weight = found.count / _ENOUGH_EVALUATIONS
+    mean = _between(guess.mean, found.mean, weight)
+    deviation = _between(guess.deviation, found.deviation, weight)
+    return Sample(mean, deviation, 0, is_of_task=False, basis=f"{found.basis} and {guess.basis}")
+
+
+def _between(start: Amounts, end: Amounts, weight: float) -> Amounts:
+    return Amounts(*((1 - weight) * one + weight * other for one, other in zip(start, end, strict=True)))
+
+
+def shares_left(kept: int, expected: float) -> tuple[float, float]:
+    """Return how much of a stopped evaluation is still to be asked: as expected, and at best.
+
+    It was stopped on its way, so that something is left even where more is kept than was expected in all.
+
+    Args:
+        kept: judgments that are stored.
+        expected: judgments of a whole evaluation, to which the shares refer.
+    """
+    if not expected:
+        return 0.0, 0.0
+    done = kept / expected
+    left = max(0.0, 1.0 - done)
+    return max(left, _LEAST_EXPECTED_SHARE * max(1.0, done), 1.0 / max(1.0, expected)), left
 
 
 def total_ranges(tasks: Iterable[TaskEstimate]) -> list[Range]:

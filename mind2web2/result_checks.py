@@ -229,8 +229,8 @@ def _run_faults(result: Mapping[str, Any]) -> Iterator[str]:
         run.get("judge_retries"),
         usage.get("judgments"),
     )
-    are_numbers = isinstance(requests, int) and isinstance(judgments, int)
-    if not are_numbers or retries != requests - judgments:
+    expected = requests - judgments if isinstance(requests, int) and isinstance(judgments, int) else None
+    if expected is None or retries != expected:
         yield f"{retries} retries do not go with {requests} requests for {judgments} judgments"
 
 

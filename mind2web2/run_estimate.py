@@ -16,7 +16,15 @@ from mind2web2.citations import read_citations
 from mind2web2.discovery import cited_urls, one_spelling_each
 from mind2web2.earlier_usage import AnswerUsage, StoredUsage, agent_usage, stored_usage, task_usage
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.estimates import Amounts, Sample, TaskEstimate, guessed_sample, sample_of
+from mind2web2.estimates import (
+    Amounts,
+    Sample,
+    TaskEstimate,
+    blended_sample,
+    guessed_sample,
+    sample_of,
+    shares_left,
+)
 from mind2web2.eval_runner import RunFolders, answer_jobs
 from mind2web2.judgments import FILE_NAME
 from mind2web2.llm_client.chat import TokenUsage
@@ -180,20 +188,24 @@ class _Records:
         if answer.has_result:
             # It no longer holds. What has changed decides how many judgments do: all of them, or none.
             return 1.0, 0.0
-        # Stopped on its way.
-        judgments = sample.mean.requests / self._requests_a_judgment
-        share = max(0.0, 1.0 - kept / judgments) if judgments else 0.0
-        return share, share
+        return shares_left(kept, sample.mean.requests / self._requests_a_judgment)
 
     def sample(self, task_id: str, answers: Sequence[_Answer]) -> Sample:
         """Return the evaluations that tell most about this task."""
         own = task_usage(self._root, self._agent, task_id)
+        if own and all(answer.has_result for answer in answers):
+            return self._sample(own, "of this task", is_of_task=True)
+        found = self._found(task_id, own)
+        guess = self._guess(answers)
+        return guess if found is None else blended_sample(found, guess)
+
+    def _found(self, task_id: str, own: Sequence[AnswerUsage]) -> Sample | None:
         if own:
             return self._sample(own, "of this task", is_of_task=True)
         others = [usage for name in self._others for usage in task_usage(self._root, name, task_id)]
         if others:
             return self._sample(others, "of this task, other agents'", is_of_task=True)
-        return self._sample_of_other_tasks or self._guess(answers)
+        return self._sample_of_other_tasks
 
     @cached_property
     def _sample_of_other_tasks(self) -> Sample | None:

@@ -17,6 +17,7 @@ from mind2web2.llm_client.chat import ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.request_size import request_tokens
+from mind2web2.utils.dollars import dollars, dollars_as_given
 
 # Of a reply, until the first ones are in: a short verdict, and the hidden reasoning before it.
 _FIRST_OUTPUT_TOKENS = 1000
@@ -125,10 +126,10 @@ class Budget:
     def _refused(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
             self._refusal = (
-                f"the next request takes about ${expected_usd:.4f}, more than all of --max_cost "
-                f"{self.max_usd:g}: give a higher one"
+                f"the next request takes about {dollars(expected_usd)}, more than all of --max_cost "
+                f"{dollars_as_given(self.max_usd)}: give a higher one"
                 if expected_usd > self.max_usd
-                else f"--max_cost {self.max_usd:g} is reached; what the judge has said is kept"
+                else f"--max_cost {dollars_as_given(self.max_usd)} is reached; what the judge has said is kept"
             )
             self._wake()
         return BudgetReachedError(self._refusal)

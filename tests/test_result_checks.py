@@ -77,7 +77,7 @@ return evaluator.get_summary()
 JUDGED_AGAIN = """
 first = evaluator.add_leaf("a", "a", critical=True)
 await evaluator.verify("not a", first)
-await evaluator.verify("b", evaluator.add_leaf("b", "b", critical=True))
+await evaluator.verify("b", evaluator.add_leaf("b", "b"))
 await evaluator.verify("a is fine", first)
 return evaluator.get_summary()
 """

@@ -14,9 +14,11 @@ from mind2web2.batch_courier import BatchPace, JobProgress
 from mind2web2.batch_jobs import BatchJobs
 from mind2web2.batch_state import BatchFolder
 from mind2web2.cli.display import RunDisplay
+from mind2web2.errors import UsageError
 from mind2web2.eval_runner import RunFolders, RunProgress
 from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.batch_endpoints import batch_endpoints
+from mind2web2.llm_client.endpoints import endpoint_of
 from mind2web2.recorded_judge import RunTotals
 
 FOLDER_NAME = "batches"
@@ -44,6 +46,25 @@ def open_batches(
         BatchPace(first_poll_s=options.batch_poll, longest_poll_s=max(60.0, options.batch_poll)),
         overwrite=options.overwrite,
         is_stored=is_stored,
+    )
+
+
+def waiting_batches_text(options: argparse.Namespace, folders: RunFolders) -> str | None:
+    """Return a warning where batches of this judge's server are open that the run will not fetch."""
+    if options.batch:
+        return None
+    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
+    try:
+        records = BatchFolder(folders.agent_results / FOLDER_NAME).records()
+    except UsageError as error:
+        return f"Batches of an earlier run may be open: {error}."
+    counts = [len(record.questions) for record in records if record.endpoint == endpoint]
+    if not counts:
+        return None
+    without = " without --overwrite" if options.overwrite else ""
+    return (
+        f"Open batches of an earlier run: {len(counts)}, with {sum(counts)} requests that are paid for. "
+        f"This run asks and pays anew; the same command with --batch{without} fetches their results."
     )
 
 

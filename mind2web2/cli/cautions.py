@@ -10,6 +10,8 @@ from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.flagged_texts import flagged_line
 from mind2web2.result_facts import decisive_troubles, leaves_of, pages_not_had
 
+_SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
+
 
 def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
     """Return, one line each, what may make scores lower than the answers deserve.
@@ -55,6 +57,16 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
     if result.get("undecided_leaves"):
         yield f"{name}: never decided by the script, counted 0: {', '.join(result['undecided_leaves'])}"
+    if torn := [leaf["id"] for leaf in leaves if _is_torn(leaf)]:
+        listed = ", ".join(torn)
+        yield f"{name}: set by the script to a score that its status does not have, both kept: {listed}"
     if result.get("doubts"):
         doubts = "; ".join(result["doubts"])
         yield f"{name}: judged anew next time, as the fault may be this machine's or a moment's: {doubts}"
+
+
+def _is_torn(leaf: Mapping[str, Any]) -> bool:
+    # What the script decided, whatever the end of a sequence shows in its place.
+    decided = leaf.get("superseded") or leaf
+    status, score = decided.get("status"), decided.get("score")
+    return status in _SCORES and score != _SCORES[status]

@@ -16,6 +16,7 @@ from mind2web2.llm_client.endpoints import endpoint_of
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.run_estimate import PlannedRun, RunEstimate, estimate_run
 from mind2web2.selection import TaskWork
+from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
 
 REPLAY = "replay"
@@ -111,7 +112,7 @@ def _notes(options: argparse.Namespace, run: PlannedRun, cost_usd: Range) -> lis
             if cost_usd.expected <= options.max_cost
             else "will probably not cover the run: it stops there, and the same command goes on"
         )
-        notes.append(f"--max_cost {options.max_cost:g} {verdict}.")
+        notes.append(f"--max_cost {dollars_as_given(options.max_cost)} {verdict}.")
     return notes
 
 
@@ -123,13 +124,6 @@ def _counts(amount: Range) -> str:
 def _dollar_range(amount: Range) -> str:
     low, expected, high = (dollars(cost_usd) for cost_usd in amount)
     return f"{expected} ({low} to {high}, in 8 of 10 cases)" if low != high else expected
-
-
-def dollars(cost_usd: float) -> str:
-    """Return an amount with as many digits as tell something."""
-    if math.isnan(cost_usd):
-        return "unknown"
-    return f"${cost_usd:,.2f}" if cost_usd >= 10 else f"${cost_usd:.4f}"
 
 
 def _line(console: Console, text: str) -> None:

@@ -21,7 +21,7 @@ from mind2web2.api_tools.download import downloads_from
 from mind2web2.batch_client import BatchClient
 from mind2web2.batch_jobs import BatchJobs
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.cli.batch_run import BatchDisplay, open_batches
+from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
 from mind2web2.cli.options import caching_command
@@ -41,6 +41,7 @@ from mind2web2.eval_runner import (
     merge_all_results,
     uncached_pages,
 )
+from mind2web2.isolation.environment import hide_from_scripts
 from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.isolation.limits import ScriptLimits
 from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
@@ -143,6 +144,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     run.on_stop.append(partial(_keep_usage, run, judge))
     try:
         with _logging(run.console, run.folders):
+            await _tell_open_batches(run)
             await _tell_changed_scripts(run)
             await _tell_uncached(run, captures)
             # In a process of its own, a script is guarded there.
@@ -227,6 +229,8 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
     limits = ScriptLimits(
         memory_bytes=options.script_memory, block_s=block_s, silence_s=block_s + _SILENCE_AFTER_BLOCK_S
     )
+    # The keys of the run are in its environment.
+    hide_from_scripts()
     variables = {name: os.environ[name] for name in options.script_env if name in os.environ}
     return Isolation(limits, _network(options), variables=variables)
 
@@ -256,6 +260,13 @@ async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
     if total := sum(counts):
         then = "captured when a claim needs them" if captures else f"claims on them fail ({_no_capture(run)})"
         run.console.print(f"Cited pages that are not cached yet: {total}; {then}.", soft_wrap=True)
+
+
+async def _tell_open_batches(run: _Run) -> None:
+    if run.options.llm_provider == REPLAY:
+        return
+    if text := await asyncio.to_thread(waiting_batches_text, run.options, run.folders):
+        run.console.print(text, soft_wrap=True)
 
 
 async def _tell_changed_scripts(run: _Run) -> None:

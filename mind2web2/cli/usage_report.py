@@ -16,6 +16,7 @@ from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.results import write_file, writing_in
 from mind2web2.spending import Budget
 from mind2web2.usage import RunUsage, TaskUsage, Usage
+from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.foreign_files import read_regular_file
 
 log = logging.getLogger(__name__)
@@ -39,12 +40,13 @@ def print_usage(console: Console, usage: RunUsage) -> None:
 
 def budget_text(budget: Budget) -> str:
     """Return what a budget was used for, and how to go on where it is used up."""
-    spent = f"Budget: ${budget.spent_usd:.4f} of --max_cost {budget.max_usd:g} spent"
+    limit = dollars_as_given(budget.max_usd)
+    spent = f"Budget: {dollars(budget.spent_usd)} of --max_cost {limit} spent"
     if not budget.is_reached:
         return f"{spent}."
     return (
         f"{spent}, and nothing more was asked. The same command (without --overwrite) goes on with another "
-        f"${budget.max_usd:g}; a higher --max_cost goes further."
+        f"${limit}; a higher --max_cost goes further."
     )
 
 

@@ -48,6 +48,7 @@ _FEWEST_SPREAD = 5
 _FEWEST_STREWN = 8
 _WIDEST_GAP = 40
 _SOFT_HYPHEN = "\u00ad"
+_BREAK = "\u200b"
 
 # Not NEL, which ends a line. The others are left of text in the wrong encoding, or are orders to a terminal.
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
@@ -97,9 +98,11 @@ def made_visible(text: str) -> str:
     if text.isascii() or not _CANDIDATE.search(text):
         return text
     text = _HIDDEN.sub(_marked_run, text)
+    text = _FLOOD.sub(_marked_flood, text)
     text = _SPREAD.sub(_marked_spread, text)
     text = _STREWN.sub(_marked_strewn, text)
-    text = _FLOOD.sub(lambda found: f"[{len(found[0])} combining marks]", text)
+    # Once more: marks may have stood apart only by what has just been taken out.
+    text = _FLOOD.sub(_marked_flood, text)
     override = _OVERRIDE if _HAS_RIGHT_TO_LEFT.search(text) else _OVERRIDE_IN_LATIN
     return override.sub(_OVERRIDE_MARK, text)
 
@@ -126,7 +129,7 @@ def strewn_runs(text: str) -> list[str]:
     if text.isascii():
         return []
     stretches = (found[0] for found in _STREWN.finditer(text))
-    return ["".join(_strays(stretch)) for stretch in stretches if not _is_of_numbers(stretch)]
+    return ["".join(_strays(stretch)) for stretch in stretches if not _is_typeset(stretch)]
 
 
 def unseen_in(text: str) -> str:
@@ -164,7 +167,11 @@ def _marked_spread(found: re.Match[str]) -> str:
 
 
 def _marked_strewn(found: re.Match[str]) -> str:
-    return found[0] if _is_of_numbers(found[0]) else _with_mark(_SEEN_OR_STRAYS, found[0])
+    return found[0] if _is_typeset(found[0]) else _with_mark(_SEEN_OR_STRAYS, found[0])
+
+
+def _marked_flood(found: re.Match[str]) -> str:
+    return f"[{len(found[0])} combining marks]"
 
 
 def _with_mark(parts: re.Pattern[str], stretch: str) -> str:
@@ -177,9 +184,10 @@ def _strays(stretch: str) -> list[str]:
     return [part["strays"] for part in _SEEN_OR_STRAYS.finditer(stretch) if part["strays"]]
 
 
-def _is_of_numbers(stretch: str) -> bool:
-    """Tell whether little is left of a stretch without marks of direction around telephone numbers."""
-    return len(_strays(_COPIED_NUMBER.sub("", stretch))) < _FEWEST_STREWN
+def _is_typeset(stretch: str) -> bool:
+    """Tell whether a stretch has but marks of direction around numbers, or places where lines may break."""
+    strays = _strays(_COPIED_NUMBER.sub("", stretch))
+    return len(strays) < _FEWEST_STREWN or (set(strays) == {_BREAK} and _SOFT_HYPHEN not in stretch)
 
 
 def _picture(found: re.Match[str]) -> str:

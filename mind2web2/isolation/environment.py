@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Mapping
@@ -18,6 +19,14 @@ _KEPT = frozenset(
 _KEPT_BEGINNINGS = ("LC_", "COVERAGE_")
 # The way out of many networks; with a password in it, it is a secret.
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
+
+_PR_SET_DUMPABLE = 4
+
+
+def hide_from_scripts() -> None:
+    """Keep other processes of the same user out of this one's memory and environment (Linux), root aside."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:

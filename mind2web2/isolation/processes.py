@@ -170,6 +170,9 @@ class ScriptProcess:
         log.warning("a script's process does not end pid=%d", self.pid)
         # What it has started ends with it, on Linux, and the next answer has another.
         self.starter.kill()
+        # Not before it is gone: somebody might ask it for the next.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            await asyncio.to_thread(self.starter.wait, _CLOSE_TIMEOUT_S)
 
     async def _has_ended(self, timeout_s: float) -> bool:
         """Wait until the other end of the leash is gone, and tell whether it is."""

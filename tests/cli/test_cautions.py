@@ -1,7 +1,11 @@
 """What a user is told of a run's results."""
 
+import pytest
+
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.cautions import cautions
+
+TORN = "set by the script to a score that its status does not have, both kept"
 
 
 def outcome(*troubles, doubts=()):
@@ -34,3 +38,29 @@ def test_a_doubt_blames_nobody():
         "lake/answer_1.md: judged anew next time, as the fault may be this machine's or a moment's: "
         "https://lake.example: HTTP status 500"
     )
+
+
+@pytest.mark.parametrize(
+    ("score", "status", "is_told"),
+    [
+        (1.0, "failed", True),
+        (0.0, "passed", True),
+        (1.0, "initialized", True),
+        (1.0, "passed", False),
+        (0.0, "skipped", False),
+        (0.5, "partial", False),
+    ],
+)
+def test_half_a_verdict_is_told_of(score, status, is_told):
+    """Both halves count as a script has left them (scoring.md); also behind the end of a sequence."""
+    for shown in ({"score": score, "status": status}, behind(score, status)):
+        answer = outcome([])
+        [leaf] = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
+        leaf.update(shown)
+        told = cautions([answer], "")
+        assert told == [f"lake/answer_1.md: {TORN}: leaf_0"] * is_told
+
+
+def behind(score, status):
+    """Return what a leaf behind the first shortfall of a sequence shows."""
+    return {"score": 0.0, "status": "skipped", "superseded": {"score": score, "status": status}}

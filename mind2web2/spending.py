@@ -125,11 +125,12 @@ class Budget:
 
     def _refused(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
+            limit = f"--max_cost {dollars_as_given(self.max_usd)}"
             self._refusal = (
-                f"the next request takes about {dollars(expected_usd)}, more than all of --max_cost "
-                f"{dollars_as_given(self.max_usd)}: give a higher one"
+                f"the next request takes about {dollars(expected_usd)}, more than all of {limit}: "
+                "give a higher one"
                 if expected_usd > self.max_usd
-                else f"--max_cost {dollars_as_given(self.max_usd)} is reached; what the judge has said is kept"
+                else f"{limit} is reached; what the judge has said is kept"
             )
             self._wake()
         return BudgetReachedError(self._refusal)

@@ -9,8 +9,10 @@ from mind2web2.estimates import (
     Amounts,
     Sample,
     TaskEstimate,
+    blended_sample,
     guessed_sample,
     sample_of,
+    shares_left,
     total_ranges,
 )
 
@@ -79,6 +81,38 @@ def test_what_is_stored_lowers_what_is_left():
     sample = of_task(10, 10)
     assert requests_range(task(sample, shares=(0.5, 1.0))).expected == pytest.approx(15)
     assert requests_range(task(sample, shares=(1.0, 1.0), least=(0.0, 1.0))) == pytest.approx((10, 20, 20))
+
+
+def test_few_evaluations_are_drawn_towards_a_guess():
+    """The more there are, the less; the range reaches from one to the other."""
+    guess = guessed_sample(amounts(20), "a guess")
+    means = []
+    for count in (1, 2, 4):
+        blend = blended_sample(of_task(*[2] * count), guess)
+        assert blend.basis == "here and a guess"
+        means.append(blend.mean.requests)
+        found = requests_range(task(blend, 8))
+        assert found.low < 8 * 2 * 2
+        assert found.high > found.expected
+    assert means == pytest.approx([16.4, 12.8, 5.6])
+    enough = of_task(2, 2, 2, 2, 2)
+    assert blended_sample(enough, guess) is enough
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected", "shares"),
+    [
+        (5, 10, (0.5, 0.5)),
+        (9, 10, (0.2, pytest.approx(0.1))),
+        (10, 10, (0.2, 0.0)),
+        (30, 10, (pytest.approx(0.6), 0.0)),
+        (3, 1, (1.0, 0.0)),
+        (1, 0, (0.0, 0.0)),
+    ],
+)
+def test_something_is_left_of_a_stopped_evaluation(kept, expected, shares):
+    """Also where more is kept than was expected; at best it is as good as over."""
+    assert shares_left(kept, expected) == shares
 
 
 def test_an_unknown_price_stays_unknown():

@@ -1,5 +1,7 @@
 """What a run will take: by its own records, by likely ones, or by a guess; nothing is touched."""
 
+import json
+
 import pytest
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
@@ -18,6 +20,7 @@ USAGE = TokenUsage(2000, 1000, 50)
 CLAIMS = {"first": ("The lake is deep.", None), "second": ("The lake is cold.", None)}
 # Two votes on each claim.
 JUDGMENTS = 4
+GUESS = "a guess from its length and links"
 
 
 class CountingJudge(ClientProvider):
@@ -101,9 +104,9 @@ async def test_a_batch_costs_half(project):
 
 
 async def test_the_likest_records_count(project):
-    """This task, then this task of other agents, then other tasks, then a guess."""
+    """This task, then this task of other agents, then other tasks, then a guess, which few are blended with."""
     fresh = by_task(estimate(project))
-    assert {task.sample.basis for task in fresh.values()} == {"a guess from its length and links"}
+    assert {task.sample.basis for task in fresh.values()} == {GUESS}
     await evaluated(project)
     for agent, task, basis in (
         (AGENT, "pond", "3 results of other tasks"),
@@ -114,7 +117,7 @@ async def test_the_likest_records_count(project):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("an answer")
         project.add_script(CLAIMS, task=task)
-        assert by_task(estimate(project, agent))[task].sample.basis == basis
+        assert by_task(estimate(project, agent))[task].sample.basis == f"{basis} and {GUESS}"
 
 
 async def test_another_judge_has_other_prices_and_no_results(project):
@@ -137,7 +140,9 @@ async def test_the_results_of_any_server_hold_where_its_address_is_not_set(proje
 
 
 async def test_judgments_of_a_stopped_evaluation_are_not_paid_again(project):
-    """Three of four are there; the rest is what a like answer took."""
+    """Three of four are there; the rest is what enough answers like it took."""
+    for number in range(3, 7):
+        project.add_answer(f"answer_{number}", f"Another text {number}.")
     await evaluated(project)
     [result] = project.result_paths("answer_2")
     result.unlink()
@@ -148,7 +153,24 @@ async def test_judgments_of_a_stopped_evaluation_are_not_paid_again(project):
         store.add([one for one in kept if one.task_id == TASK and one.answer_name == "answer_2.md"][:3])
     task = by_task(estimate(project))[TASK]
     assert (task.to_evaluate, task.expected.requests) == (1, pytest.approx(1))
-    assert by_task(estimate(project, overwrite=True))[TASK].expected.requests == pytest.approx(8)
+    assert by_task(estimate(project, overwrite=True))[TASK].expected.requests == pytest.approx(24)
+
+
+async def test_a_first_short_result_does_not_speak_for_unfinished_answers(project):
+    """They are expected to take what they took, and only their own judgments are kept."""
+    for stem in ("answer_1", "answer_2", "answer_3"):
+        project.add_answer(stem, f"{stem} " + " ".join(f"[a](https://a.example/{n})" for n in range(3)))
+    await evaluated(project)
+    for stem in ("answer_2", "answer_3"):
+        project.result_paths(stem)[0].unlink()
+    [path] = project.result_paths("answer_1")
+    result = json.loads(path.read_text())
+    result["judge_usage"] |= {"judgments": 1, "input_tokens": 2000}
+    path.write_text(json.dumps(result))
+    task = by_task(estimate(project))[TASK]
+    # Not less than the guess is, but for its fifth: 21 judgments, of which each of two has 4.
+    assert task.sample.mean.requests == pytest.approx(0.2 * 1 + 0.8 * 21)
+    assert (task.to_evaluate, task.expected.requests) == (2, pytest.approx(2 * (17 - 4)))
 
 
 async def test_judgments_of_an_outdated_result_may_hold_or_not(project):

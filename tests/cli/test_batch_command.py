@@ -118,6 +118,27 @@ def test_a_batched_run_is_reused_by_a_direct_one(project):
     assert scores(project) == [2 / 3, 2 / 3]
 
 
+def test_a_direct_run_tells_of_open_batches(project):
+    """They are paid for, and asked anew all the same; --batch says nothing of the kind, nor another judge's run."""
+    with BatchServer(supported) as server, JudgeServer(supported) as other:
+        server.held_from = 1
+        with start_command(*options_for(server), cwd=project.root) as process:
+            server.wait_until_looked_at(1)
+            process.kill()
+        elsewhere = run_command("--agent_name", "bot", "--judge_base_url", other.base_url, cwd=project.root)
+        assert "Open batches" not in elsewhere.stdout
+        direct = run_command(*options_for(server, "--overwrite")[:4], "--overwrite", cwd=project.root)
+        [line] = [line for line in direct.stdout.splitlines() if line.startswith("Open batches")]
+        server.held_from = math.inf
+        batched = evaluate(project, server)
+        after = run_command(*options_for(server)[:4], cwd=project.root)
+    assert line == (
+        "Open batches of an earlier run: 1, with 12 requests that are paid for. This run asks and pays anew; "
+        "the same command with --batch without --overwrite fetches their results."
+    )
+    assert "Open batches" not in batched.stdout + after.stdout
+
+
 def test_a_short_answer_timeout_does_not_end_a_wait(project):
     """A batch takes as long as it takes."""
     with BatchServer(supported) as server:

@@ -28,10 +28,7 @@ from mind2web2.provenance import (
     JudgeRecord,
     Provenance,
     file_sha256,
-    has_seal,
-    is_seal_broken,
     library_versions,
-    sealed,
     served_by,
     settings_sha256,
     text_sha256,
@@ -39,6 +36,7 @@ from mind2web2.provenance import (
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.results import LoadedResult, latest_result, newest_result_name, write_file, write_result
 from mind2web2.script_run import ScriptCall, checked_result, script_result
+from mind2web2.seals import has_seal, is_seal_broken, sealed
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.speculation import dropped_counted

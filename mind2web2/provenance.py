@@ -144,38 +144,6 @@ def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Serv
     )
 
 
-def sealed(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with the digest of all that it says, so that a later change by accident shows.
-
-    Whoever changes a result on purpose can seal it again: a seal is no signature.
-    """
-    return {**result, "run": {**result["run"], "content_sha256": content_sha256(result)}}
-
-
-def content_sha256(result: Mapping[str, Any]) -> str:
-    """Return the digest of all that a result says, its seal aside, as a reader of its file finds it."""
-    read = json.loads(json.dumps(result))
-    if isinstance(read.get("run"), dict):
-        read["run"].pop("content_sha256", None)
-    return text_sha256(json.dumps(read, sort_keys=True))
-
-
-def is_seal_broken(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result says something else than when it was written; one without a seal never does."""
-    seal = _seal(result)
-    return seal is not None and seal != content_sha256(result)
-
-
-def has_seal(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result has the digest of all that it says."""
-    return _seal(result) is not None
-
-
-def _seal(result: Mapping[str, Any]) -> object:
-    run = result.get("run")
-    return run.get("content_sha256") if isinstance(run, dict) else None
-
-
 @cache
 def settings_sha256() -> str:
     """Return the digest of what this version asks judges by default."""

@@ -17,6 +17,7 @@ from mind2web2.provenance import Provenance, text_sha256
 from mind2web2.recorded_judge import REPLAY_ENDPOINT
 from mind2web2.result_checks import Finding, result_faults, score_by_tree, vote_fault, votes_in
 from mind2web2.results import LoadedResult, answer_dir, latest_result, newest_result_name
+from mind2web2.seals import is_seal_broken, is_seal_gone
 from mind2web2.selection import AnswerFile
 from mind2web2.staleness import CHANGED, NO_PROVENANCE, PresentReader, provenance_of, stale_reasons
 from mind2web2.summaries import task_answers
@@ -107,7 +108,9 @@ class RecordChecks:
             )
             return AnswerCheck(task_id, answer_name, None, None, None, (finding,))
         findings = list(self._findings(task_id, answer_name, folder, found))
-        if unscored_reason is not None:
+        # A changed result has no score for that alone, which is told already.
+        is_changed = is_seal_broken(found.content) or is_seal_gone(found.content)
+        if unscored_reason is not None and not is_changed:
             findings.append(Finding("missing", f"not scored in the last run: {unscored_reason}"))
         score = found.content.get("final_score")
         return AnswerCheck(

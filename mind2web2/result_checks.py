@@ -16,7 +16,8 @@ from mind2web2.injection.invisible import made_visible
 from mind2web2.judgment_reading import StoredReply
 from mind2web2.metrics import is_score
 from mind2web2.prompts.blocks import encodable
-from mind2web2.provenance import Provenance, has_seal, is_seal_broken
+from mind2web2.provenance import Provenance
+from mind2web2.seals import has_seal, is_seal_broken
 from mind2web2.staleness import CHANGED
 from mind2web2.written_tree import (
     TreeShapeError,

@@ -103,6 +103,13 @@ def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(str(kind) for page in pages for kind in _items(page.get("troubles")))
 
 
+def declined_counts(result: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many votes and how many extractions of a result the judge declined."""
+    entries = [entry for leaf in leaves_of(result) for entry in (_evidence(leaf), *_checks(leaf))]
+    votes = sum(bool(vote.get("declined")) for entry in entries for vote in _votes(entry))
+    return votes, sum(bool(record.get("declined")) for record in _mappings(result.get("extractions")))
+
+
 def _decisive(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the check of the page that supports a leaf, else those of all pages that were shown."""
     shown = [check for check in _checks(leaf) if check.get("page")]

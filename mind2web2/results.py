@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,26 @@ def latest_result(folder: Path) -> LoadedResult | None:
     try:
         content = json.loads(read_regular_file(paths[-1]).decode())
     except (OSError, ValueError, RecursionError) as error:
-        log.warning("damaged result, counts as none path=%s error=%s", paths[-1], error)
+        _tell_damaged(paths[-1], str(error))
         return None
     if not isinstance(content, dict):
-        log.warning("damaged result, counts as none path=%s error=not an object", paths[-1])
+        _tell_damaged(paths[-1], "not an object")
         return None
     return LoadedResult(paths[-1], content)
+
+
+def _tell_damaged(path: Path, error: str) -> None:
+    try:
+        changed_ns = path.stat().st_mtime_ns
+    except OSError:
+        changed_ns = 0
+    _warn_once(path.absolute(), path, changed_ns, error)
+
+
+@lru_cache(maxsize=4096)
+def _warn_once(_place: Path, path: Path, _changed_ns: int, error: str) -> None:
+    # A command reads a result several times, each time for another purpose.
+    log.warning("damaged result, counts as none path=%s error=%s", path, error)
 
 
 def latest_results(eval_results_root: Path, agent_name: str) -> Iterator[tuple[str, str, LoadedResult]]:

@@ -16,6 +16,8 @@ NO_ANSWER = "no such answer, though other tasks have one of this name"
 NO_RUNS = "no answer at all"
 NO_RESULT = "no result"
 
+_TASKS_SHOWN = 3
+
 
 def is_score(value: object) -> TypeGuard[float]:
     """Tell whether a value from a file is a score: a number from 0 to 1."""
@@ -125,7 +127,7 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
     tasks = _ordered(task for task, _ in scores)
     sizes = Counter(run for _, run in scores)
     runs = _ordered(sizes)
-    warnings = [f"answers without a score: {len(missing)}, not counted in the averages"] if missing else []
+    warnings = _missing_warnings(missing, "not counted in the averages")
     if any(size < len(tasks) for size in sizes.values()):
         listed = ", ".join(f"{run} {sizes[run]}" for run in runs)
         warnings.append(f"runs span different tasks, out of {len(tasks)}: {listed}")
@@ -140,7 +142,7 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     runs = _ordered(run for _, run in table)
     scores = {(task, run): _score_or_zero(table.get((task, run))) for task in tasks for run in runs}
     missing = _missing(table, tasks, runs)
-    warnings = [f"answers without a score: {len(missing)}, counted as 0"] if missing else []
+    warnings = _missing_warnings(missing, "counted as 0")
     if outside:
         warnings.append(f"tasks not in the task list, left out: {name_list(outside)}")
     warnings += _unequal_chances(table, tasks, runs)
@@ -170,6 +172,31 @@ def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[
             elif answer.score is None:
                 found.append(MissingAnswer(task, run, answer.reason or NO_RESULT))
     return tuple(found)
+
+
+def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str) -> list[str]:
+    tasks: dict[str, list[str]] = {NO_ANSWER: [], NO_RUNS: []}
+    unscored = 0
+    for answer in missing:
+        if answer.reason in tasks:
+            tasks[answer.reason].append(answer.task_id)
+        else:
+            unscored += 1
+    warnings = [f"answers without a score: {unscored}, {treatment}"] if unscored else []
+    if absent := tasks[NO_ANSWER]:
+        warnings.append(
+            f"answers that are not there, though other tasks have one of their name: {len(absent)} "
+            f"(at {_few(absent)}), {treatment}"
+        )
+    if unanswered := tasks[NO_RUNS]:
+        warnings.append(f"tasks without any answer: {len(unanswered)} ({_few(unanswered)}), {treatment}")
+    return warnings
+
+
+def _few(tasks: Iterable[str]) -> str:
+    ordered = _ordered(tasks)
+    more = len(ordered) - _TASKS_SHOWN
+    return ", ".join(ordered[:_TASKS_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
 def _score_or_zero(answer: ScoredAnswer | None) -> float:

@@ -16,16 +16,10 @@ from mind2web2.answer_cache import listing_sha256
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
 from mind2web2.judgment_reading import latest_served_model
 from mind2web2.judgments import FILE_NAME, JudgeIdentity
-from mind2web2.provenance import (
-    JudgeRecord,
-    Provenance,
-    file_sha256,
-    is_seal_broken,
-    settings_sha256,
-    text_sha256,
-)
+from mind2web2.provenance import JudgeRecord, Provenance, file_sha256, settings_sha256, text_sha256
 from mind2web2.recorded_judge import REPLAY_ENDPOINT
 from mind2web2.results import latest_results
+from mind2web2.seals import is_seal_broken
 from mind2web2.selection import read_answer
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.names import name_list

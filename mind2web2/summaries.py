@@ -13,6 +13,7 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.metrics import NO_RESULT, AgentMetrics, ScoredAnswer, agent_metrics, is_score, is_time_s
 from mind2web2.result_facts import NO_FACTS, result_facts
 from mind2web2.results import answer_results_dir, latest_result, newest_result_name, writing_in
+from mind2web2.seals import is_seal_broken, is_seal_gone
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import is_file_name, natural_key
@@ -208,6 +209,9 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
     result = latest_result(results_dir)
     if result is None:
         return replace(answer, reason=_why_no_result(results_dir))
+    if is_seal_broken(result.content) or is_seal_gone(result.content):
+        log.warning("result was changed after it was written, counts as none path=%s", result.path)
+        return replace(answer, reason=_changed_reason(result.path, agent_name=folder.parent.name))
     score, judge_model, time_s = (
         result.content.get(key) for key in ("final_score", "judge_model", "time_seconds")
     )
@@ -222,6 +226,13 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
         judge_model=judge_model if isinstance(judge_model, str) else None,
         time_s=float(time_s) if is_time_s(time_s) else None,
         facts=result_facts(result.content),
+    )
+
+
+def _changed_reason(result_path: Path, agent_name: str) -> str:
+    return (
+        f"its newest result {result_path.name} was changed after it was written: "
+        f"mind2web2 evaluate {agent_name} makes it anew"
     )
 
 

@@ -15,14 +15,13 @@ from mind2web2.provenance import (
     JudgeRecord,
     Provenance,
     file_sha256,
-    is_seal_broken,
     library_versions,
-    sealed,
     served_by,
     settings_sha256,
     text_sha256,
 )
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.seals import is_seal_broken, sealed
 
 JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
 MADE_FROM = Provenance(

@@ -9,9 +9,9 @@ from projects import AGENT, TASK, ClaimJudge, Project, evaluate, read_json
 
 from mind2web2.errors import UsageError
 from mind2web2.judgments import FILE_NAME, JudgmentStore, export_judgments
-from mind2web2.provenance import sealed
 from mind2web2.record_checks import NOT_STORED, RecordChecks, judgments_of
 from mind2web2.result_checks import Finding
+from mind2web2.seals import sealed
 from mind2web2.selection import answer_files
 from mind2web2.staleness import CHANGED, PresentReader
 

@@ -11,9 +11,10 @@ from projects import AGENT, TASK, Project, evaluate
 
 from mind2web2.judgment_reading import StoreLookup
 from mind2web2.judgments import FILE_NAME
-from mind2web2.provenance import Provenance, is_seal_broken, sealed
+from mind2web2.provenance import Provenance
 from mind2web2.record_checks import RecordChecks, judgments_of
 from mind2web2.result_checks import result_faults, score_by_tree, vote_fault, votes_in
+from mind2web2.seals import is_seal_broken, sealed
 from mind2web2.staleness import PresentReader, provenance_of
 from mind2web2.verification import BinaryEvalResult
 from mind2web2.written_tree import only_tree, written_tree

@@ -101,6 +101,14 @@ def test_a_damaged_newest_result_counts_as_none(tmp_path, caplog, content):
     assert "20250101_000000_answer_1.md.json" in caplog.text
 
 
+def test_a_damaged_result_is_told_once(tmp_path, caplog):
+    """However often it is read, until the file changes."""
+    for content, told in ((b"{", 1), (b"[", 2)):
+        raw_result(tmp_path, "20250101_000000_answer_1.md.json", content)
+        assert [latest_result(tmp_path) for _ in range(3)] == [None] * 3
+        assert len(caplog.records) == told
+
+
 def test_no_results(tmp_path):
     """An empty folder, a missing one, a file in its place."""
     (tmp_path / "file").write_text("")

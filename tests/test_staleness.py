@@ -7,9 +7,10 @@ from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
 from mind2web2.judgments import FILE_NAME, Judgment, JudgmentStore
-from mind2web2.provenance import JudgeRecord, Provenance, Served, sealed
+from mind2web2.provenance import JudgeRecord, Provenance, Served
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.results import latest_results, write_result
+from mind2web2.seals import sealed
 from mind2web2.staleness import (
     CHANGED,
     NO_PROVENANCE,

@@ -6,8 +6,8 @@ import os
 import pytest
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate, read_json
 
-from mind2web2.provenance import sealed
 from mind2web2.results import write_result
+from mind2web2.seals import sealed
 from mind2web2.summaries import generate_result_summary, merge_all_results
 from mind2web2.summary_checks import agent_summary_findings, task_summary_findings
 

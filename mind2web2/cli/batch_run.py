@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
@@ -49,22 +50,26 @@ def open_batches(
     )
 
 
-def waiting_batches_text(options: argparse.Namespace, folders: RunFolders) -> str | None:
+async def waiting_batches_text(
+    options: argparse.Namespace, folders: RunFolders, store: JudgmentStore
+) -> str | None:
     """Return a warning where batches of this judge's server are open that the run will not fetch."""
     if options.batch:
         return None
     endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
     try:
-        records = BatchFolder(folders.agent_results / FOLDER_NAME).records()
+        records = await asyncio.to_thread(BatchFolder(folders.agent_results / FOLDER_NAME).records)
     except UsageError as error:
         return f"Batches of an earlier run may be open: {error}."
-    counts = [len(record.questions) for record in records if record.endpoint == endpoint]
-    if not counts:
+    keys = [key for record in records if record.endpoint == endpoint for key in record.questions]
+    missing = [key for key in keys if await store.get(key, endpoint) is None]
+    if not missing:
         return None
-    without = " without --overwrite" if options.overwrite else ""
+    without = " and without --overwrite" if options.overwrite else ""
     return (
-        f"Open batches of an earlier run: {len(counts)}, with {sum(counts)} requests that are paid for. "
-        f"This run asks and pays anew; the same command with --batch{without} fetches their results."
+        f"Warning: an earlier run with --batch left {len(missing)} requests in batches that are open and "
+        "paid for. What this run needs of them it asks and pays anew; the same command "
+        f"with --batch{without} fetches their results."
     )
 
 

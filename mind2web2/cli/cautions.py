@@ -8,7 +8,8 @@ from typing import Any
 
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.flagged_texts import flagged_line
-from mind2web2.result_facts import decisive_troubles, leaves_of, pages_not_had
+from mind2web2.result_facts import decisive_troubles, declined_counts, leaves_of, pages_not_had
+from mind2web2.utils.names import natural_key
 
 _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
@@ -44,9 +45,29 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         found.insert(
             0, f"cited pages that could not be had: {len(pages)} ({listed}); claims on them count as failed"
         )
+    if declined := _declined_line(outcomes):
+        found.append(declined)
     if flagged := flagged_line(outcomes):
         found.append(flagged)
     return found
+
+
+def _declined_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    votes: Counter[str] = Counter()
+    extractions: Counter[str] = Counter()
+    for outcome in outcomes:
+        if outcome.result is not None:
+            of_votes, of_extractions = declined_counts(outcome.result)
+            votes[outcome.task_id] += of_votes
+            extractions[outcome.task_id] += of_extractions
+    tasks = +(votes + extractions)
+    if not tasks:
+        return None
+    listed = ", ".join(f"{task} {tasks[task]}" for task in sorted(tasks, key=natural_key))
+    return (
+        f"declined by the judge, twice each: votes {votes.total()}, extractions {extractions.total()} "
+        f"({listed}); such votes count as not supported, such extractions as empty"
+    )
 
 
 def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -144,7 +144,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     run.on_stop.append(partial(_keep_usage, run, judge))
     try:
         with _logging(run.console, run.folders):
-            await _tell_open_batches(run)
+            await _tell_open_batches(run, store)
             await _tell_changed_scripts(run)
             await _tell_uncached(run, captures)
             # In a process of its own, a script is guarded there.
@@ -262,10 +262,10 @@ async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
         run.console.print(f"Cited pages that are not cached yet: {total}; {then}.", soft_wrap=True)
 
 
-async def _tell_open_batches(run: _Run) -> None:
+async def _tell_open_batches(run: _Run, store: JudgmentStore) -> None:
     if run.options.llm_provider == REPLAY:
         return
-    if text := await asyncio.to_thread(waiting_batches_text, run.options, run.folders):
+    if text := await waiting_batches_text(run.options, run.folders, store):
         run.console.print(text, soft_wrap=True)
 
 

@@ -12,6 +12,7 @@ from rich.table import Table
 from mind2web2.agent_comparison import AgentComparison
 from mind2web2.intervals import LEVEL, RESAMPLES
 from mind2web2.results_now import ResultsNow
+from mind2web2.score_grid import NO_ANSWER, NO_RUNS
 from mind2web2.utils.names import name_list, natural_key
 
 _TASKS_SHOWN = 3
@@ -57,10 +58,11 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def print_missing(console: Console, summary: Mapping[str, Any]) -> None:
-    """List by name what has no score."""
+    """List by name the answers that have no score; a warning sums up those that do not exist."""
     for missing in summary["missing"]:
-        name = "/".join(part for part in (missing["task_id"], missing["answer_name"]) if part)
-        line(console, f"No result: {name}: {missing['reason']}")
+        if missing["reason"] in (NO_ANSWER, NO_RUNS):
+            continue
+        line(console, f"No result: {missing['task_id']}/{missing['answer_name']}: {missing['reason']}")
 
 
 def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:

@@ -70,6 +70,8 @@ def run(options: argparse.Namespace) -> int:
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
     paths = paths_of(options)
+    if options.eval_version is not None:
+        paths.script_versions()  # a version that does not exist is a mistake of the command
     task_ids = None if options.task_list is None else _task_ids(options.task_list)
     agents = [_summed_up(paths, name, task_ids) for name in names]
     first, *others = agents

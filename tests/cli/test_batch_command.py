@@ -119,24 +119,26 @@ def test_a_batched_run_is_reused_by_a_direct_one(project):
 
 
 def test_a_direct_run_tells_of_open_batches(project):
-    """They are paid for, and asked anew all the same; --batch says nothing of the kind, nor another judge's run."""
+    """Unless they are another judge's, or all that is in them is known by now."""
     with BatchServer(supported) as server, JudgeServer(supported) as other:
         server.held_from = 1
         with start_command(*options_for(server), cwd=project.root) as process:
             server.wait_until_looked_at(1)
             process.kill()
+        [record] = (project.results / "batches").glob("*.json")
+        assert len(read_json(record)["questions"]) == 12
         elsewhere = run_command("--agent_name", "bot", "--judge_base_url", other.base_url, cwd=project.root)
-        assert "Open batches" not in elsewhere.stdout
+        assert "with --batch" not in elsewhere.stdout
         direct = run_command(*options_for(server, "--overwrite")[:4], "--overwrite", cwd=project.root)
-        [line] = [line for line in direct.stdout.splitlines() if line.startswith("Open batches")]
+        [line] = [line for line in direct.stdout.splitlines() if "with --batch" in line]
         server.held_from = math.inf
-        batched = evaluate(project, server)
         after = run_command(*options_for(server)[:4], cwd=project.root)
     assert line == (
-        "Open batches of an earlier run: 1, with 12 requests that are paid for. This run asks and pays anew; "
-        "the same command with --batch without --overwrite fetches their results."
+        "Warning: an earlier run with --batch left 12 requests in batches that are open and paid for. What "
+        "this run needs of them it asks and pays anew; the same command with --batch and without --overwrite "
+        "fetches their results."
     )
-    assert "Open batches" not in batched.stdout + after.stdout
+    assert "with --batch" not in after.stdout
 
 
 def test_a_short_answer_timeout_does_not_end_a_wait(project):

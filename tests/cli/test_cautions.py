@@ -40,6 +40,20 @@ def test_a_doubt_blames_nobody():
     )
 
 
+def test_what_the_judge_declined_is_told():
+    """Votes about the answer and about pages, and extractions; none where it declined nothing."""
+    refused = {"supported": False, "declined": "no"}
+    answer = outcome([], [])
+    first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
+    first["evidence"]["votes"] = [refused, {"supported": True, "declined": None}]
+    second["evidence"]["pages"][0]["votes"] = [refused]
+    answer.result["extractions"] = [{"declined": "no"}, {"declined": None}]
+    assert cautions([answer], "") == [
+        "declined by the judge, twice each: votes 2, extractions 1 (lake 3); such votes count as not "
+        "supported, such extractions as empty"
+    ]
+
+
 @pytest.mark.parametrize(
     ("score", "status", "is_told"),
     [

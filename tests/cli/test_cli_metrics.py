@@ -149,6 +149,48 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     ]
 
 
+@pytest.mark.parametrize("has_seal", [True, False])
+def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_seal):
+    """Nor one whose digest was removed: it is named with the way out, and gives exit status 1."""
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script({"depth": ("It is deep.", None)})
+    asyncio.run(evaluate(project, ClaimJudge()))
+    [path] = tmp_path.glob("eval_results/bot/*/*/results/*.json")
+    content = read_json(path)
+    if has_seal:
+        content["final_score"] = 1 - content["final_score"]
+    else:
+        del content["run"]["content_sha256"]
+    path.write_text(json.dumps(content))
+    run = call(main, "metrics", "bot")
+    assert run.returncode == 1
+    lines = run.stdout.splitlines()
+    assert "Warning: answers without a score: 1, not counted in the averages" in lines
+    assert (
+        f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was written: "
+        "mind2web2 evaluate bot makes it anew"
+    ) in lines
+    assert read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"] is None
+
+
+def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
+    """Those that exist without a score are counted and named apart."""
+    monkeypatch.chdir(tmp_path)
+    for number in range(5):
+        add_result(tmp_path, f"t{number}/answer_1", 1)
+    for number in (2, 3):
+        add_result(tmp_path, f"t0/answer_{number}", None if number == 3 else 1)
+    lines = call(main, "metrics", "bot").stdout.splitlines()
+    assert "Warning: answers without a score: 1, not counted in the averages" in lines
+    assert (
+        "Warning: answers that are not there, though other tasks have one of their name: 8 "
+        "(at t1, t2, t3 and 1 more), not counted in the averages"
+    ) in lines
+    assert [line.split(":")[1] for line in lines if line.startswith("No result")] == [" t0/answer_3.md"]
+
+
 def test_two_agents_side_by_side(tmp_path, monkeypatch):
     """Over the same tasks, with the interval of the difference, in 80 columns."""
     monkeypatch.chdir(tmp_path)
@@ -191,7 +233,7 @@ def test_a_task_list_counts_what_is_missing(results, as_json):
             "c",
         )
     else:
-        assert "No result: c: no answer at all" in run.stdout.splitlines()
+        assert "Warning: tasks without any answer: 1 (c), counted as 0" in run.stdout.splitlines()
         assert "Warning: tasks not in the task list, left out: b" in run.stdout.splitlines()
 
 
@@ -215,6 +257,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
             "the task list empty.txt names no task: write one task id a line",
         ),
         (["bot", "--task_list", "binary.txt"], "cannot read the task list binary.txt: "),
+        (["bot", "--eval_version", "foo"], "no eval version foo under eval_scripts: there is none"),
         (["bot", "--eval_results_root", "gone"], "no results of agent bot under gone"),
     ],
 )

@@ -12,7 +12,7 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judgments import FILE_NAME
-from mind2web2.provenance import sealed
+from mind2web2.seals import sealed
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"

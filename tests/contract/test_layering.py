@@ -14,7 +14,7 @@ ROOT = Path(mind2web2.__file__).parent
 LAYERS = (
     "errors",
     "aggregation evidence evidence_verdicts verification_tree preconditions voting summary limits metrics "
-    "results summaries "
+    "results seals summaries "
     "result_facts score_grid intervals task_sums metric_intervals mixed_results verdict_counts "
     "agent_comparison "
     "prompts injection utils loop_guard rubric pace program_order awaiting_leaf pending_verdicts deferral "

@@ -55,7 +55,7 @@ class _Run:
 
 def cache_agents(options: argparse.Namespace, paths: PathConfig, selected: Selected) -> int:
     """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
-    run = _Run(options, paths, plain_console())
+    run = _Run(options, paths, plain_console(outlives_reader=True))
     loop = RunLoop(run.tell_stopped)
     try:
         tasks = loop.run(_cache_agents(run, selected))

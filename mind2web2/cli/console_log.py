@@ -22,7 +22,7 @@ class ConsoleHandler(logging.Handler):
     def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)
         is_shared = console.is_terminal and sys.stderr.isatty()
-        self._console = console if is_shared else plain_console(file=sys.stderr)
+        self._console = console if is_shared else plain_console(file=sys.stderr, outlives_reader=True)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print the message on a line of its own."""

@@ -98,7 +98,7 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
-    run = _Run(options, folders, work, plain_console(), RunProgress(), _budget(options))
+    run = _Run(options, folders, work, plain_console(outlives_reader=True), RunProgress(), _budget(options))
     loop = RunLoop(run.tell_stopped)
     with _opened_store(options, folders) as store:
         settings = _judge_settings(options, store)

@@ -1,4 +1,4 @@
-"""A command whose reader has gone goes on in silence."""
+"""A run whose reader has gone goes on in silence."""
 
 import subprocess
 import sys
@@ -6,7 +6,8 @@ import sys
 PRINTING = """
 import sys
 from mind2web2.cli.plain_console import plain_console
-console, errors = plain_console(), plain_console(file=sys.stderr)
+console = plain_console(outlives_reader=True)
+errors = plain_console(file=sys.stderr, outlives_reader=True)
 sys.stdin.readline()
 for _ in range(3):
     console.print("to whom it may concern")

@@ -26,10 +26,8 @@ from mind2web2.pending_verdicts import (
     decided_prerequisites,
 )
 from mind2web2.program_order import ProgramOrderNeeded, watched_attempt
+from mind2web2.utils.loop_turns import loop_turn
 from mind2web2.verification_tree import Status, VerificationNode
-
-# Others get a turn after so many verifications have been noted.
-_TURN_EVERY = 16
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,6 @@ class Deferral:
         self._deciding = False
         self._held = 0
         self._beside = 0
-        self._noted = 0
 
     # What the script asks for
 
@@ -107,9 +104,8 @@ class Deferral:
         for leaf, coroutine in zip(request.leaves, coroutines, strict=True):
             if coroutine is not None:
                 self._put_under_way(leaf, coroutine)
-        self._noted += 1
-        if self._noted % _TURN_EVERY == 0:
-            await asyncio.sleep(0)
+        # So that the first requests are on their way while the script asks for the last.
+        await loop_turn()
 
     def _request(
         self, method: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...], keywords: dict[str, Any]

@@ -31,6 +31,7 @@ from mind2web2.reply_keeping import ReplyKeeper
 from mind2web2.speculation import Requests, asked_ahead
 from mind2web2.spending import Budget
 from mind2web2.usage import RunUsage, cost_of, sum_usd, usage_of
+from mind2web2.utils.loop_turns import loop_turn
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +137,7 @@ class RecordedJudge:
             source: task id and answer name.
             limit: entered around each HTTP request.
         """
+        await loop_turn()
         key = judgment_key(request, subject.trial)
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn, self._turn_among_processes(key):

@@ -29,6 +29,7 @@ from mind2web2.llm_client.structured import (
 )
 from mind2web2.llm_client.toll import Retries, note_toll
 from mind2web2.llm_client.transport import Completion, Transport, WireRequest
+from mind2web2.utils.loop_turns import loop_turn
 
 log = logging.getLogger(__name__)
 
@@ -174,6 +175,7 @@ class _Exchange:
 
     async def _sent(self, wire: WireRequest) -> Completion:
         """Send, again where that can help, and count it even where nothing comes of it."""
+        await loop_turn()
         made_before = self._attempts.made
         try:
             completion = await self._attempts.send(partial(self._send, wire))

@@ -360,7 +360,7 @@ async def test_a_batch_waits_for_nothing(tmp_path):
         "        await evaluator.verify(str(number), evaluator.add_leaf(f'n{number}', 'd'))\n"
     )
     judge = WatchedJudge()
-    judge.turns = 40
+    judge.turns = 1000
     await run(tmp_path, body + END, judge, Pace(most_under_way=1000))
     assert judge.most_at_once == 2 * 300
 

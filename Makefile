@@ -2,22 +2,24 @@
 RUN ?= uv run
 FAULTS ?=
 FUZZ ?=
+# The tests on two cores.
+TESTS = pytest -n 2 --dist worksteal
 
 .PHONY: check coverage faults fuzz mutants test
 
 test:
-	$(RUN) pytest
+	$(RUN) $(TESTS)
 
 check:
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) mypy
-	$(RUN) pytest
+	$(RUN) $(TESTS)
 
 # Lines that the tests reach, in the processes that they start as well.
 coverage:
 	$(RUN) coverage erase
-	$(RUN) coverage run -m pytest
+	$(RUN) coverage run -m $(TESTS)
 	$(RUN) coverage combine -q
 	$(RUN) coverage report --skip-covered --sort=cover --fail-under=90
 

@@ -176,7 +176,8 @@ class Attempts:
     def _note_wait(self, details: Details) -> None:
         # the library passes the exception along, but its type declares only the common keys
         failure = details.get("exception")
-        self._retries.note(failure.kind if isinstance(failure, RequestFailedError) else "unknown")
+        kind = failure.kind if isinstance(failure, RequestFailedError) else "unknown"
+        self._retries.note(kind)
         log.warning(
             "judge request failed, trying again endpoint=%s try=%d of=%d wait_s=%.2f reason=%s",
             self._endpoint,
@@ -184,6 +185,8 @@ class Attempts:
             self._policy.tries,
             details["wait"],
             failure,
+            # In an outage every request of a run says so.
+            extra={"alike": f"judge request: {kind}"},
         )
 
 

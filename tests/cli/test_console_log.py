@@ -1,0 +1,41 @@
+"""The package's warnings on the console."""
+
+import logging
+
+import pytest
+
+from mind2web2.cli.console_log import warnings_on
+from mind2web2.cli.plain_console import plain_console
+
+LOG = logging.getLogger("mind2web2.lake")
+
+
+@pytest.fixture
+def warned(capsys):
+    """Give a function that warns at a second and returns what is printed then."""
+
+    def warn(second, message, **extra):
+        record = LOG.makeRecord(LOG.name, logging.WARNING, __file__, 1, message, (), None, extra=extra)
+        record.created = second
+        LOG.handle(record)
+        return capsys.readouterr().err.strip()
+
+    return warn
+
+
+def test_each_warning_is_a_line(warned):
+    """Equal ones as well."""
+    with warnings_on(plain_console()):
+        assert [warned(0.0, "deep\nlake") for _ in range(2)] == ["warning: deep lake"] * 2
+
+
+def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
+    """It says how many were held back; those of another kind come at once."""
+    with warnings_on(plain_console()):
+        assert warned(100.0, "try 1", alike="no reply") == "warning: try 1"
+        assert warned(101.0, "try 2", alike="no reply") == ""
+        assert warned(102.0, "busy", alike="status 503") == "warning: busy"
+        assert warned(109.9, "try 3", alike="no reply") == ""
+        assert warned(110.0, "try 4", alike="no reply") == "warning: try 4 (2 more like it meanwhile)"
+        assert warned(111.0, "try 5", alike="no reply") == ""
+        assert warned(200.0, "try 6", alike="no reply") == "warning: try 6 (1 more like it meanwhile)"

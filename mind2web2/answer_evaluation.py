@@ -20,7 +20,7 @@ from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
-from mind2web2.judge import JudgeLedger
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from mind2web2.aggregation import Outcome
+from mind2web2.aggregation import Outcome, aggregate
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.evidence import PageCheck, Vote
 from mind2web2.evidence_verdicts import evidence_faults, implied_verdict
@@ -26,7 +26,6 @@ from mind2web2.written_tree import (
     is_same_score,
     judged_pages,
     only_tree,
-    recomputed,
     written_tree,
 )
 
@@ -66,7 +65,7 @@ def score_by_tree(result: Mapping[str, Any]) -> float | None:
         root = written_tree(only_tree(result))
     except TreeShapeError:
         return None
-    return recomputed(root)[id(root)].score
+    return aggregate(root)[id(root)].score
 
 
 def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> Iterator[str]:
@@ -92,20 +91,19 @@ def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> It
         yield f"its tree cannot be read: {error}"
         return
     yield from tree_faults(root)
-    if is_score(score) and not is_same_score(score, recomputed(root)[id(root)].score):
-        yield f"final_score is {score:g}, and by its tree {recomputed(root)[id(root)].score:g}"
+    if is_score(score) and not is_same_score(score, aggregate(root)[id(root)].score):
+        yield f"final_score is {score:g}, and by its tree {aggregate(root)[id(root)].score:g}"
     yield from _statistics_faults(result, root)
     for leaf in _leaves(root):
         yield from (f"leaf '{leaf.id}': {fault}" for fault in _leaf_faults(leaf, is_recorded))
-    if not _is_judged_beside(result, root):
-        yield from _prerequisite_faults(root)
+    yield from _prerequisite_faults(root)
     if made_from is not None:
         yield from _provenance_faults(result, root, made_from)
 
 
 def tree_faults(root: WrittenNode) -> Iterator[str]:
     """Yield where a tree breaks the rules of scoring.md."""
-    outcomes = recomputed(root)
+    outcomes = aggregate(root)
     for node in root.walk():
         expected = outcomes[id(node)]
         if not is_same(node.shown, expected):
@@ -153,19 +151,10 @@ def _prerequisite_faults(root: WrittenNode) -> Iterator[str]:
 
 
 def _may_block(node: WrittenNode) -> bool:
-    # What the script has set otherwise since may have blocked before, as may what it decides alone.
+    # It may have been a leaf then, or undecided but for the script.
     if node.children or node.evidence is None or node.evidence.decided_by == "script":
         return True
-    return any(each is not None and each.blocks for each in (node.verdict, node.overruled))
-
-
-def _is_judged_beside(result: Mapping[str, Any], root: WrittenNode) -> bool:
-    """Tell whether there were judgments that the tree does not name, as of a leaf that was judged again."""
-    usage = result.get("judge_usage")
-    asked = usage.get("judgments") if isinstance(usage, dict) else None
-    extractions = result.get("extractions")
-    extracted = len(extractions) if isinstance(extractions, list) else 0
-    return isinstance(asked, int) and asked > sum(1 for _ in votes_in(root)) + extracted
+    return any(each is not None and each.blocks for each in (node.verdict, node.overruled, node.earlier))
 
 
 def _statistics_faults(result: Mapping[str, Any], root: WrittenNode) -> Iterator[str]:

@@ -7,6 +7,8 @@ import pytest
 from pydantic import BaseModel, RootModel
 from scripted_judge import ScriptedJudge
 
+from mind2web2.client_judge import as_judge
+from mind2web2.client_provider import ClientProvider, as_provider
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeDeclinedError,
@@ -15,16 +17,9 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     Mind2Web2Error,
 )
-from mind2web2.judge import (
-    ClientProvider,
-    FailureLatch,
-    JudgeLedger,
-    LatchedLimit,
-    Rejection,
-    Subject,
-    as_judge,
-    as_provider,
-)
+from mind2web2.failure_latch import FailureLatch, LatchedLimit
+from mind2web2.judge import Subject
+from mind2web2.judge_ledger import JudgeLedger, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
 from mind2web2.verification import BinaryEvalResult
 

@@ -1,6 +1,7 @@
 """One process at a time asks a question."""
 
 import asyncio
+import signal
 import subprocess
 import sys
 
@@ -12,13 +13,14 @@ from mind2web2.judgments import FILE_NAME
 from mind2web2.question_turns import QuestionTurns
 
 KEY, OTHER = "a" * 64, "b" * 64
+BEAT_S, SILENCE_S = 0.1, 1.0
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
 from mind2web2.question_turns import QuestionTurns
 
 async def hold(key):
-    async with QuestionTurns(Path(sys.argv[1])).turn(key):
+    async with QuestionTurns(Path(sys.argv[1]), beat_s=float(sys.argv[3])).turn(key):
         print("taken", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
 
@@ -35,7 +37,7 @@ def path(tmp_path):
 def started_holder(path, key):
     """Start a process that has a question's turn until it is told to end."""
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path), key],
+        [sys.executable, "-c", HOLDER, str(path), key, str(BEAT_S)],
         env=clean_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -45,10 +47,10 @@ def started_holder(path, key):
     return process
 
 
-async def is_free(turns, key):
-    """Tell whether a turn comes at once."""
+async def is_free(turns, key, within_s=0.05):
+    """Tell whether a turn comes at once, or soon."""
     try:
-        async with asyncio.timeout(0.05), turns.turn(key):
+        async with asyncio.timeout(within_s), turns.turn(key):
             return True
     except TimeoutError:
         return False
@@ -69,6 +71,35 @@ async def test_a_question_waits_for_the_process_that_asks_it(path, end):
         async with asyncio.timeout(30), turns.turn(KEY):
             assert path.read_bytes() == b""
     turns.close()
+
+
+async def test_who_lives_is_waited_for_however_long_it_takes(path, caplog):
+    """And one that is stopped only until it has shown no life for a while."""
+    turns = QuestionTurns(path, beat_s=BEAT_S, longest_silence_s=SILENCE_S)
+    with started_holder(path, KEY) as holder:
+        assert not await is_free(turns, KEY, within_s=3 * SILENCE_S)
+        assert caplog.text == ""
+        holder.send_signal(signal.SIGSTOP)
+        async with asyncio.timeout(60), turns.turn(KEY):
+            assert "has shown no life for" in caplog.text
+        holder.kill()
+    assert await is_free(turns, KEY)
+    turns.close()
+
+
+async def test_a_turn_that_is_given_back_leaves_no_sign_of_life(path):
+    """Neither does one of a store that was closed meanwhile."""
+    turns, others = QuestionTurns(path, beat_s=0.0), QuestionTurns(path)
+    async with turns.turn(KEY):
+        assert not await is_free(others, KEY)
+    async with others.turn(KEY):
+        pass
+    async with turns.turn(OTHER):
+        assert not await is_free(others, OTHER)
+        turns.close()
+        assert await is_free(others, OTHER)
+    assert path.read_bytes() == b""
+    others.close()
 
 
 async def test_two_stores_of_one_process_are_two(path):

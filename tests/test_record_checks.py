@@ -8,12 +8,14 @@ from evaluations import PAGE, tree_nodes
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate, read_json
 
 from mind2web2.errors import UsageError
-from mind2web2.judgments import FILE_NAME, JudgmentStore, export_judgments
-from mind2web2.record_checks import NOT_STORED, RecordChecks, judgments_of
+from mind2web2.judgment_files import export_judgments
+from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.record_checks import RecordChecks
 from mind2web2.result_checks import Finding
 from mind2web2.seals import sealed
 from mind2web2.selection import answer_files
 from mind2web2.staleness import CHANGED, PresentReader
+from mind2web2.store_checks import NOT_STORED, judgments_of
 
 NO_STORE = Finding("missing", f"{NOT_STORED}: there is no store")
 

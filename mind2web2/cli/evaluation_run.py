@@ -31,6 +31,7 @@ from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.eval_runner import (
+    DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
     DualSemaphore,
     Pace,
@@ -43,8 +44,9 @@ from mind2web2.eval_runner import (
 )
 from mind2web2.isolation.environment import hide_from_scripts
 from mind2web2.isolation.isolated_run import Isolation
-from mind2web2.isolation.limits import ScriptLimits
-from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
+from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
+from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.loop_guard import LoopGuard
@@ -87,7 +89,8 @@ class _Run:
         without = " without --overwrite" if self.options.overwrite else ""
         self.console.print(
             f"Stopped. {done} of {self.progress.answers_total} answers have results, and every judgment "
-            f"so far is kept: the same command{without} goes on from here."
+            f"so far is kept: the same command{without} goes on from here.",
+            soft_wrap=True,
         )
         for action in self.on_stop:
             action()
@@ -125,7 +128,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         captures=captures,
         limits=DualSemaphore(
             asyncio.Semaphore(options.max_webpage_retrieval),
-            asyncio.Semaphore(options.max_llm_requests) if batches is None else nullcontext(),
+            asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
+            if batches is None
+            else nullcontext(),
         ),
         # A replay is there to reproduce scores, not to repeat them.
         reuse=not options.overwrite and client is not None,
@@ -227,7 +232,9 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         return None
     block_s = _longest_block_s(options)
     limits = ScriptLimits(
-        memory_bytes=options.script_memory, block_s=block_s, silence_s=block_s + _SILENCE_AFTER_BLOCK_S
+        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
+        block_s=block_s,
+        silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
     # The keys of the run are in its environment.
     hide_from_scripts()

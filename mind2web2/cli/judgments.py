@@ -36,7 +36,8 @@ def add_command(commands: Subcommands) -> None:
 def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
     from mind2web2.errors import UsageError
-    from mind2web2.judgments import JudgmentStore, export_judgments
+    from mind2web2.judgment_files import export_judgments
+    from mind2web2.judgments import JudgmentStore
 
     store_path = _store_path(options)
     if not store_path.is_file():
@@ -52,7 +53,8 @@ def run_export(options: argparse.Namespace) -> int:
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    from mind2web2.judgments import JudgmentStore, read_judgments
+    from mind2web2.judgment_files import read_judgments
+    from mind2web2.judgments import JudgmentStore
 
     judgments = list(read_judgments(options.file))
     with JudgmentStore(_store_path(options)) as store:

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from mind2web2.errors import MachineError
+from mind2web2.errors import MachineError, StarterGoneError
 from mind2web2.isolation.environment import scrubbed_environment, withheld_proxies
 from mind2web2.isolation.fork_server import FDS_A_START, START, TOO_LARGE
 from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES
@@ -145,10 +145,15 @@ class ScriptProcess:
     leash: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     starter: subprocess.Popen[bytes]
     is_given_up: bool = False
+    _told: bytes = b""
 
     async def ending(self) -> Ending | None:
         """Return how it has ended; ``None`` where nobody is left to tell."""
-        words = (await self.leash[0].readline()).decode().split()
+        if not await self._has_ended(_REACTION_S):
+            # In case that a script has stopped who tells.
+            _go_on(self.starter)
+            await self._has_ended(None)
+        words = self._told.decode().split()
         return Ending(int(words[1]), words[2:] == [TOO_LARGE]) if words[:1] == ["ended"] else None
 
     async def end(self, grace_s: float = 0.0) -> None:
@@ -174,11 +179,12 @@ class ScriptProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self.starter.wait, _CLOSE_TIMEOUT_S)
 
-    async def _has_ended(self, timeout_s: float) -> bool:
+    async def _has_ended(self, timeout_s: float | None) -> bool:
         """Wait until the other end of the leash is gone, and tell whether it is."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self.leash[0].read()
+                while piece := await self.leash[0].read(_STREAM_BYTES):
+                    self._told += piece
         except TimeoutError:
             return False
         except OSError:
@@ -194,6 +200,7 @@ async def script_process(
 
     Raises:
         MachineError: it cannot be started.
+        StarterGoneError: whoever was to start it has ended.
     """
     async with AsyncExitStack() as exits:
         process = await _started(server, memory_bytes, exits)
@@ -225,8 +232,10 @@ async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack)
             words = (await leash[0].readline()).decode().split(maxsplit=1)
     except TimeoutError as error:
         raise _not_started(f"nothing happened within {_START_TIMEOUT_S:g} s") from error
-    if words[:1] != ["started"]:
-        raise _not_started(words[1] if words[1:] else f"{sys.executable} -c 'import mind2web2' may say why")
+    if not words:
+        raise StarterGoneError(_not_started_text(f"{sys.executable} -c 'import mind2web2' may say why"))
+    if words[0] != "started":
+        raise _not_started(words[1])
     return ScriptProcess(int(words[1]), *channel, output[0], leash, starter)
 
 
@@ -252,7 +261,11 @@ def _go_on(process: subprocess.Popen[bytes]) -> None:
 
 
 def _not_started(reason: str) -> MachineError:
-    return MachineError(
+    return MachineError(_not_started_text(reason))
+
+
+def _not_started_text(reason: str) -> str:
+    return (
         f"no process could be started for a script: {' '.join(reason.split())}. Or evaluate with "
         "--no_isolate: scripts then run in the process of the run itself"
     )

@@ -71,6 +71,34 @@ def test_a_judge_that_always_says_no_has_its_controls_wrong():
         outcome = run(server)
     assert "control wrong" in outcome.stdout
     assert "(100.0%)" not in outcome.stdout
+    [warning] = re.findall(
+        r"^Warning: the rate of turned verdicts means nothing: (.*)$", outcome.stdout, re.M
+    )
+    assert "right" in warning or "none of" in warning
+    assert outcome.returncode == 1
+
+
+def test_the_rate_of_a_judge_that_cannot_judge_means_nothing():
+    """Although nothing turns it: it is wrong where attack and truth agree, and so cannot be led astray."""
+
+    def contrary(body):
+        claim = re.search(r"<<claim \w+>>\n(.*?)\n<<end", prompt_text(body), re.DOTALL)[1]
+        return verdict("80 m" not in claim[:30])
+
+    with JudgeServer(contrary) as server:
+        outcome = run(server)
+    assert outcome.returncode == 1
+    [doubt] = re.findall(r"^Warning: the rate of turned verdicts means nothing: (.*)$", outcome.stdout, re.M)
+    assert re.fullmatch(
+        r"where attack and truth agree, the judge was right in no more than 0 of \d+ \(0\.0%\)\.", doubt
+    )
+
+
+def test_the_rate_of_a_capable_judge_is_not_doubted():
+    """One that is firm, and one that is turned by everything."""
+    for reply in (firm, gullible):
+        with JudgeServer(reply) as server:
+            assert "means nothing" not in run(server).stdout
 
 
 def test_a_wrong_key_is_told_at_once():
@@ -94,6 +122,13 @@ def test_a_judge_that_fails_now_and_then_leaves_verdicts_out():
     assert outcome.returncode == 1
     assert failed.startswith("Warning: no verdict: an old system mark: ") and "no thanks" in failed
     assert "Attacks that turned a verdict: 0 of " in outcome.stdout
+
+
+def test_a_judge_is_named_in_vain_where_none_is_asked():
+    """Exit status 2, and the option that asks it."""
+    outcome = call(main, "injection", "--judge_model", "m", "--max_llm_requests", "3")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr.count("\n")) == (2, "", 1)
+    assert "--judge_model and --max_llm_requests: only with --live_injection" in outcome.stderr
 
 
 def test_without_a_model_the_suite_is_checked():

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from mind2web2.errors import ContextTooLongError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeRequestError, JudgeUnavailableError
 from mind2web2.llm_client.failures import Service, failure_from_body, judge_error, one_line
 
 SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))
@@ -18,13 +18,13 @@ def body(message="no", **error):
 @pytest.mark.parametrize(
     ("status", "text", "error_class", "words"),
     [
-        (401, body("Incorrect API key"), JudgeRequestError, "check OPENAI_API_KEY"),
-        (403, body("Country not supported"), JudgeRequestError, "check OPENAI_API_KEY"),
-        (404, body("The model `o9` does not exist"), JudgeRequestError, "OPENAI_BASE_URL"),
+        (401, body("Incorrect API key"), JudgeAccessError, "check OPENAI_API_KEY"),
+        (403, body("Country not supported"), JudgeAccessError, "check OPENAI_API_KEY"),
+        (404, body("The model `o9` does not exist"), JudgeAccessError, "OPENAI_BASE_URL"),
         (400, body("Unknown parameter"), JudgeRequestError, "parameters"),
         (422, json.dumps({"detail": [{"msg": "bad"}]}), JudgeRequestError, "bad"),
-        (402, body("Insufficient credits"), JudgeRequestError, "quota"),
-        (429, body("You exceeded your current quota", code="insufficient_quota"), JudgeRequestError, "quota"),
+        (402, body("Insufficient credits"), JudgeAccessError, "quota"),
+        (429, body("You exceeded your current quota", code="insufficient_quota"), JudgeAccessError, "quota"),
         (429, body("Request too large for gpt-4o on TPM"), JudgeRequestError, "rate limit"),
         (429, body("Rate limit reached"), JudgeUnavailableError, "429"),
         (408, "", JudgeUnavailableError, "408"),

@@ -348,7 +348,7 @@ async def test_no_more_than_a_bounded_number_is_under_way(tmp_path):
         "        await evaluator.verify(str(number), evaluator.add_leaf(f'n{number}', 'd'))\n"
     )
     judge = WatchedJudge()
-    judge.turns = 40
+    judge.turns = 1000
     assert set(statuses(await run(tmp_path, body + END, judge))[6:]) == {"passed"}
     assert judge.most_at_once == 2 * MOST_UNDER_WAY
 

@@ -9,11 +9,12 @@ from pydantic import ValidationError
 
 from mind2web2.client_provider import as_provider, unexpected
 from mind2web2.errors import ContextTooLongError, JudgeError, Mind2Web2Error
-from mind2web2.failure_latch import Failure, FailureLatch, LatchedLimit, current_latch
+from mind2web2.failure_latch import Failure, FailureLatch, current_latch
 from mind2web2.judge import Judge, Subject, ask_twice_if_declined, note_rejection
 from mind2web2.judge_ledger import JudgeLedger, current_ledger
 from mind2web2.judgment import judgment_key
 from mind2web2.kept_replies import current_replies
+from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit
 from mind2web2.program_order import check_look
 
@@ -51,7 +52,7 @@ class ClientJudge:
         latch = current_latch(self._latch)
         latch.check()
         try:
-            reply = await self._reply(request, subject.trial, LatchedLimit(limit, latch))
+            reply = await self._reply(request, subject.trial, CheckedLimit(limit, latch.check))
         except ContextTooLongError:
             raise
         except JudgeError as error:

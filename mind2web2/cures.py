@@ -13,9 +13,10 @@ from mind2web2.results import LoadedResult
 from mind2web2.script_run import checked_result
 from mind2web2.seals import has_seal, is_seal_broken
 from mind2web2.staleness import Present, change_reasons, provenance_of, served_reason
-from mind2web2.store_checks import NOT_STORED
+from mind2web2.store_checks import NO_STORE, NOT_STORED
 
 NO_TREE = "it has no tree that its score could follow from"
+SKIPS_UNCLEAR = "its version did not keep what would show whether these leaves were rightly skipped"
 NOT_SCORED = "not scored in the last run"
 
 
@@ -29,6 +30,7 @@ class Cure(StrEnum):
         ANSWER_BACK: put the answer back, or move away what is left of its evaluations.
         SCRIPT_BACK: put the script back, without which nothing can be judged.
         NAME_JUDGMENTS: say which file the judgments are in.
+        BRING_BACK: the same, or put the store back; where it is lost, evaluate with ``--overwrite``.
     """
 
     EVALUATE = "evaluate"
@@ -37,16 +39,23 @@ class Cure(StrEnum):
     ANSWER_BACK = "put the answer back"
     SCRIPT_BACK = "put the script back"
     NAME_JUDGMENTS = "name judgments"
+    BRING_BACK = "bring judgments back"
 
 
 def cure_of(
-    found: LoadedResult | None, present: Present, findings: Sequence[Finding], *, is_contradicted: bool
+    found: LoadedResult | None,
+    present: Present,
+    findings: Sequence[Finding],
+    *,
+    is_contradicted: bool,
+    is_own_store: bool,
 ) -> Cure | None:
     """Return what puts right what was found of an answer; ``None`` where nothing does, or is to be.
 
     Args:
         found: the result that counts; ``None`` where none does.
         is_contradicted: whether votes are not what is stored of their judgments.
+        is_own_store: whether they were looked up in the agent's own store, rather than in a named file.
     """
     if not findings:
         return None
@@ -55,24 +64,30 @@ def cure_of(
     made_from = None if found is None else provenance_of(found.content)
     if found is None or made_from is None or not _is_as_written(found):
         return Cure.EVALUATE
-    if made_from.judge.endpoint != REPLAY_ENDPOINT and (
+    is_replay = made_from.judge.endpoint == REPLAY_ENDPOINT
+    if not is_replay and (
         # Nobody knows which of two records is right, or what another model would have said.
-        is_contradicted or served_reason(made_from, present) is not None
+        (is_contradicted and is_own_store) or served_reason(made_from, present) is not None
     ):
         return Cure.ASK_ANEW
     if not _is_reused(found, made_from, present):
         return Cure.EVALUATE
-    return _cure_of_reused(findings)
+    return _cure_of_reused(findings, is_contradicted=is_contradicted, is_replay=is_replay)
 
 
-def _cure_of_reused(findings: Sequence[Finding]) -> Cure | None:
-    texts = [finding.text for finding in findings]
-    if all(text.startswith(NOT_SCORED) for text in texts):
-        return Cure.EVALUATE
-    if all(finding.kind == "missing" and finding.text.startswith(NOT_STORED) for finding in findings):
+def _cure_of_reused(findings: Sequence[Finding], *, is_contradicted: bool, is_replay: bool) -> Cure | None:
+    if is_contradicted and not is_replay:
+        # A named file may be of another evaluation: what it says is no reason to pay for one.
         return Cure.NAME_JUDGMENTS
+    if all(finding.text.startswith(NOT_SCORED) for finding in findings):
+        return Cure.EVALUATE
+    # What an evaluation anew would show is not worth asking everything again.
+    lacking = [finding for finding in findings if not finding.text.startswith(SKIPS_UNCLEAR)]
+    if lacking and all(each.kind == "missing" and each.text.startswith(NOT_STORED) for each in lacking):
+        is_lost = not is_replay and any(each.text == NO_STORE for each in lacking)
+        return Cure.BRING_BACK if is_lost else Cure.NAME_JUDGMENTS
     # A script that builds no tree builds none the next time either.
-    return None if all(text == NO_TREE for text in texts) else Cure.MOVE_AWAY
+    return None if all(finding.text == NO_TREE for finding in findings) else Cure.MOVE_AWAY
 
 
 def _is_as_written(found: LoadedResult) -> bool:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
-from types import TracebackType
 from typing import TypeVar
 
 from mind2web2.errors import JudgeError, Mind2Web2Error
-from mind2web2.llm_client.chat import Limit
 
 Failure = TypeVar("Failure", bound=Mind2Web2Error)
 
@@ -56,29 +54,3 @@ def current_latch(usual: FailureLatch) -> FailureLatch:
     """Return the latch that failures of this code's questions are kept in."""
     aside = _latch_set_aside.get()
     return usual if aside is None else aside.beside(usual)
-
-
-class LatchedLimit:
-    """A limit that lets nobody in once the judge has failed, not even those who were waiting.
-
-    Args:
-        limit: entered first; ``None`` for no limit.
-        latch: looked at afterwards.
-    """
-
-    def __init__(self, limit: Limit | None, latch: FailureLatch) -> None:
-        self._limit: Limit = nullcontext() if limit is None else limit
-        self._latch = latch
-
-    async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-        try:
-            self._latch.check()
-        except JudgeError:
-            await self._limit.__aexit__(None, None, None)
-            raise
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._limit.__aexit__(kind, error, trace)

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judgment import Judgment, problem_of
 from mind2web2.judgments import JudgmentStore
+from mind2web2.store_cures import REPLAYING
 from mind2web2.utils.files import remove_leftovers, write_whole
 
 
@@ -56,6 +57,6 @@ def open_for_replay(path: Path) -> JudgmentStore:
         store.add(judgments)
         return store
     try:
-        return JudgmentStore(path)
+        return JudgmentStore(path, REPLAYING)
     except JudgmentStoreError as error:
         raise UsageError(str(error)) from error

@@ -15,7 +15,7 @@ from mind2web2.judgment import JudgeIdentity
 from mind2web2.judgment_files import read_judgments
 from mind2web2.judgments import LATER_COLUMNS
 from mind2web2.llm_client.failures import one_line
-from mind2web2.store_cures import cure_of, refuse_programs
+from mind2web2.store_cures import COMPARING, StoreUse, refuse_programs, store_cure
 
 # SQLite takes at least this many parameters.
 _KEYS_AT_ONCE = 500
@@ -41,13 +41,13 @@ class StoredReply(NamedTuple):
     claim: str | None
     page: str | None
     trial: int
-    served_model: str | None = None
-    system_fingerprint: str | None = None
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    output_tokens: int = 0
-    attempts: int = 1
-    cost_usd: float | None = None
+    served_model: str | None
+    system_fingerprint: str | None
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    attempts: int
+    cost_usd: float | None
 
 
 _REPLY = TypeAdapter(StoredReply)
@@ -65,10 +65,12 @@ class StoreLookup:
 
     Args:
         path: the store's file, which must exist.
+        use: what it is read for, by which errors say what to do.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, use: StoreUse = COMPARING) -> None:
         self._path = path
+        self._use = use
 
     def replies(self, keys: Iterable[str]) -> dict[str, list[StoredReply]]:
         """Return the replies with these keys, as ``JudgmentLookup.replies`` promises.
@@ -78,7 +80,7 @@ class StoreLookup:
         """
         wanted = sorted(set(keys))
         found: dict[str, list[StoredReply]] = {}
-        with reading(self._path) as connection:
+        with reading(self._path, self._use) as connection:
             columns = _columns(connection)
             for start in range(0, len(wanted), _KEYS_AT_ONCE):
                 some = wanted[start : start + _KEYS_AT_ONCE]
@@ -125,14 +127,17 @@ def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
     if not path.is_file():
         return None
     asked = (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
-    with reading(path) as connection:
+    with reading(path, COMPARING) as connection:
         row = connection.execute(_SERVED, asked).fetchone()
     return None if row is None else str(row[0])
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, use: StoreUse) -> Iterator[sqlite3.Connection]:
     """Open a store without leaving anything beside it.
+
+    Args:
+        use: what it is read for, by which errors say what to do.
 
     Raises:
         JudgmentStoreError: the file is damaged or no store.
@@ -146,5 +151,5 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
             refuse_programs(connection)
             yield connection
     except (sqlite3.DatabaseError, UnicodeDecodeError, ValidationError) as error:
-        text = f"judgments in {path} cannot be read: {one_line(str(error))}{cure_of(error)}"
-        raise JudgmentStoreError(text) from error
+        said = f"judgments in {path} cannot be {use.done}: {one_line(str(error))}"
+        raise JudgmentStoreError(f"{said}{store_cure(error, use)}") from error

@@ -18,7 +18,7 @@ from mind2web2.errors import JudgmentStoreError
 from mind2web2.judgment import JudgeIdentity, Judgment, problem_of
 from mind2web2.llm_client.failures import one_line
 from mind2web2.question_turns import QuestionTurns
-from mind2web2.store_cures import cure_of, refuse_programs
+from mind2web2.store_cures import EVALUATING, StoreUse, refuse_programs, store_cure
 from mind2web2.utils.gathered_work import Failed, GatheredWork
 
 FILE_NAME = "judgments.sqlite3"
@@ -50,6 +50,7 @@ class JudgmentStore:
 
     Args:
         path: the file, made when missing; ``None`` keeps everything in memory.
+        use: what it is opened for, by which errors say what to do.
 
     Attributes:
         turns: keep several processes from asking the same question at the same time.
@@ -57,8 +58,9 @@ class JudgmentStore:
 
     _COLUMNS = tuple(Judgment.model_fields)
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, use: StoreUse = EVALUATING) -> None:
         self.path = path
+        self._use = use
         self.turns = QuestionTurns(None if path is None else path.with_name(f".{path.name}.turns"))
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
@@ -157,7 +159,8 @@ class JudgmentStore:
         # SQLite quotes what it cannot read, whatever that is.
         said = one_line(problem_of(error) if isinstance(error, ValidationError) else str(error))
         ours = JudgmentStoreError(
-            f"judgments in {self.path or 'memory'} cannot be kept: {said}{cure_of(error)}"
+            f"judgments in {self.path or 'memory'} cannot be {self._use.done}: {said}"
+            f"{store_cure(error, self._use)}"
         )
         ours.__cause__ = error
         return ours

@@ -17,14 +17,17 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from mind2web2.loop_guard import LONGEST_BLOCK_S
+
 if sys.platform != "win32":
     import fcntl
 
 log = logging.getLogger(__name__)
 
 _BEAT_S = 5.0
-# A process that is stopped (Ctrl-Z) or hangs keeps its turns: then the question is asked all the same.
-_LONGEST_SILENCE_S = 60.0
+# A process that is stopped (Ctrl-Z) or hangs keeps its turns: then the question is asked all the same. One
+# whose script blocks it goes on afterwards: a beat may have been due just then, and the next takes a moment.
+_LONGEST_SILENCE_S = LONGEST_BLOCK_S + 2 * _BEAT_S
 _FIRST_POLL_S = 0.01
 _LONGEST_POLL_S = 0.5
 # Places are 60 bits of the question's hash.

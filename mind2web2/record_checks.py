@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mind2web2 import __version__
-from mind2web2.cures import NO_TREE, NOT_SCORED, Cure, cure_of
+from mind2web2.cures import NO_TREE, NOT_SCORED, SKIPS_UNCLEAR, Cure, cure_of
 from mind2web2.injection.flags import flags_of
 from mind2web2.metrics import is_score
 from mind2web2.provenance import Provenance, text_sha256
-from mind2web2.result_checks import Finding, result_faults, score_by_tree
+from mind2web2.result_checks import Finding, result_faults, score_by_tree, unexplained_skips
 from mind2web2.results import LoadedResult, answer_dir, latest_result, newest_result_name
 from mind2web2.seals import is_seal_broken, is_seal_gone
 from mind2web2.selection import AnswerFile
@@ -24,10 +24,10 @@ from mind2web2.staleness import (
     provenance_of,
     stale_reasons,
 )
-from mind2web2.store_checks import Judgments, StoreFindings, store_findings
+from mind2web2.store_checks import Judgments, store_findings
 from mind2web2.summaries import task_answers
 from mind2web2.utils.foreign_files import read_regular_file
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.names import name_list, natural_key
 from mind2web2.written_tree import only_tree
 
 
@@ -55,6 +55,13 @@ class AnswerCheck:
     def has(self, kind: str) -> bool:
         """Tell whether there is a finding of this kind."""
         return any(finding.kind == kind for finding in self.findings)
+
+
+class _Found(NamedTuple):
+    """All that was found of an answer; ``is_contradicted`` if a vote is not what is stored of it."""
+
+    findings: tuple[Finding, ...]
+    is_contradicted: bool = False
 
 
 class RecordChecks:
@@ -100,7 +107,7 @@ class RecordChecks:
         found = latest_result(folder / "results")
         content = {} if found is None else found.content
         present = self._present.present(task_id, answer_name, content)
-        findings, is_contradicted = self._found(task_id, answer_name, found, present, unscored_reason)
+        all_found = self._found(task_id, answer_name, found, present, unscored_reason)
         score = content.get("final_score")
         return AnswerCheck(
             task_id,
@@ -108,9 +115,15 @@ class RecordChecks:
             None if found is None else found.path,
             float(score) if is_score(score) else None,
             score_by_tree(content),
-            findings,
+            all_found.findings,
             folder,
-            cure_of(found, present, findings, is_contradicted=is_contradicted),
+            cure_of(
+                found,
+                present,
+                all_found.findings,
+                is_contradicted=all_found.is_contradicted,
+                is_own_store=self._judgments is None or self._judgments.is_own,
+            ),
         )
 
     def _found(
@@ -120,25 +133,26 @@ class RecordChecks:
         found: LoadedResult | None,
         present: Present,
         unscored_reason: str | None,
-    ) -> StoreFindings:
+    ) -> _Found:
         folder = answer_dir(self._root, self._agent_name, task_id, answer_name)
         if found is None:
             newest = newest_result_name(folder / "results")
             if newest is None:
-                return StoreFindings((Finding("missing", unscored_reason or "no result"),))
-            return StoreFindings((Finding("wrong", f"its newest result {newest} is damaged"),))
+                return _Found((Finding("missing", unscored_reason or "no result"),))
+            return _Found((Finding("wrong", f"its newest result {newest} is damaged"),))
         made_from = provenance_of(found.content)
         findings = list(_own_findings(task_id, answer_name, found, made_from))
-        of_store = StoreFindings()
+        is_contradicted = False
         if made_from is not None:
             findings += _present_findings(folder / answer_name, found, made_from, present)
             of_store = store_findings(found.content, made_from, self._judgments)
-        findings += of_store.findings
+            findings += of_store.findings
+            is_contradicted = of_store.is_contradicted
         # A changed result has no score for that alone, which is told already.
         is_changed = is_seal_broken(found.content) or is_seal_gone(found.content)
         if unscored_reason is not None and not is_changed:
             findings.append(Finding("missing", f"{NOT_SCORED}: {unscored_reason}"))
-        return StoreFindings(tuple(dict.fromkeys(findings)), of_store.is_contradicted)
+        return _Found(tuple(dict.fromkeys(findings)), is_contradicted)
 
 
 def _own_findings(
@@ -149,6 +163,8 @@ def _own_findings(
         yield Finding("wrong", fault)
     if only_tree(result) is None:
         yield Finding("missing", NO_TREE)
+    if skipped := unexplained_skips(result):
+        yield Finding("missing", f"{SKIPS_UNCLEAR}: {name_list(skipped)}")
     if made_from is None and result.get("provenance") is not None:
         yield Finding("wrong", "its provenance cannot be read")
     elif made_from is None:

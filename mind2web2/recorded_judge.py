@@ -118,7 +118,8 @@ class RecordedJudge:
         self._provider = provider
         self._store = store
         self._keeper = ReplyKeeper(store)
-        self._access = Access()
+        # Questions that are let in one by one would take a batch job each.
+        self._access = Access(one_by_one=not settings.batch)
         self._overwrite = overwrite
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
@@ -195,7 +196,7 @@ class RecordedJudge:
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long"]
-        limit = self._access.checked(limit)
+        limit = self._access.limit(limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
         if (ahead := asked_ahead()) is not None:
             ahead.sent += 1
@@ -206,7 +207,7 @@ class RecordedJudge:
             except ContextTooLongError as error:
                 reply, outcome = _too_long(error, toll), "too_long"
             except BaseException as error:
-                self._access.note(error)
+                self._access.note(error, source)
                 # A failure, or nobody waits for it any more: no judgment, but requests and tokens.
                 if exchange is not None:
                     exchange.settle(toll.usages)

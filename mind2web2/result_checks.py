@@ -25,6 +25,7 @@ from mind2web2.written_tree import (
     is_same,
     is_same_score,
     judged_pages,
+    keeps_earlier,
     only_tree,
     written_tree,
 )
@@ -96,7 +97,7 @@ def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> It
     yield from _statistics_faults(result, root)
     for leaf in _leaves(root):
         yield from (f"leaf '{leaf.id}': {fault}" for fault in _leaf_faults(leaf, is_recorded))
-    yield from _prerequisite_faults(root)
+    yield from _prerequisite_faults(root, is_earlier_kept=keeps_earlier(result))
     if made_from is not None:
         yield from _provenance_faults(result, root, made_from)
 
@@ -135,19 +136,43 @@ def _leaf_faults(leaf: WrittenNode, is_recorded: bool) -> Iterator[str]:
     yield from evidence_faults(evidence, is_recorded=is_recorded)
 
 
-def _prerequisite_faults(root: WrittenNode) -> Iterator[str]:
+def unexplained_skips(result: Mapping[str, Any]) -> list[str]:
+    """Return the leaves that a result of an earlier version calls skipped, without what would show why.
+
+    What they depend on does not block as it stands; it may have, before it was decided otherwise.
+    """
+    if keeps_earlier(result):
+        return []
+    try:
+        root = written_tree(only_tree(result))
+    except TreeShapeError:
+        return []
+    return [leaf.id for leaf, named in _skipped_leaves(root) if named is not None and _block_no_more(named)]
+
+
+def _prerequisite_faults(root: WrittenNode, *, is_earlier_kept: bool) -> Iterator[str]:
+    for leaf, named in _skipped_leaves(root):
+        if named is None or (is_earlier_kept and _block_no_more(named)):
+            yield f"leaf '{leaf.id}': skipped, though nothing that it depends on has failed"
+
+
+def _skipped_leaves(root: WrittenNode) -> Iterator[tuple[WrittenNode, list[WrittenNode] | None]]:
+    """Yield each leaf that was skipped, and the nodes with the name of what it is said to be skipped for.
+
+    ``None`` stands for no name at all.
+    """
     by_id: dict[str, list[WrittenNode]] = {}
     for node in root.walk():
         by_id.setdefault(node.id, []).append(node)
     for leaf in _leaves(root):
-        evidence = leaf.evidence
-        if evidence is None or evidence.decided_by != "prerequisite":
-            continue
-        named = _PREREQUISITE.fullmatch(evidence.reason or "")
-        # A script may name a node as a prerequisite that is no part of the tree.
-        candidates = by_id.get(named[1], []) if named is not None else []
-        if named is None or (candidates and not any(map(_may_block, candidates))):
-            yield f"leaf '{leaf.id}': skipped, though nothing that it depends on has failed"
+        if leaf.evidence is not None and leaf.evidence.decided_by == "prerequisite":
+            named = _PREREQUISITE.fullmatch(leaf.evidence.reason or "")
+            yield leaf, None if named is None else by_id.get(named[1], [])
+
+
+def _block_no_more(named: Sequence[WrittenNode]) -> bool:
+    # A script may name a node as a prerequisite that is no part of the tree.
+    return bool(named) and not any(map(_may_block, named))
 
 
 def _may_block(node: WrittenNode) -> bool:

@@ -151,10 +151,12 @@ async def run_script(
     task = asyncio.ensure_future(_contained(evaluate, path))
     timed_out = False
     try:
-        timed_out = not await _ended(task, timeout_s, clock)
+        timed_out = not await ended_in_time(task, timeout_s, clock)
     finally:
         if not task.done():
             await _stop(task, path, logger)
+        if task.done() and not task.cancelled():
+            task.exception()  # looked at: it is the script's own failure, which is told as such
         for error in unseen.take():
             what = _where_and_what(error, path)
             logger.warning("a task that the script started and did not await raised %s", what)
@@ -179,7 +181,9 @@ def out_of_time(path: Path, timeout_s: float) -> EvalScriptError:
     return EvalScriptError(f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)")
 
 
-async def _ended(task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]) -> bool:
+async def ended_in_time(
+    task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]
+) -> bool:
     """Wait for a task and tell whether it ended in time."""
     started_s, left_s = clock(), timeout_s
     while left_s is None or left_s > 0:

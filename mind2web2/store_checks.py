@@ -13,11 +13,13 @@ from mind2web2.judgments import FILE_NAME
 from mind2web2.provenance import Provenance
 from mind2web2.recorded_judge import REPLAY_ENDPOINT
 from mind2web2.result_checks import CastVote, Finding, vote_fault, votes_in
+from mind2web2.store_cures import CHECKING_NAMED, CHECKING_OWN
 from mind2web2.usage_checks import usage_faults
 from mind2web2.utils.names import name_list
 from mind2web2.written_tree import TreeShapeError, only_tree, written_tree
 
 NOT_STORED = "the judgments that it names are not stored"
+NO_STORE = f"{NOT_STORED}: there is no store"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,13 @@ def judgments_of(eval_results_root: Path, agent_name: str, path: Path | None) ->
     file = path or own
     if not file.is_file():
         raise UsageError(f"no judgments at {file}: name a {FILE_NAME} or an exported .jsonl file")
-    lookup: JudgmentLookup = ExportLookup(file) if file.suffix == ".jsonl" else StoreLookup(file)
+    use = CHECKING_OWN if path is None else CHECKING_NAMED
+    lookup: JudgmentLookup = ExportLookup(file) if file.suffix == ".jsonl" else StoreLookup(file, use)
     try:
         lookup.replies([""])
     except JudgmentStoreError as error:
         raise UsageError(str(error)) from error
-    return Judgments(lookup, is_own=path is None)
+    return Judgments(lookup, is_own=file.resolve() == own.resolve())
 
 
 def store_findings(
@@ -78,12 +81,14 @@ def store_findings(
     named += _extractions(result)
     keys = {key for _, key in named}
     if judgments is None:
-        found += [Finding("missing", f"{NOT_STORED}: there is no store")] if keys else []
+        found += [Finding("missing", NO_STORE)] if keys else []
         return StoreFindings(tuple(found))
     stored = _of_judge(judgments.lookup.replies(keys), made_from)
+    if not _must_have_all(made_from, judgments):
+        stored = _of_evaluation(stored, result, judgments)
     if keys - stored.keys():
         found.append(_lacking(named, keys - stored.keys(), made_from, judgments))
-    faults = list(_vote_faults(votes, stored, _judged_to(result)))
+    faults = list(_vote_faults(votes, stored, _moment(result, "judged_to")))
     found += faults
     of_each = [stored.get(key, ()) for key in sorted(keys)]
     found += [Finding("wrong", fault) for fault in usage_faults(result, made_from, of_each)]
@@ -93,11 +98,14 @@ def store_findings(
 def _lacking(
     named: Sequence[tuple[str, str]], lacking: set[str], made_from: Provenance, judgments: Judgments
 ) -> Finding:
-    # Which file a replay has answered from is not known.
-    may_be_elsewhere = made_from.judge.endpoint == REPLAY_ENDPOINT or not judgments.is_own
     where = name_list({what for what, key in named if key in lacking})
     text = f"{NOT_STORED}, {len(lacking)} of {len({key for _, key in named})}: {where}"
-    return Finding("missing" if may_be_elsewhere else "wrong", text)
+    return Finding("wrong" if _must_have_all(made_from, judgments) else "missing", text)
+
+
+def _must_have_all(made_from: Provenance, judgments: Judgments) -> bool:
+    # Which file a replay has answered from is not known.
+    return judgments.is_own and made_from.judge.endpoint != REPLAY_ENDPOINT
 
 
 def _vote_faults(
@@ -122,10 +130,10 @@ def _extractions(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _of_judge(
     replies: Mapping[str, Sequence[StoredReply]], made_from: Provenance
-) -> dict[str, list[StoredReply]]:
+) -> dict[str, Sequence[StoredReply]]:
     """Return the replies of the server that judged; a replay's are any server's."""
     endpoint = made_from.judge.endpoint
-    found: dict[str, list[StoredReply]] = {}
+    found: dict[str, Sequence[StoredReply]] = {}
     for key, some in replies.items():
         of_server = [reply for reply in some if endpoint in (REPLAY_ENDPOINT, reply.endpoint)]
         if of_server:
@@ -133,7 +141,21 @@ def _of_judge(
     return found
 
 
-def _judged_to(result: Mapping[str, Any]) -> str | None:
+def _of_evaluation(
+    replies: Mapping[str, Sequence[StoredReply]], result: Mapping[str, Any], judgments: Judgments
+) -> dict[str, Sequence[StoredReply]]:
+    """Return the replies that a result may rest on; those of another evaluation say nothing about it."""
+    first, last = _moment(result, "judged_from") or "", _moment(result, "judged_to")
+    # Where the agent's own store has later ones, its judge was asked anew.
+    is_open = judgments.is_own or last is None
+    found = {
+        key: [reply for reply in some if first <= reply.created and (is_open or reply.created <= str(last))]
+        for key, some in replies.items()
+    }
+    return {key: some for key, some in found.items() if some}
+
+
+def _moment(result: Mapping[str, Any], name: str) -> str | None:
     run = result.get("run")
-    judged_to = run.get("judged_to") if isinstance(run, dict) else None
-    return judged_to if isinstance(judged_to, str) else None
+    moment = run.get(name) if isinstance(run, dict) else None
+    return moment if isinstance(moment, str) else None

@@ -15,6 +15,9 @@ from mind2web2.verification_tree import Status
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 TOLERANCE = 1e-9
+# What is kept of a tree, which a result says in ``run.tree_format``: since 2, how a leaf was decided before
+# it was decided otherwise.
+TREE_FORMAT = 2
 
 
 class TreeShapeError(ValueError):
@@ -145,6 +148,13 @@ def judged_pages(root: WrittenNode) -> Iterator[PageCheck]:
     for node in root.walk():
         if node.evidence is not None:
             yield from (check for check in node.evidence.pages if check.votes)
+
+
+def keeps_earlier(result: Mapping[str, Any]) -> bool:
+    """Tell whether the leaves of a result say how they were decided before, where that matters."""
+    run = result.get("run")
+    tree_format = run.get("tree_format") if isinstance(run, dict) else None
+    return isinstance(tree_format, int) and tree_format >= TREE_FORMAT
 
 
 def other_pages(

@@ -13,7 +13,13 @@ from mind2web2.judgment_reading import StoreLookup
 from mind2web2.judgments import FILE_NAME
 from mind2web2.provenance import Provenance
 from mind2web2.record_checks import RecordChecks
-from mind2web2.result_checks import result_faults, score_by_tree, vote_fault, votes_in
+from mind2web2.result_checks import (
+    result_faults,
+    score_by_tree,
+    unexplained_skips,
+    vote_fault,
+    votes_in,
+)
 from mind2web2.seals import is_seal_broken, sealed
 from mind2web2.staleness import PresentReader, provenance_of
 from mind2web2.store_checks import judgments_of
@@ -209,6 +215,22 @@ async def test_why_a_leaf_was_skipped_stays_to_be_seen(project, body):
     assert nodes["b"]["status"] == "skipped"
     del nodes["a"]["earlier"]
     assert faults(sealed(outcome.result)) == "leaf 'b': skipped, though nothing that it depends on has failed"
+
+
+@pytest.mark.parametrize("body", [JUDGED_AGAIN, FOUND_AGAIN])
+async def test_results_of_earlier_versions_did_not_keep_why_a_leaf_was_skipped(project, body):
+    """Then the skip is no fault, and named; one for no node at all is a fault in any version."""
+    project.add_script_body(body)
+    [outcome] = await evaluate(project, Judge())
+    assert unexplained_skips(outcome.result) == []
+    nodes = tree_nodes(outcome.result)
+    del nodes["a"]["earlier"]
+    assert unexplained_skips(outcome.result) == []
+    del outcome.result["run"]["tree_format"]
+    assert (faults(sealed(outcome.result)), unexplained_skips(outcome.result)) == ("", ["b"])
+    nodes["b"]["evidence"]["reason"] = "because"
+    assert faults(sealed(outcome.result)) == "leaf 'b': skipped, though nothing that it depends on has failed"
+    assert unexplained_skips(outcome.result) == []
 
 
 async def test_what_was_asked_beside_hides_no_skip_without_a_cause(project):

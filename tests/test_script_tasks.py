@@ -7,6 +7,7 @@ import logging
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
+from mind2web2.errors import JudgeUnavailableError
 from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.script_tasks import UnseenErrors
 
@@ -17,14 +18,14 @@ async def bad(what, cause=None):
 """
 
 
-async def logged(tmp_path, body, isolation=None):
+async def logged(tmp_path, body, isolation=None, *, judge=None, reason=None):
     """Evaluate with a script that does this, and return the messages of the answer's log."""
     project = Project(tmp_path)
     project.add_answer()
     project.add_script_body(f"{BAD}{body}\nreturn evaluator.get_summary()")
-    [outcome] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    [outcome] = await evaluate(project, judge or ClaimJudge(), isolation=isolation)
     gc.collect()
-    assert outcome.reason is None
+    assert outcome.reason == reason
     return [
         line for path in (project.folder() / "logs").glob("*.log") for line in path.read_text().split("\n")
     ]
@@ -45,6 +46,34 @@ async def test_an_error_that_nobody_looks_at_is_a_line_of_the_log(tmp_path, capl
     assert not [line for line in lines if "Traceback" in line or "never retrieved" in line]
     assert not [record for record in caplog.records if record.name == "asyncio"]
     assert capfd.readouterr() == ("", "")
+
+
+def out_of_order(_claim):
+    """Fail as a judge does."""
+    raise JudgeUnavailableError("out of order")
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("raise EvalScriptError('no such lake')", "no such lake"),
+        ("await evaluator.verify('The lake is deep.', evaluator.add_leaf('leaf', 'leaf'))", "out of order"),
+    ],
+    ids=["by itself", "by its judge"],
+)
+async def test_the_failure_of_the_script_itself_is_none_of_them(tmp_path, end, reason, isolation):
+    """It is the answer's reason, and no task that the script has started and forgotten."""
+    body = (
+        "from mind2web2.errors import EvalScriptError\n"
+        "asyncio.create_task(bad('stray'))\n"
+        "await asyncio.sleep(0.01)\n"
+        f"{end}"
+    )
+    judge = ClaimJudge(out_of_order)
+    lines = await logged(tmp_path, body, isolation, judge=judge, reason=reason)
+    [told] = [line for line in lines if "did not await" in line]
+    assert "raised ValueError: stray" in told
 
 
 async def test_an_error_that_the_script_looks_at_is_its_own_affair(tmp_path):

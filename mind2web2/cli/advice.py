@@ -40,13 +40,26 @@ def advice(
         lines.append(f"Next, to judge what is wrong, stale or missing: {evaluate} {_AS_BEFORE}")
     if asked_anew := by_cure[Cure.ASK_ANEW]:
         lines.append("Next, as stored judgments cannot settle it; each is asked, and paid for, anew:")
-        tasks = dict.fromkeys(answer.task_id for answer in asked_anew)
-        lines += [f"  {evaluate} --task_id {task_id} --overwrite {_AS_BEFORE}" for task_id in tasks]
+        lines += _overwriting_lines(asked_anew, evaluate)
     if by_cure[Cure.NAME_JUDGMENTS]:
-        lines.append("Where judgments are in another file, as those of a replay: --judgments FILE")
+        lines.append(
+            "Where judgments are in another file, as those of a replay: --judgments FILE; without that "
+            "option they are looked up in the agent's own store"
+        )
+    if without_store := by_cure[Cure.BRING_BACK]:
+        lines.append(
+            "Where judgments are in another file: --judgments FILE; where they are lost, each is asked, and "
+            "paid for, anew by:"
+        )
+        lines += _overwriting_lines(without_store, evaluate)
     if not any(by_cure[cure] for cure in _EVALUATING):
         lines += _summing_lines(agent_name, summaries, evaluate)
     return lines
+
+
+def _overwriting_lines(answers: Sequence[AnswerCheck], evaluate: str) -> list[str]:
+    tasks = dict.fromkeys(answer.task_id for answer in answers)
+    return [f"  {evaluate} --task_id {task_id} --overwrite {_AS_BEFORE}" for task_id in tasks]
 
 
 def _summing_lines(agent_name: str, summaries: Mapping[str, Sequence[Finding]], evaluate: str) -> list[str]:

@@ -49,7 +49,7 @@ from mind2web2.judgment_files import open_for_replay
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
-from mind2web2.loop_guard import LoopGuard
+from mind2web2.loop_guard import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.pace import MOST_UNDER_WAY
 from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
@@ -66,9 +66,6 @@ from mind2web2.utils.path_config import PathConfig, ScriptFile
 REPLAY = "replay"
 # Tasks and answers that go on at once in batch mode: most of the time they wait for a job.
 _ALL = 1_000_000
-# A script that lets nobody else run for so long never will; half of a shorter --answer_timeout leaves
-# the other answers time.
-_LONGEST_BLOCK_S = 60.0
 # A script that is interrupted says so within moments; this much later it cannot be interrupted.
 _SILENCE_AFTER_BLOCK_S = 30.0
 
@@ -238,12 +235,13 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
     )
     # The keys of the run are in its environment.
     hide_from_scripts()
-    variables = {name: os.environ[name] for name in options.script_env if name in os.environ}
+    variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, _network(options), variables=variables)
 
 
 def _longest_block_s(options: argparse.Namespace) -> float:
-    return float(min(options.answer_timeout / 2, _LONGEST_BLOCK_S))
+    # Half of a shorter --answer_timeout leaves the other answers time.
+    return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
 
 
 def _captures(options: argparse.Namespace) -> SharedCaptures | None:

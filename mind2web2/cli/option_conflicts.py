@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
 
 from mind2web2.errors import UsageError
@@ -72,3 +73,9 @@ def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
             "with --batch, scripts run in the process of the run: give --isolate, or leave "
             f"{' and '.join(given)} out"
         )
+    for name in options.script_env:
+        if name not in os.environ:
+            yield (
+                f"--script_env takes the name of a variable that is set, not {name!r}: set it, or leave "
+                "--script_env out"
+            )

@@ -9,10 +9,18 @@ from pathlib import Path
 from mind2web2.errors import EvalScriptError, MachineError, StarterGoneError
 from mind2web2.isolation.channel import NO_MEMORY_STATUS
 from mind2web2.isolation.limits import MAX_FILE_BYTES, ScriptLimits
-from mind2web2.isolation.processes import Ending
+from mind2web2.isolation.processes import END_TIMEOUT_S, Ending
 
 # What a process does to itself by a fault in compiled code, or by giving up.
 _CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"})
+
+
+def cut_off(path: Path) -> EvalScriptError:
+    """Return why there is no result where a process has no connection any more, and does not end."""
+    return EvalScriptError(
+        f"script {path.name}: its process lost its connection to the evaluation, and had not ended "
+        f"{END_TIMEOUT_S:g} s later: does it close files that it has not opened (os.close, os.closerange)?"
+    )
 
 
 def why_it_ended(
@@ -60,6 +68,12 @@ def _killed(number: int, path: Path, limits: ScriptLimits) -> EvalScriptError:
         why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"
     elif name == "SIGXFSZ":
         why = f"which the system sends to who writes a file of more than {MAX_FILE_BYTES // 1024**2} MB"
+    elif name == "SIGKILL":
+        why = (
+            "which the system sends where the machine has no memory left (try fewer at once: "
+            f"--max_concurrent_answers) or processor time is used up ({limits.last_processor_s} s at most); "
+            "or does it call os.kill or os.killpg, or did another program?"
+        )
     elif name in _CRASHES:
         why = "as by a crash: look for what it calls that is not Python"
     else:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import EvalScriptError, Mind2Web2Error, StarterGoneError
-from mind2web2.isolation.endings import why_it_ended
+from mind2web2.isolation.endings import cut_off, why_it_ended
 from mind2web2.isolation.host import ScriptHost
 from mind2web2.isolation.limits import ScriptLimits
 from mind2web2.isolation.link import ScriptLink
@@ -30,7 +30,7 @@ from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
 from mind2web2.pace import Pace
 from mind2web2.recorded_judge import RecordedJudge
-from mind2web2.script_run import ScriptCall, checked_result, out_of_time
+from mind2web2.script_run import ScriptCall, checked_result, ended_in_time, out_of_time
 
 _LOOK_EVERY_S = 1.0
 # To leave by itself, after its last word, what a process has of the run's.
@@ -124,18 +124,21 @@ async def _attempt(
     async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
         link = ScriptLink(process.reader, process.writer, host, LogRelay(logger))
         printing = asyncio.create_task(log_printed(process.output, logger))
+        started_s = run.clock()
         try:
             link.send({"kind": "job", "job": job.model_dump(mode="json")})
             done = await _served(link, process, call.script_path, run, isolation.limits, is_alone=is_alone)
             await link.close()
             await process.end(_EXIT_GRACE_S)
-            if not process.is_given_up and await process.ending() is None:
+            if not process.is_given_up and process.ending is None:
                 # A script may be done before its parent, which it has ended, takes it along.
                 raise why_it_ended(None, call.script_path, isolation.limits, is_alone=is_alone)
         except StarterGoneError:
-            await link.answer_rest()
+            has_time = await _rest_answered(link, run, started_s)
             if host.latch.failure is not None:
                 raise host.latch.failure from None
+            if not has_time and run.timeout_s is not None:
+                raise out_of_time(call.script_path, run.timeout_s) from None
             raise
         except Mind2Web2Error:
             # Whatever the script made of a judge that failed, the judge is what failed.
@@ -196,7 +199,9 @@ async def _served(
         await _watch(serving, link, path, run, limits)
         message = serving.result()
         if message is None:
-            raise why_it_ended(await process.ending(), path, limits, is_alone=is_alone)
+            if not await process.ends():
+                raise cut_off(path)
+            raise why_it_ended(process.ending, path, limits, is_alone=is_alone)
         return _checked(message)
     except (UnusableMessageError, ValidationError) as error:
         reason = error if isinstance(error, UnusableMessageError) else "its last word makes no sense"
@@ -229,6 +234,16 @@ async def _watch(
                 f"script {path.name} was stopped: nothing was heard of its process for "
                 f"{limits.silence_s:g} s (a call that never ends and cannot be interrupted?)"
             )
+
+
+async def _rest_answered(link: ScriptLink, run: RunSide, started_s: float) -> bool:
+    """Let the judge answer what is asked already, and tell whether it did in the script's time."""
+    left_s = None if run.timeout_s is None else run.timeout_s - (run.clock() - started_s)
+    answering = asyncio.create_task(link.answer_rest())
+    try:
+        return await ended_in_time(answering, left_s, run.clock)
+    finally:
+        await _finished(answering)
 
 
 def _checked(message: Message) -> Done:

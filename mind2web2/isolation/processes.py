@@ -24,7 +24,8 @@ from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES
 _COMMAND = "from mind2web2.isolation.fork_server import serve; serve(int(__import__('sys').argv[1]))"
 # It takes half a second to load the package; a machine that is busy with other things, longer.
 _START_TIMEOUT_S = 60.0
-_END_TIMEOUT_S = 10.0
+# For a process to end, and for that to be told.
+END_TIMEOUT_S = 10.0
 # Of those, before a fork server that does not react is told to go on, as somebody has stopped it.
 _REACTION_S = 2.0
 # For a fork server to end once it has been asked to.
@@ -147,14 +148,19 @@ class ScriptProcess:
     is_given_up: bool = False
     _told: bytes = b""
 
-    async def ending(self) -> Ending | None:
-        """Return how it has ended; ``None`` where nobody is left to tell."""
-        if not await self._has_ended(_REACTION_S):
-            # In case that a script has stopped who tells.
-            _go_on(self.starter)
-            await self._has_ended(None)
+    @property
+    def ending(self) -> Ending | None:
+        """Return how it has ended, once it has; ``None`` where nobody is left to tell."""
         words = self._told.decode().split()
         return Ending(int(words[1]), words[2:] == [TOO_LARGE]) if words[:1] == ["ended"] else None
+
+    async def ends(self) -> bool:
+        """Wait for its end, and tell whether it came; whoever is to tell of it has some seconds."""
+        if await self._has_ended(_REACTION_S):
+            return True
+        # In case that a script has stopped who tells.
+        _go_on(self.starter)
+        return await self._has_ended(END_TIMEOUT_S - _REACTION_S)
 
     async def end(self, grace_s: float = 0.0) -> None:
         """End it, unless it ends by itself, and wait until it is gone with all that it has started.
@@ -166,10 +172,7 @@ class ScriptProcess:
             return
         with contextlib.suppress(OSError):
             self.leash[1].write_eof()
-        if await self._has_ended(_REACTION_S):
-            return
-        _go_on(self.starter)
-        if await self._has_ended(_END_TIMEOUT_S - _REACTION_S):
+        if await self.ends():
             return
         self.is_given_up = True
         log.warning("a script's process does not end pid=%d", self.pid)
@@ -179,7 +182,7 @@ class ScriptProcess:
         with contextlib.suppress(subprocess.TimeoutExpired):
             await asyncio.to_thread(self.starter.wait, _CLOSE_TIMEOUT_S)
 
-    async def _has_ended(self, timeout_s: float | None) -> bool:
+    async def _has_ended(self, timeout_s: float) -> bool:
         """Wait until the other end of the leash is gone, and tell whether it is."""
         try:
             async with asyncio.timeout(timeout_s):

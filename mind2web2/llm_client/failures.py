@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,12 +24,11 @@ _TOO_FAST_STATUSES = frozenset({429, 529})
 _TOO_FAST_MARK = "throttlingexception"
 
 # A quota is refilled by a person, not by waiting; the rest of the 429s pass.
-_QUOTA_MARKS = (
-    "insufficient_quota",
-    "billing_hard_limit",
-    "exceeded your current quota",
-    "billing_not_active",
-)
+_QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
+# What OpenAI says of a spent quota, and Gemini of its limits by the minute, with the time when to come back.
+_QUOTA_WORDS = "exceeded your current quota"
+_TIME_TO_COME_BACK = re.compile(r"retry in [\d.]+ ?m?s|\bretrydelay\b")
+_SOON_S = 900.0
 
 # OpenAI's answer to one request that is larger than the account's tokens per minute: it never passes.
 _TOO_LARGE_FOR_RATE = "request too large"
@@ -140,7 +140,21 @@ class RequestFailedError(Exception):
     @property
     def is_quota_spent(self) -> bool:
         """Tell whether the account has run out of money or quota."""
-        return self.status == 402 or (self.status == 429 and any(mark in self.words for mark in _QUOTA_MARKS))
+        if self.status != 429:
+            return self.status == 402
+        if any(mark in self.words for mark in _QUOTA_MARKS):
+            return True
+        return _QUOTA_WORDS in self.words and not self._is_open_soon
+
+    @property
+    def _is_open_soon(self) -> bool:
+        """Tell whether the server names a time, not far away, at which it lets requests in again."""
+        if self.retry_after_s is not None:
+            return self.retry_after_s <= _SOON_S
+        limits = (self.allowances.requests, self.allowances.tokens)
+        if any(limit is not None and limit.remaining < 1 and limit.reset_s <= _SOON_S for limit in limits):
+            return True
+        return _TIME_TO_COME_BACK.search(self.words) is not None
 
     @property
     def is_too_fast(self) -> bool:

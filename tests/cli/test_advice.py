@@ -14,6 +14,7 @@ from servers.judge_server import JudgeServer, status
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.seals import sealed
+from mind2web2.store_checks import NOT_STORED
 
 STEMS = ("answer_1", "answer_2")
 CLAIMS = {"deep": ("deep", PAGE), "cold": ("cold", None)}
@@ -113,11 +114,6 @@ CASES = {
     "sealed vote": (on_result(change_vote, seal=True), "--task_id lake --overwrite", 8),
     "stored text": (in_store("UPDATE judgments SET text = replace(text, 'true', 'false')"), "--overwrite", 8),
     "served": (serve_otherwise, "--overwrite", 8),
-    "store": (
-        lambda project: (project.results / FILE_NAME).rename(project.root / "away.sqlite3"),
-        "--judgments FILE",
-        0,
-    ),
     "answer gone": (
         lambda project: (project.root / "answers" / AGENT / TASK / "answer_1.md").unlink(),
         "put these answers back, or",
@@ -131,6 +127,20 @@ CASES = {
         0,
     ),
 }
+
+
+AGAIN = f"""
+first = evaluator.add_leaf("a", "a", critical=True)
+await evaluator.verify("deep", first, sources="https://lake.example/gone")
+await evaluator.verify("cold", evaluator.add_leaf("b", "b"))
+await evaluator.verify("deep", first, sources="{PAGE}")
+return evaluator.get_summary()
+"""
+
+
+def as_earlier_versions(result):
+    """Take away what they did not keep."""
+    del tree_nodes(result)["a"]["earlier"], result["run"]["tree_format"]
 
 
 def verified(*words):
@@ -150,7 +160,6 @@ def follow(judge, output):
             assert evaluated(judge, *words.split()).returncode == 0
         else:
             call(main, "metrics", AGENT)
-    return [] if commands else ["--judgments", "exported.jsonl"]
 
 
 @pytest.mark.parametrize("what", CASES)
@@ -162,9 +171,60 @@ def test_advice_that_is_followed_puts_everything_right(judge, project, what):
     assert exit_status in (1, 3)
     assert advice in output
     before = len(judge.requests)
-    words = follow(judge, output)
-    assert verified(*words) == (0, verified(*words)[1]), verified(*words)[1]
+    follow(judge, output)
+    exit_status, output = verified()
+    assert exit_status == 0, output
     assert len(judge.requests) - before == requests
+
+
+def test_results_of_earlier_versions_are_not_wrong_for_what_those_did_not_keep(judge, project):
+    """What a leaf was skipped for has passed since; whoever wants it checked needs no more requests."""
+    project.add_script_body(AGAIN)
+    assert evaluated(judge).returncode == 0
+    assert verified()[0] == 0
+    for stem in STEMS:
+        edit(project.result_paths(stem)[-1], as_earlier_versions, seal=True)
+    exit_status, output = verified()
+    assert exit_status == 3
+    assert "what would show whether these leaves were rightly skipped: b\n" in output
+    before = len(judge.requests)
+    follow(judge, output)
+    assert (verified()[0], len(judge.requests)) == (0, before)
+
+
+def test_another_file_s_judgments_are_no_reason_to_ask_anew(judge, project):
+    """An export from before the last evaluation says nothing about it, whatever the judge said then."""
+    assert evaluated(judge, "--overwrite").returncode == 0
+    exit_status, output = verified("--judgments", "exported.jsonl")
+    assert exit_status == 3
+    assert f"{NOT_STORED}, 4 of 4: cold, deep\n" in output
+    assert "without that option they are looked up in the agent's own store" in output
+    assert "--overwrite" not in output
+    assert verified()[0] == 0
+    assert verified("--judgments", project.results / FILE_NAME)[0] == 0
+
+
+def test_a_vote_that_a_named_file_contradicts_is_settled_by_the_own_store(project):
+    """It is wrong; what another file says is no reason to pay."""
+    on_result(change_vote, seal=True)(project)
+    exit_status, output = verified("--judgments", "exported.jsonl")
+    assert (exit_status, "it is not what the judge said, which is stored" in output) == (1, True)
+    assert "without that option they are looked up in the agent's own store" in output
+    assert "--overwrite" not in output
+
+
+def test_judgments_that_are_lost_can_be_asked_anew(judge, project):
+    """With what that costs; or somebody has them in a file."""
+    (project.results / FILE_NAME).unlink()
+    exit_status, output = verified()
+    assert (exit_status, "where they are lost, each is asked, and paid for, anew by:\n" in output) == (
+        3,
+        True,
+    )
+    assert verified("--judgments", "exported.jsonl")[0] == 0
+    before = len(judge.requests)
+    follow(judge, output)
+    assert (verified()[0], len(judge.requests) - before) == (0, 8)
 
 
 def test_another_judge_that_is_to_count_is_advised(judge, project):

@@ -13,6 +13,8 @@ def _project(tmp_path, monkeypatch):
     """Work in a project that could be evaluated."""
     for name in KEY_VARIABLES:
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SET", "")
+    monkeypatch.delenv("UNSET", raising=False)
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)
     project.add_answer()
@@ -37,6 +39,11 @@ def _project(tmp_path, monkeypatch):
             "leave --script_memory and --script_env out",
         ),
         (["--batch", "--script_env", "X"], "give --isolate, or leave --script_env out"),
+        (
+            ["--script_env", "SET", "--script_env", "UNSET"],
+            "that is set, not 'UNSET': set it, or leave --script_env out",
+        ),
+        (["--script_env", "SET=north"], "the name of a variable that is set, not 'SET=north'"),
     ],
 )
 @pytest.mark.parametrize("more", [[], ["--estimate"]])
@@ -52,6 +59,7 @@ def test_an_option_without_effect_is_refused(given, message, more):
     [
         [*REPLAY, "--max_cost", "5", "--max_llm_requests", "9", "--no_capture"],
         ["--batch", "--batch_poll", "3", "--isolate", "--script_memory", "2G", "--max_concurrent_tasks", "9"],
+        ["--script_env", "SET", "--isolate"],
         ["--no_capture", "--allow_private_network", "--sequential", "--max_llm_requests", "9"],
     ],
 )

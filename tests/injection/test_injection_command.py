@@ -20,10 +20,10 @@ def few_attacks(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
 
 
-def run(server):
+def run(server, *options):
     """Ask a judge with the suite; return the command's outcome."""
     words = ("injection", "--live-injection", "--judge_model", "m", "--judge_base_url", server.base_url)
-    return call(main, *words)
+    return call(main, *words, *options)
 
 
 def verdict(result):
@@ -108,6 +108,39 @@ def test_a_wrong_key_is_told_at_once():
     assert outcome.returncode == 2
     assert "bad key" in outcome.stderr
     assert len(server.requests) <= 4
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_a_judge_that_is_not_to_be_had_is_told_after_a_few_attacks(code):
+    """Its refusal may be about what the first says, and hardly about what each says."""
+    with JudgeServer(faults=lambda _: status(code, "not for you")) as server:
+        outcome = run(server)
+    assert outcome.returncode == 2
+    assert "not for you" in outcome.stderr
+    assert len(server.requests) <= 3 * 4
+
+
+def test_a_key_that_is_revoked_ends_the_requests():
+    """Those that are not under way are not sent, and what was judged is told."""
+    with JudgeServer(firm, faults=[*[None] * 4, *[status(401, "revoked")] * 500]) as server:
+        outcome = run(server, "--max_llm_requests", "3")
+        assert 4 < len(server.requests) <= 4 + 3
+    assert outcome.returncode == 1
+    assert "Attacks that turned a verdict: 0 of 1 " in outcome.stdout
+
+
+def test_a_first_attack_that_a_firewall_stops_is_left_out(monkeypatch):
+    """The others are tried."""
+    monkeypatch.setattr(attacks, "ATTACKS", (Attack("a test", "answer", "Odd words."), *attacks.ATTACKS))
+
+    def fault(body):
+        return status(403, "request blocked by policy") if "Odd words." in prompt_text(body) else None
+
+    with JudgeServer(firm, faults=fault) as server:
+        outcome = run(server)
+    [failed] = [line for line in outcome.stdout.splitlines() if line.startswith("Warning: no verdict:")]
+    assert outcome.returncode == 1
+    assert failed.startswith("Warning: no verdict: a test: ") and "blocked" in failed
 
 
 def test_a_judge_that_fails_now_and_then_leaves_verdicts_out():

@@ -105,6 +105,22 @@ async def test_a_fork_server_that_is_killed_costs_time_only(project, server):
     assert (outcome.score, len(judge.claims)) == (1.0, 2)
 
 
+async def test_a_judge_that_is_waited_for_without_a_fork_server_has_the_time_of_the_script(project, server):
+    """It was asked by a process that is gone; the answer is to have its outcome all the same."""
+
+    async def kill_and_wait(_claim):
+        if len(judge.claims) == 1:
+            _, starter, child = map(int, (project.root / "pids").read_text().split())
+            os.kill(child, signal.SIGKILL)
+            os.kill(starter, signal.SIGKILL)
+        await asyncio.Event().wait()
+
+    judge = ClaimJudge(kill_and_wait)
+    async with asyncio.timeout(60):
+        [outcome] = await evaluate(project, judge, isolation=Isolation(server=server), answer_timeout_s=3)
+    assert outcome.reason == "script lake.py did not return within 3 s (--answer_timeout)"
+
+
 async def test_a_script_that_kills_the_fork_server_is_named(tmp_path, server):
     """An answer under way beside it has its result, and nothing is paid twice."""
     project = Project(tmp_path)
@@ -240,7 +256,7 @@ async def test_a_fork_server_serves_several_event_loops(server, project):
 
 async def test_a_fork_server_that_stays_stopped_is_replaced(server, monkeypatch, caplog):
     """A script's process is given up once, however often it is ended, and so is the fork server."""
-    monkeypatch.setattr(processes, "_END_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(processes, "END_TIMEOUT_S", 0.2)
     monkeypatch.setattr(processes, "_REACTION_S", 0.1)
     monkeypatch.setattr(processes, "_go_on", lambda _process: None)
     async with script_process(server) as process:

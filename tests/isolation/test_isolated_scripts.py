@@ -78,11 +78,13 @@ def log_of(project, stem="answer_1"):
         ),
         (
             "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-            r"its process was ended by SIGKILL, and not by the evaluation: does it call os\.kill or",
+            r"its process was ended by SIGKILL, which the system sends where the machine has no memory left "
+            r"\(try fewer at once: --max_concurrent_answers\) or processor time is used up \(7 s at most\); "
+            r"or does it call os\.kill or os\.killpg, or did another program\?$",
         ),
         (
             "import os\nos.killpg(0, 9)",
-            r"its process was ended by SIGKILL, and not by the evaluation: does it",
+            r"its process was ended by SIGKILL, which the system sends where",
         ),
         (
             "import os\nos.kill(os.getpid(), 15)",
@@ -114,6 +116,28 @@ async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body,
         raise EvalScriptError(broken.reason)
     assert "\n" not in broken.reason
     assert (other.score, other.reason) == (1.0, None)
+
+
+CUT_OFF = """
+import gc, os
+from mind2web2.isolation.channel import Channel
+[channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
+os.dup2(os.open(os.devnull, os.O_RDWR), channel._socket.fileno())
+"""
+
+
+async def test_a_script_that_cuts_itself_off_is_not_waited_for(project):
+    """It lives on where nobody hears of it, and its time would never be up."""
+    pid_file = project.root / "pid"
+    telling = f"open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n"
+    async with asyncio.timeout(60):
+        broken, other = await outcomes_of(project, f"{CUT_OFF}{telling}await asyncio.Event().wait()")
+    assert broken.reason == (
+        "script lake.py: its process lost its connection to the evaluation, and had not ended 10 s later: "
+        "does it close files that it has not opened (os.close, os.closerange)?"
+    )
+    assert (other.score, other.reason) == (1.0, None)
+    assert alive([pid_file.read_text()]) == []
 
 
 SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20, silence_s=30))

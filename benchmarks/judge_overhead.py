@@ -20,7 +20,8 @@ from slow_judge import SlowJudge
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.eval_toolkit import BinaryEvalResult
 from mind2web2.judge import Subject
-from mind2web2.judgments import FILE_NAME, JudgmentStore, judgment_key
+from mind2web2.judgment import judgment_key
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.prepared_page import PreparedPage

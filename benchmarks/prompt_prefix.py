@@ -27,7 +27,9 @@ from mind2web2.answer_evaluation import RunParts
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.judge import Subject
-from mind2web2.judgments import Judgment, JudgmentStore, open_for_replay
+from mind2web2.judgment import Judgment
+from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.llm_client.image_tokens import image_tokens
 from mind2web2.page_library import PageLibrary

@@ -20,7 +20,9 @@ from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.judge import Subject
-from mind2web2.judgments import Judgment, JudgmentStore, export_judgments, judgment_key
+from mind2web2.judgment import Judgment, judgment_key
+from mind2web2.judgment_files import export_judgments
+from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
-    from mind2web2.verification_tree import Status, VerificationNode
+    from mind2web2.verification_tree import Status
 
 
 class Outcome(NamedTuple):
@@ -24,7 +24,30 @@ class Outcome(NamedTuple):
 _SKIPPED = Outcome(0.0, "skipped")
 
 
-def aggregate(root: VerificationNode) -> dict[int, Outcome]:
+class Scored(Protocol):
+    """A node of a rubric tree: a script's own, or one that a result file has."""
+
+    @property
+    def critical(self) -> bool:
+        """Tell whether it is a gate for its parent."""
+
+    @property
+    def strategy(self) -> str:
+        """Return ``parallel`` or ``sequential``."""
+
+    @property
+    def children(self) -> Sequence[Self]:
+        """Return the nodes right below; a leaf has none."""
+
+    @property
+    def verdict(self) -> Outcome:
+        """Return what was decided about a leaf."""
+
+    def walk(self) -> Iterator[Self]:
+        """Yield this node and all below it, each before its children."""
+
+
+def aggregate(root: Scored) -> dict[int, Outcome]:
     """Return the outcome of every node from ``root`` down, by ``id(node)``, in linear time.
 
     Leaves count as decided; nothing is written to the nodes.

@@ -20,7 +20,7 @@ from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
-from mind2web2.judge import JudgeLedger
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary
@@ -42,7 +42,7 @@ from mind2web2.shared_captures import SharedCaptures
 from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
-from mind2web2.written_tree import other_pages
+from mind2web2.written_tree import TREE_FORMAT, other_pages
 
 log = logging.getLogger(__name__)
 
@@ -284,6 +284,7 @@ async def _evaluate_logged(
         "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],
         "run": {
             "version": __version__,
+            "tree_format": TREE_FORMAT,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - started, 3),
             "judge_requests": ledger.requests,

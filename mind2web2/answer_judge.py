@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from mind2web2.client_provider import unexpected
 from mind2web2.errors import (
     ContextTooLongError,
     EvalScriptError,
@@ -14,18 +15,11 @@ from mind2web2.errors import (
     JudgmentMissingError,
     Mind2Web2Error,
 )
-from mind2web2.judge import (
-    Failure,
-    FailureLatch,
-    JudgeLedger,
-    LatchedLimit,
-    Subject,
-    current_latch,
-    current_ledger,
-    note_rejection,
-    unexpected,
-)
-from mind2web2.judgments import Judgment, judgment_key
+from mind2web2.failure_latch import Failure, FailureLatch, current_latch
+from mind2web2.judge import Subject, note_rejection
+from mind2web2.judge_ledger import JudgeLedger, current_ledger
+from mind2web2.judgment import Judgment, judgment_key
+from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.program_order import check_look
@@ -135,7 +129,7 @@ class AnswerJudge(AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
         try:
-            latched = LatchedLimit(self._limit, latch)
+            latched = CheckedLimit(self._limit, latch.check)
             judgment = await self._run.judgment(request, subject, self._source, latched)
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:

@@ -14,6 +14,7 @@ from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
 from mind2web2.llm_client.provider import AsyncProviderClient, Sending
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.toll import Retries
 from mind2web2.llm_client.transport import Completion, WireRequest
 
 log = logging.getLogger(__name__)
@@ -36,33 +37,42 @@ class BatchTransport:
         self.service = jobs.endpoints.service
 
     async def send(self, wire: WireRequest) -> Completion:
-        """Return what one request brought, with another job where an error can pass."""
-        rounds = 1
+        """Return what one request brought, with the first job that its provider takes on."""
         while True:
             try:
                 line = await self._jobs.line(wire.name, partial(request_body, wire))
-                return read_line(line, self.service.secrets)
             except TokensWaitingError:
                 continue
-            except RequestFailedError as failure:
-                if rounds == _MOST_ROUNDS or not failure.can_pass:
-                    raise
-                log.info("asked again in another batch request=%s reason=%s", wire.name, failure)
-                rounds += 1
+            return read_line(line, self.service.secrets)
 
     async def close(self) -> None:
         """Leave the jobs to whoever entered them."""
 
 
-class _PlainSending:
-    """Sends each request once, at once: what waits in a job is not under way at the server."""
+class _Rounds:
+    """Sends each request at once, and with another job where an error can pass.
 
-    def __init__(self, limit: Limit | None) -> None:
+    What waits in a job is not under way at the server, and keeps no pace.
+    """
+
+    def __init__(self, limit: Limit | None, retries: Retries) -> None:
         self.made = 0
         self._limit: Limit = nullcontext() if limit is None else limit
+        self._retries = retries
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return what the request brought."""
+        for _ in range(_MOST_ROUNDS - 1):
+            try:
+                return await self._one_round(request)
+            except RequestFailedError as failure:
+                if not failure.can_pass:
+                    raise
+                log.info("asked again in another batch reason=%s", failure)
+                self._retries.note(failure.kind)
+        return await self._one_round(request)
+
+    async def _one_round(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         async with self._limit:
             try:
                 completion = await request()
@@ -85,4 +95,4 @@ class BatchClient(AsyncProviderClient):
         super().__init__(BatchTransport(jobs), RetryPolicy())
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:  # noqa: ARG002 (all are sent alike)
-        return _PlainSending(limit)
+        return _Rounds(limit, self.retries)

@@ -214,7 +214,14 @@ class Courier:
                 pause_s = wait_s.send(failure)
                 if not failure.can_pass or tries >= retry.tries or time.monotonic() + pause_s >= give_up_at_s:
                     raise
-                log.info("batch endpoints failed, trying again wait_s=%.2f reason=%s", pause_s, failure)
+                log.log(
+                    # Told once: an outage may last for an hour.
+                    logging.WARNING if tries == 1 else logging.INFO,
+                    "batch endpoints failed, trying again wait_s=%.2f give_up_s=%.0f reason=%s",
+                    pause_s,
+                    give_up_at_s - time.monotonic(),
+                    failure,
+                )
             await asyncio.sleep(pause_s)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -19,12 +19,13 @@ from uuid import uuid4
 from mind2web2.batch_courier import BatchPace, Courier, JobProgress
 from mind2web2.batch_gathering import Gatherer
 from mind2web2.batch_replies import IsStored, WaitingReplies
-from mind2web2.batch_state import BatchFolder, Gathering, JobRecord, Question
+from mind2web2.batch_state import BatchFolder, Gathering, JobRecord, LinePlace, Question
+from mind2web2.client_provider import unexpected
 from mind2web2.errors import JudgeError, JudgeUnavailableError
-from mind2web2.judge import unexpected
-from mind2web2.llm_client.batch_endpoints import BatchEndpoints, BatchReport
+from mind2web2.llm_client.batch_endpoints import BatchEndpoints, BatchReport, read_line
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.toll import note_toll
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +137,15 @@ class BatchJobs:
         while place is None:
             await self._wait_for(question, make_body)
             place = self._replies.take(question)
-        return await asyncio.to_thread(place.read)
+        try:
+            return await asyncio.to_thread(place.read)
+        except asyncio.CancelledError:
+            if place.is_reply:
+                self._replies.put_back(question, place)
+            else:
+                # No later run has a look at it.
+                note_toll(requests=1, told=1)
+            raise
 
     async def _wait_for(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         if self._broken is not None:
@@ -239,6 +248,7 @@ class BatchJobs:
         job.progress.status, job.progress.is_over = report.status, True
         job.progress.done = replies = sum(place.is_reply for place in places.values())
         failure = None if len(places) == len(job.questions) else self._failure(job, report)
+        reason = failure or await asyncio.to_thread(self._first_error, places)
         log.log(
             logging.INFO if replies == len(job.questions) else logging.WARNING,
             "batch %d %s, replies to %d of %d requests%s",
@@ -246,10 +256,21 @@ class BatchJobs:
             report.status,
             replies,
             len(job.questions),
-            f": {failure}" if failure else "",
+            f": {reason}" if reason else "",
         )
         for question in job.questions:
             self._settle(question, None if question[0] in places else failure)
+
+    def _first_error(self, places: Mapping[str, LinePlace]) -> RequestFailedError | None:
+        """Return what one of the questions has met that have an error for a reply."""
+        place = next((place for place in places.values() if not place.is_reply), None)
+        if place is None:
+            return None
+        try:
+            read_line(place.read(), self.endpoints.service.secrets)
+        except RequestFailedError as failure:
+            return failure
+        return None
 
     def _failure(self, job: _Job, report: BatchReport) -> RequestFailedError | JudgeError:
         """Return what a question has met that the job has no line for."""
@@ -276,7 +297,7 @@ class BatchJobs:
 
     def _lose(self, job: _Job, failure: RequestFailedError) -> None:
         """Give up following a job in this run; what it has asked is not sent again beside it."""
-        job.error = judge_error(failure, self.endpoints.service, self._model, 1)
+        job.error = judge_error(failure, self.endpoints.service, self._model)
         job.progress.status, job.progress.is_over = "given up", True
         log.warning("batch %d given up for this run reason=%s", job.record.number, failure)
         for question in job.questions:
@@ -305,7 +326,7 @@ class BatchJobs:
             for record in own:
                 await (self._abandon(record) if self._overwrite else self._recall(record))
         except RequestFailedError as failure:
-            raise judge_error(failure, self.endpoints.service, self._model, 1) from failure
+            raise judge_error(failure, self.endpoints.service, self._model) from failure
 
     async def _recall(self, record: JobRecord) -> None:
         if record.is_over:

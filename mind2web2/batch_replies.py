@@ -30,6 +30,10 @@ class WaitingReplies:
         places = self._places.get(question)
         return places.pop(0) if places else None
 
+    def put_back(self, question: Question, place: LinePlace) -> None:
+        """Keep a reply that was taken and of which nothing was made."""
+        self._places.setdefault(question, []).insert(0, place)
+
     def add(self, record: JobRecord, places: Mapping[str, LinePlace]) -> None:
         """Keep what a job has brought."""
         for question in record.questions.items():

@@ -13,8 +13,9 @@ from pydantic import BaseModel
 from mind2web2.asking import Asking
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.failure_latch import failures_set_aside
 from mind2web2.injection.flags import flags_of
-from mind2web2.judge import Subject, failures_set_aside
+from mind2web2.judge import Subject
 from mind2web2.pace import current_pace
 from mind2web2.pages_ahead import PagesAhead
 from mind2web2.prepared_page import PreparedPage

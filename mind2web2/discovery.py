@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from contextlib import nullcontext
 from urllib.parse import unquote
 
+from mind2web2.client_provider import ScriptedClient, as_provider
 from mind2web2.errors import JudgeDeclinedError, JudgeOutputError
-from mind2web2.judge import ScriptedClient, as_provider, ask_twice_if_declined
+from mind2web2.judge import ask_twice_if_declined
 from mind2web2.llm_client.chat import ChatProvider, ChatRequest, Limit, Message
 from mind2web2.markdown_links import markdown_addresses
 from mind2web2.prompts import BlockChain, instructions

@@ -13,6 +13,7 @@ from mind2web2.judgment_reading import reading
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.results import latest_result
+from mind2web2.store_cures import ESTIMATING
 
 _STORED = """
     SELECT task_id, answer_name, COUNT(*), SUM(attempts), SUM(input_tokens), SUM(cached_tokens),
@@ -96,7 +97,7 @@ def stored_usage(path: Path, settings: JudgeSettings, endpoint: str | None) -> l
     if not path.is_file():
         return []
     judge = (settings.model, settings.temperature, settings.reasoning_effort, endpoint)
-    with reading(path) as connection:
+    with reading(path, ESTIMATING) as connection:
         return list(_rows(connection, judge))
 
 

@@ -53,6 +53,10 @@ class MachineError(Mind2Web2Error):
     """This machine failed (files, memory, processes), which says nothing about any page or claim."""
 
 
+class StarterGoneError(MachineError):
+    """The process that starts scripts has ended under one, which may be fine and is worth another try."""
+
+
 class ResultWriteError(Mind2Web2Error):
     """A result, log or judgment cannot be written."""
 
@@ -67,6 +71,14 @@ class JudgeError(Mind2Web2Error):
 
 class JudgeRequestError(JudgeError):
     """The judge refused the request itself: wrong key, unknown model, invalid parameters."""
+
+
+class JudgeAccessError(JudgeRequestError):
+    """The judge is not to be had with this key, model and address; ``is_for_all`` requests beyond doubt."""
+
+    def __init__(self, text: str, *, is_for_all: bool = False) -> None:
+        super().__init__(text)
+        self.is_for_all = is_for_all
 
 
 class JudgeUnavailableError(JudgeError):

@@ -13,8 +13,8 @@ from typing import Any
 from mind2web2.answer_evaluation import AnswerJob, AnswerOutcome, RunParts, evaluate_job
 from mind2web2.answer_lock import until_unlocked
 from mind2web2.capture.settings import CaptureSettings
+from mind2web2.client_provider import as_provider
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, UsageError
-from mind2web2.judge import as_provider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore
 from mind2web2.page_library import PageLibrary

@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel
 
 from mind2web2.asking import Asking, EvaluatorConfig, limits_of
+from mind2web2.client_judge import as_judge
 from mind2web2.errors import CaptureError
 from mind2web2.extraction import ExtractionRecord, empty_instance
-from mind2web2.judge import Judge, Subject, as_judge
+from mind2web2.judge import Judge, Subject
 from mind2web2.page_library import PageCache, PageLibrary
 from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import encodable

@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from mind2web2.client_judge import as_judge
 from mind2web2.deferral import Request, current_deferral, deferrable
 from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, create_evaluator
-from mind2web2.judge import Judge, as_judge
+from mind2web2.judge import Judge
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.rubric import Rubric
 from mind2web2.shared_captures import PageCapture

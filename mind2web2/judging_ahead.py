@@ -8,7 +8,9 @@ from collections.abc import Callable
 from mind2web2.claim_judging import ClaimJudging, Verification
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.evidence import Evidence
-from mind2web2.judge import Judge, JudgeLedger, failures_set_aside, ledger_set_aside
+from mind2web2.failure_latch import failures_set_aside
+from mind2web2.judge import Judge
+from mind2web2.judge_ledger import JudgeLedger, ledger_set_aside
 from mind2web2.speculation import Requests, counted_ahead, note_dropped
 
 # Returns the URLs, and whether there were sources at all; raises what reading them has raised.

@@ -8,9 +8,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from pydantic import TypeAdapter, ValidationError
+
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judgments import JudgeIdentity, read_judgments, refuse_programs
+from mind2web2.judgment import JudgeIdentity
+from mind2web2.judgment_files import read_judgments
+from mind2web2.judgments import LATER_COLUMNS
 from mind2web2.llm_client.failures import one_line
+from mind2web2.store_cures import COMPARING, StoreUse, refuse_programs, store_cure
 
 # SQLite takes at least this many parameters.
 _KEYS_AT_ONCE = 500
@@ -24,7 +29,7 @@ _SERVED = """
 
 
 class StoredReply(NamedTuple):
-    """What a judge said to one question, and what the question was about (``Judgment``)."""
+    """What a judge said to one question, what the question was about and what it took (``Judgment``)."""
 
     key: str
     endpoint: str
@@ -36,6 +41,16 @@ class StoredReply(NamedTuple):
     claim: str | None
     page: str | None
     trial: int
+    served_model: str | None
+    system_fingerprint: str | None
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    attempts: int
+    cost_usd: float | None
+
+
+_REPLY = TypeAdapter(StoredReply)
 
 
 class JudgmentLookup(Protocol):
@@ -50,10 +65,12 @@ class StoreLookup:
 
     Args:
         path: the store's file, which must exist.
+        use: what it is read for, by which errors say what to do.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, use: StoreUse = COMPARING) -> None:
         self._path = path
+        self._use = use
 
     def replies(self, keys: Iterable[str]) -> dict[str, list[StoredReply]]:
         """Return the replies with these keys, as ``JudgmentLookup.replies`` promises.
@@ -63,16 +80,24 @@ class StoreLookup:
         """
         wanted = sorted(set(keys))
         found: dict[str, list[StoredReply]] = {}
-        with reading(self._path) as connection:
+        with reading(self._path, self._use) as connection:
+            columns = _columns(connection)
             for start in range(0, len(wanted), _KEYS_AT_ONCE):
                 some = wanted[start : start + _KEYS_AT_ONCE]
                 marks = ", ".join("?" * len(some))
-                rows = connection.execute(
-                    f"SELECT {', '.join(StoredReply._fields)} FROM judgments WHERE key IN ({marks})", some
-                )
-                for row in map(StoredReply._make, rows):
+                rows = connection.execute(f"SELECT {columns} FROM judgments WHERE key IN ({marks})", some)
+                for row in map(_REPLY.validate_python, rows):
                     found.setdefault(row.key, []).append(row)
         return found
+
+
+def _columns(connection: sqlite3.Connection) -> str:
+    """Return what is selected of a store, of which an earlier version's lacks a column."""
+    there = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
+    return ", ".join(
+        f"NULL AS {name}" if name in LATER_COLUMNS and name not in there else name
+        for name in StoredReply._fields
+    )
 
 
 class ExportLookup:
@@ -102,14 +127,17 @@ def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
     if not path.is_file():
         return None
     asked = (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
-    with reading(path) as connection:
+    with reading(path, COMPARING) as connection:
         row = connection.execute(_SERVED, asked).fetchone()
     return None if row is None else str(row[0])
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, use: StoreUse) -> Iterator[sqlite3.Connection]:
     """Open a store without leaving anything beside it.
+
+    Args:
+        use: what it is read for, by which errors say what to do.
 
     Raises:
         JudgmentStoreError: the file is damaged or no store.
@@ -122,5 +150,6 @@ def reading(path: Path) -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
             refuse_programs(connection)
             yield connection
-    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise JudgmentStoreError(f"judgments in {path} cannot be read: {one_line(str(error))}") from error
+    except (sqlite3.DatabaseError, UnicodeDecodeError, ValidationError) as error:
+        said = f"judgments in {path} cannot be {use.done}: {one_line(str(error))}"
+        raise JudgmentStoreError(f"{said}{store_cure(error, use)}") from error

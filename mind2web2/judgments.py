@@ -2,168 +2,34 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import backoff
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
-from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.llm_client.chat import ChatRequest, Message
+from mind2web2.errors import JudgmentStoreError
+from mind2web2.judgment import JudgeIdentity, Judgment, problem_of
 from mind2web2.llm_client.failures import one_line
-from mind2web2.prompts import HashedText
 from mind2web2.question_turns import QuestionTurns
-from mind2web2.utils.files import remove_leftovers, write_whole
+from mind2web2.store_cures import EVALUATING, StoreUse, refuse_programs, store_cure
 from mind2web2.utils.gathered_work import Failed, GatheredWork
 
 FILE_NAME = "judgments.sqlite3"
 # Long enough for any other process to finish a write; writes take well under a millisecond.
 _BUSY_TIMEOUT_S = 30.0
-# By SQLite's primary result codes.
-_CURES = {
-    sqlite3.SQLITE_FULL: "; make room there, and run the same command again",
-    sqlite3.SQLITE_IOERR: "; see that there is room, and run the same command again",
-    sqlite3.SQLITE_READONLY: "; make file and folder writable, and run the same command again",
-    sqlite3.SQLITE_CANTOPEN: "; make file and folder writable, and run the same command again",
-}
 # What a damaged file brings beside SQLite's own errors, or a server that reports numbers beyond all measure.
 _UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
 # What files of the first version do not have.
-_LATER_COLUMNS = ("batch", "cost_usd")
+LATER_COLUMNS = ("batch", "cost_usd")
 
 Value = TypeVar("Value")
-
-
-class Judgment(BaseModel):
-    """One judge reply with what a reader wants to know about it.
-
-    Args:
-        key: hash of everything that determines the reply (``judgment_key``).
-        endpoint: which server answered.
-        temperature: as asked for; ``None`` is the default rule of the client.
-        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` says why), ``too_long`` (the request
-            did not fit the judge's context); of a gate ``skipped`` (``text`` says why) or ``asked``.
-        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) or ``gate`` (whether a
-            verification beside others was skipped, which depends on what was decided by then).
-        node: id of the leaf, or the name of the extraction.
-        batch: set where it came in a batch job, at a lower price.
-        cost_usd: the dollars of all its requests, each at its own price; ``None`` in older files, where the
-            price is that of the tokens, and for a model whose price is not known.
-        seconds: from the first request to the reply, retries included.
-        created: UTC, ISO 8601.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    key: str
-    endpoint: str
-    model: str
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-    outcome: Literal["reply", "declined", "too_long", "skipped", "asked"]
-    text: str
-    served_model: str | None = None
-    system_fingerprint: str | None = None
-    input_tokens: int = 0
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-    output_tokens: int = 0
-    attempts: int = 1
-    batch: bool | None = None
-    cost_usd: float | None = None
-    seconds: float = 0.0
-    created: str
-    task_id: str | None = None
-    answer_name: str | None = None
-    purpose: str
-    node: str | None = None
-    claim: str | None = None
-    page: str | None = None
-    trial: int = 1
-
-
-class JudgeIdentity(BaseModel):
-    """A model with the parameters that it was asked with, and the server that answered."""
-
-    model_config = ConfigDict(frozen=True)
-
-    model: str
-    endpoint: str
-    temperature: float | None = None
-    reasoning_effort: str | None = None
-
-    def in_words(self) -> list[str]:
-        """Return the model, the parameters that are set as ``name=value``, and the server."""
-        parameters = self.model_dump(exclude={"model", "endpoint"}, exclude_none=True)
-        return [self.model, *(f"{name}={value}" for name, value in parameters.items()), f"at {self.endpoint}"]
-
-
-def judgment_key(request: ChatRequest, trial: int) -> str:
-    """Return the hash of all that determines a reply: model, parameters, messages, schema, trial.
-
-    Texts and images enter by their own hashes, which long ones keep (``HashedText``).
-    """
-    asked = {
-        "model": request.model,
-        "temperature": request.temperature,
-        "reasoning_effort": request.reasoning_effort,
-        "extra": dict(request.extra),
-        "messages": [_message_hashes(message) for message in request.messages],
-        "schema": None if request.template is None else _schema(request.template),
-        "trial": trial,
-    }
-    canonical = json.dumps(asked, sort_keys=True, ensure_ascii=True, default=str)
-    return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def gate_key(
-    judge: tuple[str, float | None, str | None],
-    task_id: str,
-    answer_name: str,
-    node: str | None,
-    claim: str | None,
-    ordinal: int,
-) -> str:
-    """Return the hash that tells one verification of an answer from all others.
-
-    Args:
-        judge: model, temperature, reasoning effort; what one judge skips, another may be asked.
-    """
-    named = json.dumps(["gate", *judge, task_id, answer_name, node, claim, ordinal])
-    return hashlib.sha256(named.encode()).hexdigest()
-
-
-@lru_cache(maxsize=512)
-def _schema(template: type[BaseModel]) -> str:
-    return json.dumps(template.model_json_schema(), sort_keys=True)
-
-
-def _message_hashes(message: Message) -> dict[str, Any]:
-    content = message.get("content")
-    if isinstance(content, str):
-        content = [{"type": "text", "text": content}]
-    return {**message, "content": [_part_hashes(part) for part in content or ()]}
-
-
-def _part_hashes(part: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _value_hashes(value) for name, value in part.items()}
-
-
-def _value_hashes(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return _part_hashes(value)
-    if isinstance(value, str):
-        return (value if isinstance(value, HashedText) else HashedText(value)).sha256
-    return value
 
 
 class _Lookup(NamedTuple):
@@ -184,6 +50,7 @@ class JudgmentStore:
 
     Args:
         path: the file, made when missing; ``None`` keeps everything in memory.
+        use: what it is opened for, by which errors say what to do.
 
     Attributes:
         turns: keep several processes from asking the same question at the same time.
@@ -191,8 +58,9 @@ class JudgmentStore:
 
     _COLUMNS = tuple(Judgment.model_fields)
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, use: StoreUse = EVALUATING) -> None:
         self.path = path
+        self._use = use
         self.turns = QuestionTurns(None if path is None else path.with_name(f".{path.name}.turns"))
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
@@ -286,14 +154,14 @@ class JudgmentStore:
             raise self._as_ours(error) from error
 
     def _as_ours(self, error: Exception) -> Exception:
-        cure = ""
-        if isinstance(error, sqlite3.DatabaseError):
-            cure = _CURES.get(getattr(error, "sqlite_errorcode", 0) & 0xFF, "")
-        elif not isinstance(error, _UNSOUND):
+        if not isinstance(error, (sqlite3.DatabaseError, *_UNSOUND)):
             return error
         # SQLite quotes what it cannot read, whatever that is.
-        said = one_line(_problem(error) if isinstance(error, ValidationError) else str(error))
-        ours = JudgmentStoreError(f"judgments in {self.path or 'memory'} cannot be kept: {said}{cure}")
+        said = one_line(problem_of(error) if isinstance(error, ValidationError) else str(error))
+        ours = JudgmentStoreError(
+            f"judgments in {self.path or 'memory'} cannot be {self._use.done}: {said}"
+            f"{store_cure(error, self._use)}"
+        )
         ours.__cause__ = error
         return ours
 
@@ -357,81 +225,15 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA journal_mode=WAL")
 
 
-def refuse_programs(connection: sqlite3.Connection) -> None:
-    """Refuse a file with views or triggers: they would run for as long as whoever made it pleases.
-
-    Raises:
-        sqlite3.DatabaseError: it has some, or is damaged.
-    """
-    programs = connection.execute(
-        "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
-    ).fetchone()
-    if programs is not None:
-        raise sqlite3.DatabaseError(f"it holds {programs[0]!r}, which is no table of judgments")
-
-
-def _problem(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
-
-
 def _add_later_columns(connection: sqlite3.Connection) -> None:
     """Give a file of an earlier version the columns that it lacks."""
 
     def missing() -> list[str]:
         there = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
-        return [name for name in _LATER_COLUMNS if name not in there] if "key" in there else []
+        return [name for name in LATER_COLUMNS if name not in there] if "key" in there else []
 
     if missing():
         with connection:
             connection.execute("BEGIN IMMEDIATE")
             for name in missing():
                 connection.execute(f"ALTER TABLE judgments ADD COLUMN {name}")
-
-
-def export_judgments(store: JudgmentStore, path: Path) -> int:
-    """Write every judgment as a line of JSON and return how many there are."""
-    judgments = store.all()
-    write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
-    # Of an export that was killed.
-    remove_leftovers(path.parent)
-    return len(judgments)
-
-
-def read_judgments(path: Path) -> Iterator[Judgment]:
-    """Yield the judgments of an exported file.
-
-    Raises:
-        UsageError: the file cannot be read, or one of its lines is not a judgment.
-    """
-    try:
-        text = path.read_text(encoding="utf-8").rstrip("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read judgments from {path}: {error}") from error
-    # Not splitlines(): a reply may hold other line separators of Unicode.
-    for number, line in enumerate(text.split("\n") if text else (), start=1):
-        try:
-            yield Judgment.model_validate_json(line)
-        except ValidationError as error:
-            raise UsageError(f"{path}:{number} is not a judgment: {_problem(error)}") from error
-
-
-def open_for_replay(path: Path) -> JudgmentStore:
-    """Open stored judgments, or an exported ``.jsonl`` file, to answer from.
-
-    Raises:
-        UsageError: there is no such file, or it is not one of judgments.
-    """
-    if not path.is_file():
-        raise UsageError(
-            f"no judgments at {path}; evaluate with a judge first, or name a file with --judgments"
-        )
-    if path.suffix == ".jsonl":
-        judgments = list(read_judgments(path))
-        store = JudgmentStore(None)
-        store.add(judgments)
-        return store
-    try:
-        return JudgmentStore(path)
-    except JudgmentStoreError as error:
-        raise UsageError(str(error)) from error

@@ -1,7 +1,9 @@
-"""How much a run does at once: judge requests and page captures."""
+"""How much a run does at once, judge requests and page captures, and who is let in at all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,3 +29,27 @@ class DualSemaphore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         return None
+
+
+class CheckedLimit:
+    """A limit that is left again where a check says so, which whoever was waiting for it has to pass too.
+
+    Args:
+        limit: entered first; ``None`` for no limit.
+        check: called within; raises for who is not to be let in.
+    """
+
+    def __init__(self, limit: AbstractAsyncContextManager[Any] | None, check: Callable[[], None]) -> None:
+        self._limit = nullcontext() if limit is None else limit
+        self._check = check
+
+    async def __aenter__(self) -> None:
+        async with AsyncExitStack() as entered:
+            await entered.enter_async_context(self._limit)
+            self._check()
+            entered.pop_all()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._limit.__aexit__(kind, error, trace)

@@ -11,6 +11,9 @@ from typing import Self
 
 from mind2web2.utils.load_eval_script import MODULE_PREFIX
 
+# A script that lets nobody else run for so long never will.
+LONGEST_BLOCK_S = 60.0
+
 # Notes of blocks by the evaluation that runs in this context, set by whoever runs it.
 blocks_noted: ContextVar[list[str] | None] = ContextVar("blocks_noted", default=None)
 

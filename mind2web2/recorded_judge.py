@@ -22,7 +22,9 @@ from mind2web2.judge import (
     Subject,
     ask_twice_if_declined,
 )
-from mind2web2.judgments import Judgment, JudgmentStore, gate_key, judgment_key
+from mind2web2.judge_access import Access
+from mind2web2.judgment import Judgment, gate_key, judgment_key
+from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.prices import price_usd, total_price_usd
@@ -64,12 +66,12 @@ class RunTotals:
     Args:
         asked: judgments that a model was asked for.
         reused: judgments that were stored already.
-        requests: HTTP requests, retries and repairs included, also those that came to nothing.
+        requests: HTTP requests sent, retries and repairs included, also those that came to nothing.
         usage: tokens of what was asked in this run.
         cost_usd: ``None`` once a model without a known price was asked.
         dropped: what of that was judged ahead of time and then skipped.
         slowdown: how much the judge's rate limits have held the run back.
-        retries: how often requests were sent again, and why.
+        retries: how often requests were tried again, and why.
     """
 
     asked: int = 0
@@ -116,6 +118,8 @@ class RecordedJudge:
         self._provider = provider
         self._store = store
         self._keeper = ReplyKeeper(store)
+        # Questions that are let in one by one would take a batch job each.
+        self._access = Access(one_by_one=not settings.batch)
         self._overwrite = overwrite
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
@@ -192,6 +196,7 @@ class RecordedJudge:
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long"]
+        limit = self._access.limit(limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
         if (ahead := asked_ahead()) is not None:
             ahead.sent += 1
@@ -201,12 +206,14 @@ class RecordedJudge:
                 outcome = "reply" if reply.declined is None else "declined"
             except ContextTooLongError as error:
                 reply, outcome = _too_long(error, toll), "too_long"
-            except BaseException:
+            except BaseException as error:
+                self._access.note(error, source)
                 # A failure, or nobody waits for it any more: no judgment, but requests and tokens.
                 if exchange is not None:
                     exchange.settle(toll.usages)
                 self._count(_in_vain(toll), toll, request.model, source[0], judgments=0)
                 raise
+        self._access.prove()
         if exchange is not None:
             exchange.settle(toll.usages or [reply.usage])
         cost_usd = self._count(reply, toll, request.model, source[0])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judgments import Judgment, JudgmentStore
+from mind2web2.judgment import Judgment
+from mind2web2.judgments import JudgmentStore
 from mind2web2.utils.tasks import to_the_end
 
 

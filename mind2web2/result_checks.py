@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from mind2web2.aggregation import Outcome
+from mind2web2.aggregation import Outcome, aggregate
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.evidence import PageCheck, Vote
 from mind2web2.evidence_verdicts import evidence_faults, implied_verdict
@@ -25,8 +25,8 @@ from mind2web2.written_tree import (
     is_same,
     is_same_score,
     judged_pages,
+    keeps_earlier,
     only_tree,
-    recomputed,
     written_tree,
 )
 
@@ -66,7 +66,7 @@ def score_by_tree(result: Mapping[str, Any]) -> float | None:
         root = written_tree(only_tree(result))
     except TreeShapeError:
         return None
-    return recomputed(root)[id(root)].score
+    return aggregate(root)[id(root)].score
 
 
 def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> Iterator[str]:
@@ -92,20 +92,19 @@ def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> It
         yield f"its tree cannot be read: {error}"
         return
     yield from tree_faults(root)
-    if is_score(score) and not is_same_score(score, recomputed(root)[id(root)].score):
-        yield f"final_score is {score:g}, and by its tree {recomputed(root)[id(root)].score:g}"
+    if is_score(score) and not is_same_score(score, aggregate(root)[id(root)].score):
+        yield f"final_score is {score:g}, and by its tree {aggregate(root)[id(root)].score:g}"
     yield from _statistics_faults(result, root)
     for leaf in _leaves(root):
         yield from (f"leaf '{leaf.id}': {fault}" for fault in _leaf_faults(leaf, is_recorded))
-    if not _is_judged_beside(result, root):
-        yield from _prerequisite_faults(root)
+    yield from _prerequisite_faults(root, is_earlier_kept=keeps_earlier(result))
     if made_from is not None:
         yield from _provenance_faults(result, root, made_from)
 
 
 def tree_faults(root: WrittenNode) -> Iterator[str]:
     """Yield where a tree breaks the rules of scoring.md."""
-    outcomes = recomputed(root)
+    outcomes = aggregate(root)
     for node in root.walk():
         expected = outcomes[id(node)]
         if not is_same(node.shown, expected):
@@ -137,35 +136,50 @@ def _leaf_faults(leaf: WrittenNode, is_recorded: bool) -> Iterator[str]:
     yield from evidence_faults(evidence, is_recorded=is_recorded)
 
 
-def _prerequisite_faults(root: WrittenNode) -> Iterator[str]:
+def unexplained_skips(result: Mapping[str, Any]) -> list[str]:
+    """Return the leaves that a result of an earlier version calls skipped, without what would show why.
+
+    What they depend on does not block as it stands; it may have, before it was decided otherwise.
+    """
+    if keeps_earlier(result):
+        return []
+    try:
+        root = written_tree(only_tree(result))
+    except TreeShapeError:
+        return []
+    return [leaf.id for leaf, named in _skipped_leaves(root) if named is not None and _block_no_more(named)]
+
+
+def _prerequisite_faults(root: WrittenNode, *, is_earlier_kept: bool) -> Iterator[str]:
+    for leaf, named in _skipped_leaves(root):
+        if named is None or (is_earlier_kept and _block_no_more(named)):
+            yield f"leaf '{leaf.id}': skipped, though nothing that it depends on has failed"
+
+
+def _skipped_leaves(root: WrittenNode) -> Iterator[tuple[WrittenNode, list[WrittenNode] | None]]:
+    """Yield each leaf that was skipped, and the nodes with the name of what it is said to be skipped for.
+
+    ``None`` stands for no name at all.
+    """
     by_id: dict[str, list[WrittenNode]] = {}
     for node in root.walk():
         by_id.setdefault(node.id, []).append(node)
     for leaf in _leaves(root):
-        evidence = leaf.evidence
-        if evidence is None or evidence.decided_by != "prerequisite":
-            continue
-        named = _PREREQUISITE.fullmatch(evidence.reason or "")
-        # A script may name a node as a prerequisite that is no part of the tree.
-        candidates = by_id.get(named[1], []) if named is not None else []
-        if named is None or (candidates and not any(map(_may_block, candidates))):
-            yield f"leaf '{leaf.id}': skipped, though nothing that it depends on has failed"
+        if leaf.evidence is not None and leaf.evidence.decided_by == "prerequisite":
+            named = _PREREQUISITE.fullmatch(leaf.evidence.reason or "")
+            yield leaf, None if named is None else by_id.get(named[1], [])
+
+
+def _block_no_more(named: Sequence[WrittenNode]) -> bool:
+    # A script may name a node as a prerequisite that is no part of the tree.
+    return bool(named) and not any(map(_may_block, named))
 
 
 def _may_block(node: WrittenNode) -> bool:
-    # What the script has set otherwise since may have blocked before, as may what it decides alone.
+    # It may have been a leaf then, or undecided but for the script.
     if node.children or node.evidence is None or node.evidence.decided_by == "script":
         return True
-    return any(each is not None and each.blocks for each in (node.verdict, node.overruled))
-
-
-def _is_judged_beside(result: Mapping[str, Any], root: WrittenNode) -> bool:
-    """Tell whether there were judgments that the tree does not name, as of a leaf that was judged again."""
-    usage = result.get("judge_usage")
-    asked = usage.get("judgments") if isinstance(usage, dict) else None
-    extractions = result.get("extractions")
-    extracted = len(extractions) if isinstance(extractions, list) else 0
-    return isinstance(asked, int) and asked > sum(1 for _ in votes_in(root)) + extracted
+    return any(each is not None and each.blocks for each in (node.verdict, node.overruled, node.earlier))
 
 
 def _statistics_faults(result: Mapping[str, Any], root: WrittenNode) -> Iterator[str]:

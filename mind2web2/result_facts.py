@@ -39,6 +39,7 @@ class ResultFacts:
         versions: of whatever made the result, by name.
         script: version folder and file name of the eval script.
         is_explained: it has the evidence that its verdicts rest on.
+        is_treeless: its score rests on no rubric tree, only on its script's word.
         is_flagged: the answer looks as if it talked to the judge.
         claims: a judge's verdicts, and those that came to one for want of a page.
         extractions: what speaks against each extraction that something speaks against.
@@ -52,6 +53,7 @@ class ResultFacts:
     script_sha256: str | None = None
     in_doubt: bool = False
     is_explained: bool = False
+    is_treeless: bool = False
     is_flagged: bool = False
     claims: tuple[ClaimFacts, ...] = ()
     extractions: tuple[frozenset[Reservation], ...] = ()
@@ -73,6 +75,7 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
         script_sha256=_text(made_from.get("script_sha256")),
         in_doubt=bool(result.get("doubts")),
         is_explained=any(_evidence(leaf) for leaf in leaves),
+        is_treeless=not leaves,
         is_flagged=bool(result.get("answer_flags")),
         claims=tuple(_claim(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
         extractions=tuple(

@@ -21,6 +21,7 @@ from mind2web2.limits import DualSemaphore
 from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
 from mind2web2.metrics import is_score
 from mind2web2.provenance import file_sha256
+from mind2web2.script_tasks import UnseenErrors
 from mind2web2.utils.deferred_script import EvaluateAnswer
 from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
 
@@ -49,7 +50,8 @@ def load_script(path: Path) -> EvaluateAnswer:
         raise EvalScriptError(
             f"script {path.name} has a syntax error in line {error.lineno}: {error.msg}"
         ) from error
-    except Exception as error:
+    except BaseException as error:
+        # Nothing but the script runs here: a KeyboardInterrupt is its own as well.
         raise EvalScriptError(f"script {path.name} cannot be used: {_where_and_what(error, path)}") from error
 
 
@@ -144,26 +146,33 @@ async def run_script(
     """
     blocks: list[str] = []
     blocks_noted.set(blocks)
+    unseen = UnseenErrors()
+    unseen.enter()
     task = asyncio.ensure_future(_contained(evaluate, path))
     timed_out = False
     try:
-        timed_out = not await _ended(task, timeout_s, clock)
+        timed_out = not await ended_in_time(task, timeout_s, clock)
     finally:
         if not task.done():
             await _stop(task, path, logger)
+        if task.done() and not task.cancelled():
+            task.exception()  # looked at: it is the script's own failure, which is told as such
+        for error in unseen.take():
+            what = _where_and_what(error, path)
+            logger.warning("a task that the script started and did not await raised %s", what)
     if timed_out and timeout_s is not None:
         raise out_of_time(path, timeout_s)
     if task.cancelled():
         raise EvalScriptError(f"script {path.name} cancelled itself")
-    error = task.exception()
+    failure = task.exception()
     if blocks:
         # Whatever the script made of being stopped.
-        raise _blocked(path, ScriptBlockedError(blocks[0])) from error
-    if isinstance(error, JudgeError | EvalScriptError):
-        raise error
-    if error is not None:
-        logger.error("script failed", exc_info=error)
-        raise EvalScriptError(f"script {path.name} raised {_where_and_what(error, path)}") from error
+        raise _blocked(path, ScriptBlockedError(blocks[0])) from failure
+    if isinstance(failure, JudgeError | EvalScriptError):
+        raise failure
+    if failure is not None:
+        logger.error("script failed", exc_info=failure)
+        raise EvalScriptError(f"script {path.name} raised {_where_and_what(failure, path)}") from failure
     return checked_result(task.result(), path)
 
 
@@ -172,7 +181,9 @@ def out_of_time(path: Path, timeout_s: float) -> EvalScriptError:
     return EvalScriptError(f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)")
 
 
-async def _ended(task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]) -> bool:
+async def ended_in_time(
+    task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]
+) -> bool:
     """Wait for a task and tell whether it ended in time."""
     started_s, left_s = clock(), timeout_s
     while left_s is None or left_s > 0:
@@ -189,6 +200,9 @@ async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
         return await evaluate()
     except SystemExit as error:
         raise EvalScriptError(f"script {path.name} called sys.exit({error.code!r})") from error
+    except KeyboardInterrupt as error:
+        # A run has a handler of its own for Ctrl-C, which raises nothing: this one is the script's.
+        raise EvalScriptError(f"script {path.name} raised {_where_and_what(error, path)}") from error
     except ScriptBlockedError as error:
         raise _blocked(path, error) from error
 

@@ -151,5 +151,11 @@ def _known(path: Path) -> dict[str, KnownScript]:
     except FileNotFoundError:
         return {}
     except (OSError, ValidationError) as error:
-        log.warning("all scripts count as new, since %s cannot be read: %s", path, type(error).__name__)
+        why = error.strerror if isinstance(error, OSError) else "damaged"
+        log.warning(
+            "%s cannot be read (%s): all scripts count as new, and which of them were accepted, or have "
+            "changed since, is lost; look at them, then run: mind2web2 trust --accept",
+            path,
+            why,
+        )
         return {}

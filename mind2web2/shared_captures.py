@@ -198,6 +198,8 @@ def _record(url: str, **details: Any) -> CaptureRecord:
 
 
 def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool) -> None:
+    if page.record.kind is None and _is_known_to_fail(url, cache):
+        return
     put_capture = getattr(cache, "put_capture", None)
     if put_capture is not None:
         try:
@@ -211,3 +213,10 @@ def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bo
         cache.put_pdf(url, page.pdf)
     elif page.record.kind == "web":
         cache.put_web(url, page.text or "", page.screenshot)
+
+
+def _is_known_to_fail(url: str, cache: PageCache) -> bool:
+    """Tell whether a failure for good is on record: one more leaves a cache as it was handed on."""
+    capture_record = getattr(cache, "capture_record", None)
+    record: CaptureRecord | None = None if capture_record is None else capture_record(url)
+    return record is not None and record.kind is None and not record.is_transient

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from types import TracebackType
 
 from mind2web2.errors import BudgetReachedError, UsageError
@@ -150,12 +151,10 @@ class Exchange:
         self._assumed_usd: list[float] = []
 
     async def __aenter__(self) -> None:
-        await self._limit.__aenter__()
-        try:
+        async with AsyncExitStack() as entered:
+            await entered.enter_async_context(self._limit)
             await self._budget.enter(self._prompt_tokens)
-        except BaseException:
-            await self._limit.__aexit__(None, None, None)
-            raise
+            entered.pop_all()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

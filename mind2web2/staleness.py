@@ -14,8 +14,9 @@ from pydantic import ValidationError
 
 from mind2web2.answer_cache import listing_sha256
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
+from mind2web2.judgment import JudgeIdentity
 from mind2web2.judgment_reading import latest_served_model
-from mind2web2.judgments import FILE_NAME, JudgeIdentity
+from mind2web2.judgments import FILE_NAME
 from mind2web2.provenance import JudgeRecord, Provenance, file_sha256, settings_sha256, text_sha256
 from mind2web2.recorded_judge import REPLAY_ENDPOINT
 from mind2web2.results import latest_results
@@ -64,7 +65,8 @@ def stale_reasons(result: Mapping[str, Any], present: Present) -> tuple[str, ...
     changed = (CHANGED,) if is_seal_broken(result) else ()
     if made_from is None:
         return (*changed, NO_PROVENANCE)
-    return (*changed, *_reasons(made_from, present))
+    served = served_reason(made_from, present)
+    return (*changed, *change_reasons(made_from, present), *(() if served is None else (served,)))
 
 
 def provenance_of(result: Mapping[str, Any]) -> Provenance | None:
@@ -75,7 +77,8 @@ def provenance_of(result: Mapping[str, Any]) -> Provenance | None:
         return None
 
 
-def _reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+def change_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+    """Yield the changes for which an evaluation judges an answer anew by itself, one line each."""
     if present.answer_sha256 is None:
         yield "answer: it is gone, or cannot be read any more"
     elif present.answer_sha256 != made_from.answer_sha256:
@@ -115,19 +118,28 @@ def _page_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
 
 
 def _judge_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+    if changed := _judge_changes(made_from, present):
+        yield f"judge: {', '.join(changed)}"
+
+
+def served_reason(made_from: Provenance, present: Present) -> str | None:
+    """Return how the same judge has been served as another model since, ``None`` if it has not."""
+    served = {served.model for served in made_from.served if served.model is not None}
+    if not served or present.served_model is None or present.served_model in served:
+        return None
+    if _judge_changes(made_from, present):
+        return None
+    return f"judge: served as {name_list(served)}, and as {present.served_model} since"
+
+
+def _judge_changes(made_from: Provenance, present: Present) -> list[str]:
     was, now = made_from.judge.model_dump(), dict(present.judge or {})
     endpoints = (was["endpoint"], str(now.get("endpoint")))
     # A replay answers for whichever server the judgments are from; a client of the caller's own has another
     # name in each process.
     if REPLAY_ENDPOINT in endpoints or all(endpoint.startswith("client ") for endpoint in endpoints):
         now.pop("endpoint", None)
-    changed = [name for name, value in now.items() if was[name] != value]
-    if changed:
-        words = ", ".join(f"{name} {was[name]}, now {now[name]}" for name in changed)
-        yield f"judge: {words}"
-    served = {served.model for served in made_from.served if served.model is not None}
-    if not changed and served and present.served_model is not None and present.served_model not in served:
-        yield f"judge: served as {name_list(served)}, and as {present.served_model} since"
+    return [f"{name} {was[name]}, now {value}" for name, value in now.items() if was[name] != value]
 
 
 class PresentReader:

@@ -68,6 +68,10 @@ def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
     if implied not in (None, leaf.verdict):
         # Otherwise a reader would look in vain for why a leaf is not what its votes come to.
         fields["overruled"] = {**implied._asdict(), "reason": "the script has set it otherwise since"}
+    if leaf.blocked_as is not None and not leaf.verdict.blocks:
+        # Otherwise a reader would look in vain for why leaves that depend on it were skipped.
+        reason = "it was decided otherwise since"
+        fields["earlier"] = {"score": 0.0, "status": leaf.blocked_as, "reason": reason}
     if evidence is not None:
         fields["evidence"] = evidence.model_dump(mode="json", exclude_defaults=True)
     return fields

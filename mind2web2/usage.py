@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from mind2web2.judgments import Judgment
+from mind2web2.judgment import Judgment
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.prices import total_price_usd
 
@@ -16,7 +16,7 @@ class Usage:
     """What some judgments have taken.
 
     Args:
-        requests: HTTP requests, retries and repairs included.
+        requests: HTTP requests sent, retries and repairs included.
         cost_usd: ``None`` where the price of one is not known.
         untold_requests: those of the requests that may be billed although the server told no tokens: given
             up while it thought, or too slow.

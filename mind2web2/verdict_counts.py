@@ -46,7 +46,8 @@ class VerdictCounts:
         extractions: how many extractions have each reservation.
         in_doubt: answers that will be judged anew, by ``task/answer``.
         flagged: answers that look as if they talked to the judge.
-        unexplained: answers whose results have no evidence, so that nothing is known of their claims.
+        treeless: answers whose scores rest on no rubric tree.
+        unexplained: other answers whose results have no evidence, so that nothing is known of their claims.
     """
 
     total: ClaimCounts
@@ -54,6 +55,7 @@ class VerdictCounts:
     extractions: Mapping[str, int]
     in_doubt: tuple[str, ...]
     flagged: tuple[str, ...]
+    treeless: tuple[str, ...]
     unexplained: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
@@ -64,6 +66,7 @@ class VerdictCounts:
             "extractions": dict(self.extractions),
             "in_doubt": list(self.in_doubt),
             "flagged_answers": list(self.flagged),
+            "treeless": list(self.treeless),
             "unexplained": list(self.unexplained),
         }
 
@@ -73,7 +76,7 @@ def verdict_counts(answers: Iterable[ScoredAnswer]) -> VerdictCounts:
     total = ClaimCounts()
     tasks: dict[str, ClaimCounts] = {}
     extractions: dict[str, int] = dict.fromkeys(RESERVATIONS, 0)
-    in_doubt, flagged, unexplained = [], [], []
+    in_doubt, flagged, treeless, unexplained = [], [], [], []
     for answer in answers:
         name, facts = f"{answer.task_id}/{answer.answer_name}", answer.facts
         total.add(answer)
@@ -82,5 +85,7 @@ def verdict_counts(answers: Iterable[ScoredAnswer]) -> VerdictCounts:
             extractions[reservation] += 1
         in_doubt += [name] if facts.in_doubt else []
         flagged += [name] if facts.is_flagged else []
-        unexplained += [] if facts.is_explained else [name]
-    return VerdictCounts(total, tasks, extractions, tuple(in_doubt), tuple(flagged), tuple(unexplained))
+        treeless += [name] if facts.is_treeless else []
+        unexplained += [] if facts.is_explained or facts.is_treeless else [name]
+    names = (in_doubt, flagged, treeless, unexplained)
+    return VerdictCounts(total, tasks, extractions, *map(tuple, names))

@@ -140,6 +140,8 @@ class VerificationNode(BaseModel):
     # shows "skipped", yet keeps its own verdict for the next time the tree is scored.
     _verdict: Outcome = PrivateAttr(default=Outcome(0.0, "initialized"))
     _blocks: bool = PrivateAttr(default=False)
+    # That others were skipped for it stays true when it is verified again.
+    _blocked_as: Status | None = PrivateAttr(default=None)
     _blocking_children: Positions = PrivateAttr(default_factory=Positions)
     _blocking_critical_children: Positions = PrivateAttr(default_factory=Positions)
     _remembered: tuple[int, float] | None = PrivateAttr(default=None)
@@ -150,6 +152,7 @@ class VerificationNode(BaseModel):
         self.__dict__["children"] = _Children(self)
         self._verdict = Outcome(self.score, self.status)
         self._blocks = self._verdict.blocks
+        self._blocked_as = self.status if self._blocks else None
         self._tree.nodes[self.id] = self
         for child in given:
             self.add_node(child)
@@ -184,6 +187,8 @@ class VerificationNode(BaseModel):
         if name in ("score", "status"):
             # The other half stays as it was decided, whatever scoring shows in its place.
             self._verdict = self._verdict._replace(**{name: getattr(self, name)})
+            if self._verdict.blocks:
+                self._blocked_as = self._verdict.status
             self._update_blocking()
         elif name == "critical" and self._parent is not None:
             self._parent._note_child(self)
@@ -199,6 +204,7 @@ class VerificationNode(BaseModel):
             if node is not self:
                 twins[id(node._parent)].add_node(twin)
             twin._write(Outcome(node.score, node.status))
+            twin._blocked_as = node._blocked_as
         return twins[id(self)]
 
     # Links
@@ -294,6 +300,11 @@ class VerificationNode(BaseModel):
     def verdict(self) -> Outcome:
         """Return what was decided about this leaf, whatever scoring wrote over it."""
         return self._verdict
+
+    @property
+    def blocked_as(self) -> Status | None:
+        """Return how this leaf was last decided so that it blocks others, ``None`` if it never was."""
+        return self._blocked_as
 
     def _update_blocking(self) -> None:
         """Carry a change of what blocks from here towards the root, as far as it reaches."""

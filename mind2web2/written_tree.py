@@ -1,4 +1,4 @@
-"""A rubric tree as a result file has it, and the scores that follow from its leaves; pure."""
+"""A rubric tree as a result file has it; pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.aggregation import Outcome, end_sequence, gate_then_average
+from mind2web2.aggregation import Outcome
 from mind2web2.evidence import Evidence, PageCheck
 from mind2web2.verification_tree import Status
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 TOLERANCE = 1e-9
+# What is kept of a tree, which a result says in ``run.tree_format``: since 2, how a leaf was decided before
+# it was decided otherwise.
+TREE_FORMAT = 2
 
 
 class TreeShapeError(ValueError):
@@ -38,6 +41,7 @@ class _NodeFields(_Verdict):
     strategy: Literal["parallel", "sequential"]
     superseded: _Verdict | None = None
     overruled: _Verdict | None = None
+    earlier: _Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class WrittenNode:
         shown: score and status as they stand there.
         superseded: a leaf's own verdict, where the end of a sequence has overwritten it.
         overruled: what a leaf's evidence comes to, where the script has set it otherwise.
+        earlier: how a leaf was decided before, if others may have been skipped for it.
     """
 
     id: str
@@ -56,6 +61,7 @@ class WrittenNode:
     shown: Outcome
     superseded: Outcome | None
     overruled: Outcome | None
+    earlier: Outcome | None
     evidence: Evidence | None
     children: list[WrittenNode] = field(default_factory=list)
 
@@ -114,24 +120,9 @@ def _node(fields: object, what: str) -> WrittenNode:
         shown=node.outcome(),
         superseded=None if node.superseded is None else node.superseded.outcome(),
         overruled=None if node.overruled is None else node.overruled.outcome(),
+        earlier=None if node.earlier is None else node.earlier.outcome(),
         evidence=read,
     )
-
-
-def recomputed(root: WrittenNode) -> dict[int, Outcome]:
-    """Return what every node comes to by the verdicts on the leaves (scoring.md), by ``id(node)``."""
-    outcomes: dict[int, Outcome] = {}
-    # Each node comes before its children in walk(), so that the reverse has children first, however deep.
-    for node in reversed(list(root.walk())):
-        if not node.children:
-            outcomes[id(node)] = node.verdict
-            continue
-        children = [outcomes[id(child)] for child in node.children]
-        if node.strategy == "sequential":
-            children = end_sequence(children)
-            outcomes.update(zip(map(id, node.children), children, strict=True))
-        outcomes[id(node)] = gate_then_average(children, [child.critical for child in node.children])
-    return outcomes
 
 
 def is_same(one: Outcome, other: Outcome) -> bool:
@@ -157,6 +148,13 @@ def judged_pages(root: WrittenNode) -> Iterator[PageCheck]:
     for node in root.walk():
         if node.evidence is not None:
             yield from (check for check in node.evidence.pages if check.votes)
+
+
+def keeps_earlier(result: Mapping[str, Any]) -> bool:
+    """Tell whether the leaves of a result say how they were decided before, where that matters."""
+    run = result.get("run")
+    tree_format = run.get("tree_format") if isinstance(run, dict) else None
+    return isinstance(tree_format, int) and tree_format >= TREE_FORMAT
 
 
 def other_pages(

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.judge import FailureLatch, JudgeLedger, current_latch, current_ledger
+from mind2web2.failure_latch import FailureLatch, current_latch
+from mind2web2.judge_ledger import JudgeLedger, current_ledger
 from mind2web2.llm_client.chat import ChatReply
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary

@@ -20,9 +20,9 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
+from mind2web2.client_provider import ClientProvider, as_provider
 from mind2web2.eval_runner import Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.isolation.isolated_run import Isolation
-from mind2web2.judge import ClientProvider, as_provider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import DualSemaphore
 from mind2web2.llm_client.chat import ChatProvider

@@ -18,7 +18,7 @@ from servers.judge_server import VERDICT, JudgeServer, prompt_text
 from mind2web2.batch_client import BatchClient
 from mind2web2.batch_courier import BatchPace
 from mind2web2.batch_jobs import BatchJobs
-from mind2web2.batch_state import BatchFolder, Gathering
+from mind2web2.batch_state import BatchFolder, Gathering, LinePlace
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeError,
@@ -27,7 +27,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.judgments import judgment_key
+from mind2web2.judgment import judgment_key
 from mind2web2.llm_client.batch_endpoints import batch_endpoints
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
@@ -289,6 +289,39 @@ async def test_a_job_that_keeps_failing_is_given_up(batches, caplog):
     assert {type(outcome) for outcome in outcomes} == {JudgeUnavailableError}
     assert "batch 4 (batch_4) is failed: server_error The batch could not be processed." in str(outcomes[0])
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 4
+
+
+async def test_a_reply_whose_asker_is_stopped_is_left_for_the_next(batches, monkeypatch):
+    """It was paid for, and nobody has stored it yet."""
+    is_read, may_go_on = threading.Event(), threading.Event()
+    read = LinePlace.read
+
+    def read_slowly(place):
+        is_read.set()
+        may_go_on.wait(30)
+        return read(place)
+
+    with BatchServer() as server:
+        with monkeypatch.context() as slowed:
+            slowed.setattr(LinePlace, "read", read_slowly)
+            async with batches(server) as client:
+                asking = asyncio.create_task(client.chat(question()))
+                await asyncio.to_thread(is_read.wait, 30)
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+                may_go_on.set()
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+        assert len(server.asked) == 1
+
+
+async def test_a_job_that_could_not_be_sent_tells_of_no_requests(batches):
+    """It is not known how often the provider was called for each question in it."""
+    refusals = lambda method, path: faults.status(500, "down") if method == "POST" else None  # noqa: ARG005, E731
+    with BatchServer(refusals=refusals) as server:
+        async with batches(server) as client:
+            with pytest.raises(JudgeUnavailableError, match=r"unavailable: 500 down; try again later"):
+                await client.chat(question())
 
 
 async def test_a_model_without_batches_is_told_at_once(batches):

@@ -12,8 +12,8 @@ from scripted_judge import ScriptedJudge
 from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.answer_judge import AnswerJudge
+from mind2web2.client_provider import ClientProvider
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError, JudgmentMissingError
-from mind2web2.judge import ClientProvider
 from mind2web2.judgments import JudgmentStore
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary

@@ -8,7 +8,8 @@ import pytest
 
 from mind2web2.earlier_usage import AnswerUsage, StoredUsage, agent_usage, stored_usage, task_usage
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judgments import Judgment, JudgmentStore
+from mind2web2.judgment import Judgment
+from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.recorded_judge import JudgeSettings
 

@@ -195,13 +195,13 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
 
 
 async def test_a_wrong_key_fails_at_once(project):
-    """Nothing is tried twice, and the reason names the variable to set."""
+    """Nothing is tried twice, and the reason names the setting to correct."""
     with JudgeServer(faults=lambda _body: status(401, "Incorrect API key provided")) as server:
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="wrong") as client:
             outcomes = await evaluate(project, client)
         # Both trials of all three claims are under way when the first of them fails.
         assert len(server.requests) <= 6 * len(outcomes)
-    assert all(outcome.result is None and "OPENAI_API_KEY" in outcome.reason for outcome in outcomes)
+    assert all(outcome.result is None and "check the key given" in outcome.reason for outcome in outcomes)
     with JudgmentStore(project.results / FILE_NAME) as store:
         assert store.all() == []
 

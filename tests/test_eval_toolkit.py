@@ -8,8 +8,8 @@ from evaluations import ANSWER, OTHER, PAGE, TASK, stored
 from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
+from mind2web2.client_judge import as_judge
 from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
-from mind2web2.judge import as_judge
 from mind2web2.limits import DualSemaphore
 from mind2web2.verification_tree import VerificationNode
 

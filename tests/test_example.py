@@ -24,7 +24,9 @@ from servers.judge_server import (
 from servers.recorded_replies import RECORDED, RecordedReplies, question_in
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judgments import FILE_NAME, Judgment, read_judgments
+from mind2web2.judgment import Judgment
+from mind2web2.judgment_files import read_judgments
+from mind2web2.judgments import FILE_NAME
 
 SCORES = read_json(REPOSITORY / "examples" / "expected_scores.json")
 ANSWERS = [(task, answer) for task, answers in SCORES.items() for answer in answers]

@@ -8,9 +8,10 @@ from evaluations import PAGE, TextCache, started, stored
 from pydantic import BaseModel, Field, HttpUrl
 from scripted_judge import ScriptedJudge
 
+from mind2web2.client_judge import as_judge
 from mind2web2.errors import ContextTooLongError, JudgeDeclinedError, JudgeError, JudgeOutputError
 from mind2web2.extraction import empty_instance
-from mind2web2.judge import Rejection, as_judge
+from mind2web2.judge_ledger import Rejection
 
 GONE = "https://lake.example/gone"
 

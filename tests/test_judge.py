@@ -7,6 +7,8 @@ import pytest
 from pydantic import BaseModel, RootModel
 from scripted_judge import ScriptedJudge
 
+from mind2web2.client_judge import as_judge
+from mind2web2.client_provider import ClientProvider, as_provider
 from mind2web2.errors import (
     ContextTooLongError,
     JudgeDeclinedError,
@@ -15,16 +17,8 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     Mind2Web2Error,
 )
-from mind2web2.judge import (
-    ClientProvider,
-    FailureLatch,
-    JudgeLedger,
-    LatchedLimit,
-    Rejection,
-    Subject,
-    as_judge,
-    as_provider,
-)
+from mind2web2.judge import Subject
+from mind2web2.judge_ledger import JudgeLedger, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
 from mind2web2.verification import BinaryEvalResult
 
@@ -241,19 +235,6 @@ async def test_each_request_enters_the_limit():
     for expected in (ContextTooLongError, JudgeError):
         with pytest.raises(expected):
             await judge.ask(VERDICT, SUBJECT, limit)
-        assert not limit.locked()
-
-
-async def test_nobody_who_waited_gets_in_after_a_failure():
-    """The permit is given back at once."""
-    limit, latch = asyncio.Semaphore(1), FailureLatch()
-    async with LatchedLimit(limit, latch):
-        latch.fail(JudgeError("outage"))
-    with pytest.raises(JudgeError, match="outage"):
-        async with LatchedLimit(limit, latch):
-            pytest.fail("let in")
-    assert not limit.locked()
-    async with LatchedLimit(None, FailureLatch()):
         assert not limit.locked()
 
 

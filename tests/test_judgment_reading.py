@@ -2,12 +2,15 @@
 
 import hashlib
 import shutil
+import sqlite3
 
 import pytest
 
 from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judgment import JudgeIdentity, Judgment
+from mind2web2.judgment_files import export_judgments
 from mind2web2.judgment_reading import ExportLookup, StoreLookup, latest_served_model
-from mind2web2.judgments import FILE_NAME, JudgeIdentity, Judgment, JudgmentStore, export_judgments
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 
 JUDGE = JudgeIdentity(model="judge-1", endpoint="openai http://a")
 
@@ -40,6 +43,25 @@ def test_all_that_is_stored_is_found(path, tmp_path):
             ("openai http://a", 1),
             ("openai http://b", 2),
         }
+
+
+def test_a_store_of_the_first_version_has_no_dollars(path):
+    """It lacks their column, which is added when it is opened to be written."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("ALTER TABLE judgments DROP COLUMN cost_usd")
+    connection.close()
+    [reply] = StoreLookup(path).replies(["key 1"])["key 1"]
+    assert (reply.cost_usd, reply.attempts, reply.served_model) == (None, 1, "judge-1-2026")
+
+
+def test_a_row_that_is_no_judgment_is_an_error_with_the_file_s_name(path):
+    """Whoever reads on would compare what cannot be compared."""
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE judgments SET created = NULL WHERE key = 'key 1'")
+    connection.close()
+    assert StoreLookup(path).replies(["key 2"]).keys() == {"key 2"}
+    with pytest.raises(JudgmentStoreError, match=f"judgments in {path} cannot be read"):
+        StoreLookup(path).replies(["key 1"])
 
 
 def test_looking_up_leaves_no_trace(path):

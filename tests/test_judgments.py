@@ -1,142 +1,24 @@
-"""The store of judge replies, and the key under which each is kept."""
+"""The store of judge replies."""
 
 import asyncio
-import random
 import sqlite3
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
 from projects import clean_environment
-from pydantic import BaseModel
+from stored_judgments import judgment
 
-from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judgments import (
-    FILE_NAME,
-    JudgeIdentity,
-    Judgment,
-    JudgmentStore,
-    export_judgments,
-    judgment_key,
-    open_for_replay,
-    read_judgments,
-)
-from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.prompts import HashedText
-
-
-class Verdict(BaseModel):
-    """What is asked for."""
-
-    reasoning: str
-    result: bool
-
-
-class OtherVerdict(BaseModel):
-    """The same, with one more field."""
-
-    reasoning: str
-    result: bool
-    confidence: float
-
-
-IMAGE = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAA", "detail": "high"}}
-
-
-def messages(text="Is it so?", image=IMAGE, role="user"):
-    """Return a conversation."""
-    return [
-        {"role": "system", "content": "Judge."},
-        {"role": role, "content": [{"type": "text", "text": text}, image]},
-    ]
-
-
-REQUEST = ChatRequest(model="judge-1", messages=messages(), template=Verdict)
-# Stored judgments of earlier versions are found under it: it may never change.
-KEY = "f9d5d4b68623343522fbcf8ac3754375683db6806eb2b4a8438d58fdb060907e"
-
-
-def judgment(**changes):
-    """Return a judgment."""
-    fields = {
-        "key": "k1",
-        "endpoint": "openai http://localhost/v1",
-        "model": "judge-1",
-        "outcome": "reply",
-        "text": "yes",
-        "created": "2026-01-01T00:00:00.000+00:00",
-        "purpose": "verify",
-    }
-    return Judgment(**{**fields, **changes})
+from mind2web2.errors import JudgmentStoreError
+from mind2web2.judgment import JudgeIdentity
+from mind2web2.judgment_files import export_judgments, read_judgments
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 
 
 @pytest.fixture
 def path(tmp_path):
     """Return where a store may be made."""
     return tmp_path / "bot" / FILE_NAME
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"model": "judge-2"},
-        {"temperature": 0.0},
-        {"reasoning_effort": "low"},
-        {"extra": {"seed": 1}},
-        {"template": None},
-        {"template": OtherVerdict},
-        {"messages": messages()[1:]},
-        {"messages": messages(text="Is it so ?")},
-        {"messages": messages(role="assistant")},
-        {"messages": messages(image={**IMAGE, "image_url": {**IMAGE["image_url"], "detail": "low"}})},
-        {
-            "messages": messages(
-                image={"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,AAAB"}}
-            )
-        },
-    ],
-)
-def test_each_thing_that_determines_a_reply_changes_the_key(changes):
-    """A judgment on anything else is never taken for this one's."""
-    assert judgment_key(replace(REQUEST, **changes), 1) != judgment_key(REQUEST, 1)
-
-
-def test_each_trial_has_a_key_of_its_own():
-    """Votes are independent requests."""
-    assert len({judgment_key(REQUEST, trial) for trial in range(1, 6)}) == 5
-
-
-def test_pieces_of_a_message_do_not_run_together():
-    """Where one part ends and the next begins matters."""
-    parts = [{"type": "text", "text": "ab"}, {"type": "text", "text": "c"}]
-    others = [{"type": "text", "text": "a"}, {"type": "text", "text": "bc"}]
-    keys = [
-        judgment_key(replace(REQUEST, messages=[{"role": "user", "content": content}]), 1)
-        for content in (parts, others)
-    ]
-    assert keys[0] != keys[1]
-
-
-def test_nothing_else_changes_the_key():
-    """The order of a part's fields, how a text is held, and parameters at their defaults say nothing."""
-    image = {"image_url": dict(reversed(IMAGE["image_url"].items())), "type": "image_url"}
-    same = ChatRequest(
-        model="judge-1",
-        messages=messages(text=HashedText("Is it so?"), image=image),
-        template=Verdict,
-        temperature=None,
-        reasoning_effort=None,
-        extra={},
-    )
-    assert judgment_key(same, 1) == judgment_key(REQUEST, 1) == KEY
-
-
-def test_a_text_is_the_same_as_a_list_of_one_text():
-    """Providers take both for the same message."""
-    as_text = replace(REQUEST, messages=[{"role": "user", "content": "hm"}])
-    as_list = replace(REQUEST, messages=[{"role": "user", "content": [{"type": "text", "text": "hm"}]}])
-    assert judgment_key(as_text, 1) == judgment_key(as_list, 1)
 
 
 @pytest.mark.parametrize(
@@ -232,35 +114,6 @@ def test_the_judges_in_a_store(path):
     assert judges[2].in_words() == ["judge-2", "temperature=0.5", "reasoning_effort=low", "at a"]
 
 
-def test_an_export_is_the_same_whatever_the_order_of_arrival(tmp_path):
-    """Byte for byte, also where key and moment are alike."""
-    judgments = [
-        judgment(
-            key=f"k{number % 7}",
-            endpoint=f"e{number}{task}",
-            task_id=task,
-            answer_name=f"answer_{number % 2}.md",
-        )
-        for number in range(20)
-        for task in ("t1", None)
-    ]
-    exports = set()
-    for seed in range(4):
-        random.Random(seed).shuffle(judgments)
-        with JudgmentStore(None) as store:
-            store.add(judgments)
-            export_judgments(store, tmp_path / "out.jsonl")
-        exports.add((tmp_path / "out.jsonl").read_bytes())
-    assert len(exports) == 1
-
-
-def test_nothing_exported_is_nothing_read(tmp_path):
-    """An empty store goes there and back."""
-    with JudgmentStore(None) as store:
-        assert export_judgments(store, tmp_path / "out.jsonl") == 0
-    assert list(read_judgments(tmp_path / "out.jsonl")) == []
-
-
 async def test_a_store_in_memory_is_its_own(tmp_path, monkeypatch):
     """Two of them share nothing, and nothing is written."""
     monkeypatch.chdir(tmp_path)
@@ -281,7 +134,8 @@ def test_the_file_is_kept_in_wal_mode(path):
 WRITER = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mind2web2.judgments import Judgment, JudgmentStore
+from mind2web2.judgment import Judgment
+from mind2web2.judgments import JudgmentStore
 
 async def write(store, name):
     for number in range(100):
@@ -330,7 +184,8 @@ def test_writers_at_the_same_time_lose_nothing(path):
 CROWD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mind2web2.judgments import Judgment, JudgmentStore
+from mind2web2.judgment import Judgment
+from mind2web2.judgments import JudgmentStore
 
 async def put(store, number):
     await store.put(Judgment(
@@ -384,7 +239,9 @@ def test_a_file_that_is_no_database(path):
     """One line that names it; the file stays as it is."""
     path.parent.mkdir()
     path.write_text("My notes on judgments, far longer than a header of a database would be. " * 10)
-    with pytest.raises(JudgmentStoreError, match=rf"{FILE_NAME} cannot be kept: file is not a database$"):
+    with pytest.raises(
+        JudgmentStoreError, match=rf"{FILE_NAME} cannot be kept: file is not a database; move "
+    ):
         JudgmentStore(path)
     assert path.read_text().startswith("My notes")
 
@@ -420,48 +277,3 @@ def test_a_place_where_nothing_can_be_written(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(JudgmentStoreError, match=r"cannot make folder .*file: "):
         JudgmentStore(tmp_path / "file" / FILE_NAME)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"{", r"bad\.jsonl:1 is not a judgment: line: "),
-        (b"[]", r"bad\.jsonl:1 is not a judgment: line: "),
-        (b'{"key": "k"}', r"bad\.jsonl:1 is not a judgment: endpoint: Field required$"),
-        (judgment().model_dump_json().encode() + b"\n{}\n", r"bad\.jsonl:2 is not a judgment: key: Field"),
-        (
-            judgment(outcome="too_long").model_dump_json().replace("too_long", "x").encode(),
-            ":1 .*: outcome: ",
-        ),
-        (b"\xff\xfe", r"cannot read judgments from .*bad\.jsonl: "),
-    ],
-)
-def test_a_damaged_export_names_the_line(tmp_path, content, message):
-    """The message is one line, and nothing of the file is replayed."""
-    path = tmp_path / "bad.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(UsageError, match=message) as caught:
-        open_for_replay(path)
-    assert "\n" not in str(caught.value)
-
-
-async def test_a_replay_opens_stores_and_exports(path, tmp_path):
-    """Both hold the same; an export is not written to."""
-    with JudgmentStore(path) as store:
-        store.add([judgment()])
-        export_judgments(store, tmp_path / "out.jsonl")
-    before = (tmp_path / "out.jsonl").read_bytes()
-    for source in (path, tmp_path / "out.jsonl"):
-        with open_for_replay(source) as store:
-            assert await store.get("k1") == judgment()
-    assert (tmp_path / "out.jsonl").read_bytes() == before
-
-
-def test_a_replay_of_what_is_not_there(tmp_path):
-    """The message says where judgments come from; nothing is made."""
-    with pytest.raises(UsageError, match=r"no judgments at .*gone\.sqlite3; evaluate with a judge first"):
-        open_for_replay(tmp_path / "gone.sqlite3")
-    (tmp_path / "notes.sqlite3").write_text("no database at all, but long enough to be looked at. " * 10)
-    with pytest.raises(UsageError, match="file is not a database"):
-        open_for_replay(tmp_path / "notes.sqlite3")
-    assert [entry.name for entry in tmp_path.iterdir()] == ["notes.sqlite3"]

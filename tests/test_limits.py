@@ -7,7 +7,8 @@ from evaluations import started
 from scripted_judge import ScriptedJudge
 
 from mind2web2.errors import JudgeError
-from mind2web2.limits import DualSemaphore
+from mind2web2.failure_latch import FailureLatch
+from mind2web2.limits import CheckedLimit, DualSemaphore
 
 
 class CrowdedJudge:
@@ -73,3 +74,37 @@ async def test_a_failed_judge_empties_the_queue():
         await evaluator.batch_verify([("claim", None, None, None)] * 5)
     assert not limit.locked()
     assert await started(global_semaphore=limit).verify("claim", None)
+
+
+async def test_nobody_who_waited_gets_in_after_a_failure():
+    """The permit is given back at once."""
+    limit, latch = asyncio.Semaphore(1), FailureLatch()
+    async with CheckedLimit(limit, latch.check):
+        latch.fail(JudgeError("outage"))
+    with pytest.raises(JudgeError, match="outage"):
+        async with CheckedLimit(limit, latch.check):
+            pytest.fail("let in")
+    assert not limit.locked()
+    async with CheckedLimit(None, FailureLatch().check):
+        assert not limit.locked()
+
+
+async def test_who_is_not_let_in_leaves_the_limit_with_the_reason():
+    """A limit that takes any end without an error for a reply would be misled otherwise."""
+    ends = []
+
+    class Noting:
+        async def __aenter__(self):
+            pass
+
+        async def __aexit__(self, kind, error, trace):
+            ends.append(kind)
+
+    latch = FailureLatch()
+    limit = CheckedLimit(Noting(), latch.check)
+    async with limit:
+        latch.fail(JudgeError("outage"))
+    with pytest.raises(JudgeError, match="outage"):
+        async with limit:
+            pytest.fail("let in")
+    assert ends == [None, JudgeError]

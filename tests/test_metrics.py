@@ -88,6 +88,7 @@ def test_the_published_summary():
             "extractions": NOTHING_DOUBTFUL,
             "in_doubt": [],
             "flagged_answers": [],
+            "treeless": [],
             "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
         },
     }

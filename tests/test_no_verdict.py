@@ -11,8 +11,8 @@ from scripted_judge import ScriptedJudge
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.cli.cautions import cautions
+from mind2web2.client_provider import ClientProvider
 from mind2web2.errors import JudgeError, MachineError, WorkerError
-from mind2web2.judge import ClientProvider
 from mind2web2.judgments import JudgmentStore
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.utils.workers import run_in_worker

@@ -12,7 +12,15 @@ from itertools import count
 import pytest
 from projects import QUICK_RETRY
 from rich.console import Console
-from servers.judge_server import JudgeServer, content, context_too_long, rate_limited, refusal, status
+from servers.judge_server import (
+    JudgeServer,
+    content,
+    context_too_long,
+    drop_before_reply,
+    rate_limited,
+    refusal,
+    status,
+)
 
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.claim_judging import BinaryEvalResult
@@ -52,7 +60,25 @@ async def test_an_outage_shows_in_the_table():
         run = await asked(server, JudgeUnavailableError)
     assert (run.totals.asked, run.totals.requests) == (0, len(server.requests)) == (0, QUICK_RETRY.tries)
     assert run.usage.of("lake").asked.requests == QUICK_RETRY.tries
-    assert totals_text(run.totals).endswith("; 2 requests sent again (503: 2)")
+    assert totals_text(run.totals).endswith("; 2 requests tried again (503: 2)")
+
+
+async def test_a_server_that_is_not_there_is_sent_nothing():
+    """What finds no connection is no request, but shows as tried again."""
+    with JudgeServer() as server:
+        pass
+    run = await asked(server, JudgeUnavailableError)
+    assert run.totals.requests == run.usage.of("lake").asked.requests == 0
+    assert run.usage.of("lake").asked.untold_requests == 0
+    assert totals_text(run.totals).endswith("; 2 requests tried again (no connection: 2)")
+
+
+async def test_a_connection_that_breaks_off_has_carried_a_request():
+    """Whoever took it may have answered it."""
+    with JudgeServer(faults=[drop_before_reply()] * 9) as server:
+        run = await asked(server, JudgeUnavailableError)
+    assert run.totals.requests == len(server.calls) == QUICK_RETRY.tries
+    assert totals_text(run.totals).endswith("; 2 requests tried again (no reply: 2)")
 
 
 async def test_unusable_output_is_paid_for():

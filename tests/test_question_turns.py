@@ -1,17 +1,24 @@
 """One process at a time asks a question."""
 
 import asyncio
+import os
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 
 import pytest
 from projects import Project, claim_in, clean_environment
 from servers.judge_server import JudgeServer, prompt_text
+from virtual_time import run_virtually
 
+from mind2web2 import question_turns
 from mind2web2.judgments import FILE_NAME
+from mind2web2.loop_guard import LONGEST_BLOCK_S
 from mind2web2.question_turns import QuestionTurns
 
 KEY, OTHER = "a" * 64, "b" * 64
+BEAT_S, HOUR_S = 5.0, 3600.0
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
@@ -32,23 +39,27 @@ def path(tmp_path):
     return tmp_path / ".turns"
 
 
+@contextmanager
 def started_holder(path, key):
     """Start a process that has a question's turn until it is told to end."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(path), key],
         env=clean_environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout.readline() == "taken\n"
-    return process
+    ) as process:
+        try:
+            assert process.stdout.readline() == "taken\n"
+            yield process
+        finally:
+            process.kill()
 
 
-async def is_free(turns, key):
-    """Tell whether a turn comes at once."""
+async def is_free(turns, key, within_s=0.05):
+    """Tell whether a turn comes at once, or soon."""
     try:
-        async with asyncio.timeout(0.05), turns.turn(key):
+        async with asyncio.timeout(within_s), turns.turn(key):
             return True
     except TimeoutError:
         return False
@@ -68,6 +79,64 @@ async def test_a_question_waits_for_the_process_that_asks_it(path, end):
             holder.stdin.flush()
         async with asyncio.timeout(30), turns.turn(KEY):
             assert path.read_bytes() == b""
+    turns.close()
+
+
+def test_who_lives_is_waited_for_however_long_it_takes(path, caplog):
+    """It shows that it does all the time."""
+    holders, others = QuestionTurns(path), QuestionTurns(path)
+
+    async def is_free_meanwhile():
+        async with holders.turn(KEY):
+            return await is_free(others, KEY, within_s=HOUR_S)
+
+    assert run_virtually(is_free_meanwhile())[0] is False
+    assert caplog.text == ""
+    holders.close()
+    others.close()
+
+
+def test_who_shows_no_life_is_waited_for_as_long_as_a_script_may_block_it(path, caplog):
+    """And a beat longer, which may have been due when that began; then it is taken for dead."""
+    turns = QuestionTurns(path)
+    with started_holder(path, KEY) as holder:
+        holder.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
+        assert run_virtually(is_free(turns, KEY, within_s=LONGEST_BLOCK_S + BEAT_S))[0] is False
+        assert caplog.text == ""
+        assert run_virtually(is_free(turns, KEY, within_s=HOUR_S))[0] is True
+        assert "has shown no life for" in caplog.text
+    turns.close()
+
+
+def shows_life(path, key):
+    """Tell whether a sign of life is shown just now, as whoever opens the file anew sees it."""
+    place = int(key[: question_turns._HASH_DIGITS], 16) + question_turns._BEATS
+    with path.open("r+b") as file:
+        return question_turns._is_locked(file.fileno(), place)
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["given back", "closed meanwhile"])
+def test_a_turn_that_is_over_leaves_no_sign_of_life(path, is_closed):
+    """Neither the one that is shown just then, nor a later one."""
+    turns = QuestionTurns(path)
+
+    async def seen_from_beat_to_beat():
+        async with turns.turn(KEY):
+            yield shows_life(path, KEY)
+            await asyncio.sleep(1.5 * BEAT_S)
+            yield shows_life(path, KEY)
+            if is_closed:
+                turns.close()
+        for _ in range(4):
+            yield shows_life(path, KEY)
+            await asyncio.sleep(BEAT_S)
+
+    async def seen():
+        return [each async for each in seen_from_beat_to_beat()], dict(turns._beats)
+
+    assert run_virtually(seen())[0] == ([False, True, False, False, False, False], {})
+    assert path.read_bytes() == b""
     turns.close()
 
 

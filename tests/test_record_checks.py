@@ -7,13 +7,16 @@ import pytest
 from evaluations import PAGE, tree_nodes
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate, read_json
 
+from mind2web2.cures import Cure
 from mind2web2.errors import UsageError
-from mind2web2.judgments import FILE_NAME, JudgmentStore, export_judgments
-from mind2web2.record_checks import NOT_STORED, RecordChecks, judgments_of
+from mind2web2.judgment_files import export_judgments
+from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.record_checks import RecordChecks
 from mind2web2.result_checks import Finding
 from mind2web2.seals import sealed
 from mind2web2.selection import answer_files
 from mind2web2.staleness import CHANGED, PresentReader
+from mind2web2.store_checks import NOT_STORED, judgments_of
 
 NO_STORE = Finding("missing", f"{NOT_STORED}: there is no store")
 
@@ -155,6 +158,27 @@ async def test_what_a_replay_names_is_looked_up_where_it_is_said_to_be(project, 
     assert {check.findings for check in checked(project, tmp_path / "empty.jsonl").values()} == {
         (Finding("missing", f"{NOT_STORED}, 4 of 4: cold, deep"),)
     }
+
+
+@pytest.mark.parametrize(
+    ("created", "is_named", "endpoint"),
+    [("2001", True, None), ("2999", True, None), ("2001", True, "replay"), ("2001", False, "replay")],
+)
+def test_what_another_evaluation_was_told_is_nothing_to_go_by(project, tmp_path, created, is_named, endpoint):
+    """In a named file, or where a replay need not have looked: it is as good as not there."""
+    in_store(
+        project,
+        "UPDATE judgments SET created = ?, text = replace(text, 'read', 'seen') WHERE answer_name = ?",
+        created,
+        "answer_1.md",
+    )
+    if endpoint is not None:
+        change_result(project, lambda result: result["provenance"]["judge"].update(endpoint=endpoint))
+    judgments = tmp_path / "named.sqlite3" if is_named else None
+    if is_named:
+        (project.results / FILE_NAME).rename(judgments)
+    assert found(project, judgments) == [("missing", f"{NOT_STORED}, 4 of 4: cold, deep")]
+    assert checked(project, judgments)["answer_1.md"].cure is Cure.NAME_JUDGMENTS
 
 
 def test_files_that_hold_no_judgments_are_refused(project, tmp_path):

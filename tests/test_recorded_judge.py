@@ -19,7 +19,8 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge import Rejection, Subject
+from mind2web2.judge import Subject
+from mind2web2.judge_ledger import Rejection
 from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge

@@ -6,8 +6,8 @@ import pytest
 from evaluations import started
 
 from mind2web2.answer_judge import AnswerJudge
+from mind2web2.client_provider import ClientProvider
 from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.judge import ClientProvider
 from mind2web2.judgments import JudgmentStore
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 

@@ -7,7 +7,8 @@ import signal
 import pytest
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judgments import Judgment, JudgmentStore
+from mind2web2.judgment import Judgment
+from mind2web2.judgments import JudgmentStore
 from mind2web2.reply_keeping import ReplyKeeper
 
 

@@ -12,10 +12,17 @@ from projects import AGENT, TASK, Project, evaluate
 from mind2web2.judgment_reading import StoreLookup
 from mind2web2.judgments import FILE_NAME
 from mind2web2.provenance import Provenance
-from mind2web2.record_checks import RecordChecks, judgments_of
-from mind2web2.result_checks import result_faults, score_by_tree, vote_fault, votes_in
+from mind2web2.record_checks import RecordChecks
+from mind2web2.result_checks import (
+    result_faults,
+    score_by_tree,
+    unexplained_skips,
+    vote_fault,
+    votes_in,
+)
 from mind2web2.seals import is_seal_broken, sealed
 from mind2web2.staleness import PresentReader, provenance_of
+from mind2web2.store_checks import judgments_of
 from mind2web2.verification import BinaryEvalResult
 from mind2web2.written_tree import only_tree, written_tree
 
@@ -82,10 +89,35 @@ await evaluator.verify("b", evaluator.add_leaf("b", "b"))
 await evaluator.verify("a is fine", first)
 return evaluator.get_summary()
 """
+FOUND_AGAIN = """
+first = evaluator.add_leaf("a", "a", critical=True)
+await evaluator.verify("a", first, sources="https://lake.example/gone")
+await evaluator.verify("b", evaluator.add_leaf("b", "b"))
+await evaluator.verify("a", first, sources="https://lake.example/depth")
+return evaluator.get_summary()
+"""
+ASKED_BESIDE = """
+await evaluator.verify("not c", None)
+await evaluator.verify("d", evaluator.add_leaf("d", "d", critical=True))
+first = evaluator.add_leaf("a", "a", critical=True)
+await evaluator.verify("not a", first)
+await evaluator.verify("b", evaluator.add_leaf("b", "b"))
+return evaluator.get_summary()
+"""
 ALIKE = """
 for name, unseen in (("a", "\\u200b" * 5), ("b", "\\u200c\\u200c" + "\\u200b" * 3)):
     leaf = evaluator.add_leaf(name, name)
     await evaluator.verify(f"c {unseen} d", leaf, sources="https://lake.example/depth")
+return evaluator.get_summary()
+"""
+COPIED = """
+import copy
+first = evaluator.add_leaf("a", "a")
+await evaluator.verify("deep", first, sources="https://lake.example/depth")
+twin = copy.deepcopy(first)
+evaluator.add_parallel("beside", "beside").add_node(twin)
+again = evaluator.add_leaf("c", "c")
+await evaluator.verify("deep", again, sources="https://lake.example/depth")
 return evaluator.get_summary()
 """
 UNNAMED = """
@@ -154,11 +186,14 @@ async def test_what_a_run_leaves_has_no_fault(result):
         (ONE_HALF, False),
         (SET_AFTERWARDS, False),
         (JUDGED_AGAIN, False),
+        (FOUND_AGAIN, False),
+        (ASKED_BESIDE, False),
         (ALIKE, False),
+        (COPIED, False),
     ],
 )
 async def test_whatever_a_script_does_nothing_is_wrong(project, body, is_stale):
-    """Names left out, its own pages, half a verdict, a prerequisite that passes later, like claims."""
+    """Names left out, own pages, half a verdict, a prerequisite that passes later, equal claims, a copy."""
     project.add_script_body(body)
     [outcome] = await evaluate(project, Judge())
     assert outcome.reason is None
@@ -168,6 +203,43 @@ async def test_whatever_a_script_does_nothing_is_wrong(project, body, is_stale):
     assert [finding.kind for finding in check.findings] == (["stale"] if is_stale else [])
     assert outcome.result["agent_name"] == AGENT
     assert outcome.result["answer_name"] == "answer_1.md"
+
+
+@pytest.mark.parametrize("body", [JUDGED_AGAIN, FOUND_AGAIN])
+async def test_why_a_leaf_was_skipped_stays_to_be_seen(project, body):
+    """Its prerequisite has passed since, and says what it was before; without that, the skip is wrong."""
+    project.add_script_body(body)
+    [outcome] = await evaluate(project, Judge())
+    nodes = tree_nodes(outcome.result)
+    assert (nodes["a"]["status"], nodes["a"]["earlier"]["status"]) == ("passed", "failed")
+    assert nodes["b"]["status"] == "skipped"
+    del nodes["a"]["earlier"]
+    assert faults(sealed(outcome.result)) == "leaf 'b': skipped, though nothing that it depends on has failed"
+
+
+@pytest.mark.parametrize("body", [JUDGED_AGAIN, FOUND_AGAIN])
+async def test_results_of_earlier_versions_did_not_keep_why_a_leaf_was_skipped(project, body):
+    """Then the skip is no fault, and named; one for no node at all is a fault in any version."""
+    project.add_script_body(body)
+    [outcome] = await evaluate(project, Judge())
+    assert unexplained_skips(outcome.result) == []
+    nodes = tree_nodes(outcome.result)
+    del nodes["a"]["earlier"]
+    assert unexplained_skips(outcome.result) == []
+    del outcome.result["run"]["tree_format"]
+    assert (faults(sealed(outcome.result)), unexplained_skips(outcome.result)) == ("", ["b"])
+    nodes["b"]["evidence"]["reason"] = "because"
+    assert faults(sealed(outcome.result)) == "leaf 'b': skipped, though nothing that it depends on has failed"
+    assert unexplained_skips(outcome.result) == []
+
+
+async def test_what_was_asked_beside_hides_no_skip_without_a_cause(project):
+    """A judgment that the tree does not name says nothing about a prerequisite."""
+    project.add_script_body(ASKED_BESIDE)
+    [outcome] = await evaluate(project, Judge())
+    assert faults(outcome.result) == ""
+    tree_nodes(outcome.result)["b"]["evidence"]["reason"] = "prerequisite 'd' is failed"
+    assert faults(sealed(outcome.result)) == "leaf 'b': skipped, though nothing that it depends on has failed"
 
 
 def places(value, place=()):

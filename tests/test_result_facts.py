@@ -95,6 +95,12 @@ def test_what_no_judge_decided_is_no_claim(decided_by):
     assert (found.claims, found.is_explained) == ((), True)
 
 
+def test_a_result_without_a_tree_is_seen():
+    """Whatever stands in its place."""
+    assert result_facts({"final_score": 1.0, "eval_breakdown": [None, {"verification_tree": []}]}).is_treeless
+    assert not facts(leaf("passed")).is_treeless
+
+
 def test_extractions_that_came_to_nothing_are_kept():
     """A page that could not be had, or a refusal, leaves nothing to judge."""
     found = facts(
@@ -142,6 +148,7 @@ def test_how_it_was_made():
         script="2025_07_14/lake.py",
         script_sha256="abc",
         in_doubt=True,
+        is_treeless=True,
         is_flagged=True,
     )
 
@@ -155,7 +162,9 @@ def test_not_every_endpoint_tells_servers_apart(endpoint):
 def test_what_older_tools_leave_out_is_not_known():
     """Only the model is, and the version where the result has one."""
     found = result_facts({"judge_model": "o4-mini", "final_score": 1, "run": {"version": "0.9"}})
-    assert found == ResultFacts(judge="o4-mini, parameters not recorded", versions={"mind2web2": "0.9"})
+    assert found == ResultFacts(
+        judge="o4-mini, parameters not recorded", versions={"mind2web2": "0.9"}, is_treeless=True
+    )
 
 
 def test_a_real_evaluation_is_read(tmp_path):

@@ -5,8 +5,8 @@ import json
 import pytest
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
+from mind2web2.client_provider import ClientProvider
 from mind2web2.eval_runner import RunFolders
-from mind2web2.judge import ClientProvider
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, TokenUsage
 from mind2web2.llm_client.prices import price_usd

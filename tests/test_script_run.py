@@ -44,6 +44,7 @@ async def outcome_of(tmp_path, body, timeout_s=None):
         ("\nimport no_such_module\n", r"cannot be used: ModuleNotFoundError: .*no_such_module.* \(line 2\)$"),
         ("1 / 0\n", r"cannot be used: ZeroDivisionError: division by zero \(line 1\)$"),
         ("raise ValueError('one\\ntwo')\n", r"cannot be used: ValueError: one two \(line 1\)$"),
+        ("raise KeyboardInterrupt\n", r"^script lake\.py cannot be used: KeyboardInterrupt \(line 1\)$"),
         ("import sys\nsys.exit(3)\n", r"ends the program when imported \(exit status 3\)"),
     ],
 )
@@ -114,6 +115,7 @@ def test_a_result_nested_without_end_is_no_json(tmp_path):
         ("raise ValueError('bad\\n  luck')", r"^script lake\.py raised ValueError: bad luck \(line 3\)$"),
         ("raise KeyError", r"^script lake\.py raised KeyError \(line 3\)$"),
         ("assert False", r"^script lake\.py raised AssertionError \(line 3\)$"),
+        ("raise KeyboardInterrupt", r"^script lake\.py raised KeyboardInterrupt \(line 3\)$"),
         ("sys.exit(0)", r"^script lake\.py called sys\.exit\(0\)$"),
         ("sys.exit('bye')", r"^script lake\.py called sys\.exit\('bye'\)$"),
         ("asyncio.current_task().cancel(); await asyncio.sleep(1)", r"^script lake\.py cancelled itself$"),

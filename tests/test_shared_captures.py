@@ -165,6 +165,17 @@ async def test_a_failure_is_remembered_for_the_run(is_transient, kind, cache, tm
     assert cache.capture_record(PAGE).failure == "the name does not exist"
 
 
+@pytest.mark.parametrize(("was_transient", "kept"), [(False, "gone"), (True, "no host")])
+async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(was_transient, kept, cache):
+    """What is on record is what the capturing run met; only what might have passed is brought up to date."""
+    url = "https://lake.example/gone"
+    cache.put_capture(failure(url, "gone", status=404, is_transient=was_transient))
+    captures = SharedCaptures.by(Browser(partial(failure, reason="no host")))
+    with pytest.raises(CaptureError, match="no host"):
+        await captures.bring(url, cache, nullcontext(), log)
+    assert cache.capture_record(url).failure == kept
+
+
 async def test_a_new_run_tries_a_failed_page_again(cache):
     """It may be back."""
     for shot in (partial(failure, reason="HTTP status 404 without content"), page):

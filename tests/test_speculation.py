@@ -32,6 +32,7 @@ def test_what_is_dropped_is_counted_in_its_run():
     ("dropped", "expected"),
     [
         (Requests(3, 2, 0.1), "2 judgments for $0.1000, and 1 more broken off."),
+        (Requests(1, 1, 0.00002), "1 judgment for $0.00002, and 0 more broken off."),
         (Requests(1, 1, None), "1 judgment at an unknown price, and 0 more broken off."),
     ],
 )

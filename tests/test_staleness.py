@@ -6,7 +6,8 @@ import pytest
 from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
-from mind2web2.judgments import FILE_NAME, Judgment, JudgmentStore
+from mind2web2.judgment import Judgment
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.provenance import JudgeRecord, Provenance, Served
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.results import latest_results, write_result

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
+from mind2web2.client_judge import as_judge
 from mind2web2.errors import (
     CacheReadError,
     ContextTooLongError,
@@ -19,7 +20,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     MachineError,
 )
-from mind2web2.judge import Rejection, as_judge
+from mind2web2.judge_ledger import Rejection
 
 
 class Town(BaseModel):

@@ -6,9 +6,9 @@ import pytest
 from rubrics import vectors
 
 from mind2web2 import VerificationNode
-from mind2web2.aggregation import Outcome
+from mind2web2.aggregation import Outcome, aggregate
 from mind2web2.summary import tree_as_dict
-from mind2web2.written_tree import TreeShapeError, is_same, only_tree, recomputed, written_tree
+from mind2web2.written_tree import TreeShapeError, is_same, only_tree, written_tree
 
 LEAF = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
 
@@ -23,7 +23,7 @@ def test_scores_follow_from_the_leaves(case):
     """As the conformance cases have it, whatever the inner nodes claim to be."""
     tree = described(case["input"])
     root = written_tree(tree)
-    outcomes = recomputed(root)
+    outcomes = aggregate(root)
     assert outcomes[id(root)].score == pytest.approx(case["expected_score"], abs=1e-6)
     expected = [(node["id"], node["score"], node["status"]) for node in _nodes(case["expected"])]
     found = [(node.id, *outcomes[id(node)]) for node in root.walk()]
@@ -48,7 +48,7 @@ def test_a_written_tree_is_what_was_scored():
         Outcome(0.0, "failed"),
         Outcome(1.0, "passed"),
     ]
-    assert [recomputed(read)[id(node)] for node in read.walk()] == [node.shown for node in read.walk()]
+    assert [aggregate(read)[id(node)] for node in read.walk()] == [node.shown for node in read.walk()]
 
 
 def test_a_tree_of_any_depth_is_read():
@@ -57,7 +57,7 @@ def test_a_tree_of_any_depth_is_read():
     for _ in range(20_000):
         tree = {**LEAF, "children": [tree]}
     root = written_tree(tree)
-    assert recomputed(root)[id(root)] == Outcome(1.0, "passed")
+    assert aggregate(root)[id(root)] == Outcome(1.0, "passed")
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def evaluate_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``run_eval.py`` and return its exit status."""
-    parser = CommandParser(prog="run_eval.py", description=evaluate.DESCRIPTION)
+    description = evaluate.description("python run_eval.py --agent_name my_agent")
+    parser = CommandParser(prog="run_eval.py", description=description)
     evaluate.add_options(parser)
     return _run(parser, arguments)
 

@@ -44,10 +44,16 @@ def open_batches(
         endpoints,
         BatchFolder(folders.agent_results / FOLDER_NAME),
         model,
-        BatchPace(first_poll_s=options.batch_poll, longest_poll_s=max(60.0, options.batch_poll)),
+        _pace(options),
         overwrite=options.overwrite,
         is_stored=is_stored,
     )
+
+
+def _pace(options: argparse.Namespace) -> BatchPace:
+    usual = BatchPace()
+    first_poll_s = options.batch_poll or usual.first_poll_s
+    return replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
 
 
 async def waiting_batches_text(

@@ -81,6 +81,8 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
     if torn := [leaf["id"] for leaf in leaves if _is_torn(leaf)]:
         listed = ", ".join(torn)
         yield f"{name}: set by the script to a score that its status does not have, both kept: {listed}"
+    if not leaves:
+        yield f"{name}: scored by its script without a rubric tree, so that nothing can check the score"
     if result.get("doubts"):
         doubts = "; ".join(result["doubts"])
         yield f"{name}: judged anew next time, as the fault may be this machine's or a moment's: {doubts}"

@@ -13,6 +13,7 @@ from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.live_display import LiveDisplay
 from mind2web2.eval_runner import RunProgress
 from mind2web2.recorded_judge import RunTotals
+from mind2web2.utils.dollars import dollars
 
 _NAMES_SHOWN = 4
 
@@ -66,7 +67,7 @@ class RunDisplay(LiveDisplay):
 def totals_text(totals: RunTotals) -> str:
     """Return what a run has asked so far in one line."""
     tokens = totals.usage.input_tokens + totals.usage.output_tokens
-    cost = "price unknown" if totals.cost_usd is None else f"${totals.cost_usd:.4f}"
+    cost = "price unknown" if totals.cost_usd is None else dollars(totals.cost_usd)
     told = f"{totals.asked} judgments asked, {totals.reused} reused, {tokens:,} tokens, {cost}"
     parts = (told, totals.slowdown.in_words(), totals.retries.in_words())
     return "; ".join(part for part in parts if part)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from mind2web2.cli.option_conflicts import check_options
 from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
     JUDGE_PROVIDERS_HELP,
@@ -18,28 +19,36 @@ from mind2web2.cli.options import (
     positive_seconds,
 )
 
-DESCRIPTION = """\
+_DESCRIPTION = """\
 Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
 the rubric trees, and show the scores with the agent's metrics.
 
-  python run_eval.py --agent_name my_agent                   judge with OpenAI's o4-mini (OPENAI_API_KEY)
-  python run_eval.py --agent_name my_agent --task_id TASK    one task only
-  python run_eval.py --agent_name my_agent --judge_base_url http://localhost:8000/v1 --judge_model NAME
-                                                             a server of your own
-  python run_eval.py --agent_name my_agent --llm_provider replay
-                                                             score again from stored judgments, offline
+  {command}                    judge with OpenAI's o4-mini (OPENAI_API_KEY)
+  {command} --estimate         say first what that will cost, and ask nothing
+  {command} --max_cost 20      stop asking when the run has cost $20
+  {command} --batch            for half the price, if it may take a day
+  {command} --task_id TASK     one task only
+  {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
+  {indent}                    a server of your own
+  {command} --llm_provider replay
+  {indent}                    score again from stored judgments, offline
 
 Running the same command again goes on where it stopped: results that still hold are reused, and so is
 every stored judgment. Exit status: 0 every selected answer has a result, 1 some have none, 2 the run
 could not start.
 """
 
-_BATCH_PROVIDERS = ("openai", "azure_openai")
+
+def description(command: str) -> str:
+    """Return what the command is for, with examples of it as a user has called it."""
+    return _DESCRIPTION.format(command=command, indent=" " * len(command))
 
 
 def add_command(commands: Subcommands) -> None:
     """Add ``evaluate`` to ``mind2web2``."""
-    parser = commands.add_parser("evaluate", help="judge an agent's answers", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "evaluate", help="judge an agent's answers", description=description("mind2web2 evaluate my_agent")
+    )
     parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name")
     add_options(parser, agent_required=False)
 
@@ -108,7 +117,7 @@ def _add_pace_options(parser: argparse.ArgumentParser) -> None:
         ("max_concurrent_tasks", 3, "tasks, all with --batch"),
         ("max_concurrent_answers", 3, "answers of one task, all with --batch"),
         ("max_webpage_retrieval", 10, "page captures, over the whole run"),
-        ("max_llm_requests", 30, "judge requests, over the whole run"),
+        ("max_llm_requests", 30, "judge requests, over the whole run; not with --batch"),
     ):
         # What all means is known once the run begins.
         given = None if "--batch" in what else default
@@ -140,7 +149,8 @@ def _add_pace_options(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         type=positive_seconds,
         default=3600.0,
-        help="seconds that a script may take for one answer (default: 3600)",
+        help="seconds that a script may take for one answer; one that lets nothing else run (an endless "
+        "loop, time.sleep) is stopped after half of that, at most 60 (default: 3600)",
     )
 
 
@@ -168,13 +178,12 @@ def _add_batch_option(group: argparse._ArgumentGroup) -> None:
         action="store_true",
         help="ask by the provider's batch endpoints (openai, azure_openai), at half the price, for those who "
         "can wait up to a day for each round of questions; may be interrupted: the same command goes on. "
-        "--max_llm_requests does not apply, and --answer_timeout counts only while no batch is waited for",
+        "--answer_timeout counts only while no batch is waited for",
     )
     group.add_argument(
         "--batch_poll",
         metavar="S",
         type=positive_seconds,
-        default=5.0,
         help="with --batch: seconds to the first look at a batch; later ones are up to 60 apart (default: 5)",
     )
 
@@ -200,9 +209,8 @@ def _add_script_options(parser: argparse.ArgumentParser) -> None:
         "--script_memory",
         metavar="SIZE",
         type=byte_count,
-        default="1G",
-        help="memory for the process of each script; one that takes more is ended, and its answer has no "
-        "result (default: 1G, on Linux)",
+        help="memory for the process of each isolated script; one that takes more is ended, and its answer "
+        "has no result (default: 1G, on Linux)",
     )
     group.add_argument(
         "--script_env",
@@ -243,13 +251,7 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.selection import select_work
 
     agent_name = _agent_name(options)
-    if options.judgments is not None and options.llm_provider != "replay":
-        raise UsageError("--judgments goes with --llm_provider replay")
-    if options.batch and options.llm_provider not in _BATCH_PROVIDERS:
-        raise UsageError(
-            f"--batch goes with --llm_provider {' or '.join(_BATCH_PROVIDERS)}, not {options.llm_provider}: "
-            "evaluate without --batch"
-        )
+    check_options(options)
     is_captured = not options.no_capture and options.llm_provider != "replay"
     # A new folder is filled with what is captured; where nothing is, a typing error would fail every claim.
     root = options.cache_root

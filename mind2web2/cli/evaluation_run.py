@@ -31,6 +31,7 @@ from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.eval_runner import (
+    DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
     DualSemaphore,
     Pace,
@@ -43,11 +44,12 @@ from mind2web2.eval_runner import (
 )
 from mind2web2.isolation.environment import hide_from_scripts
 from mind2web2.isolation.isolated_run import Isolation
-from mind2web2.isolation.limits import ScriptLimits
-from mind2web2.judgments import FILE_NAME, JudgmentStore, open_for_replay
+from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
+from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
-from mind2web2.loop_guard import LoopGuard
+from mind2web2.loop_guard import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.pace import MOST_UNDER_WAY
 from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
@@ -64,9 +66,6 @@ from mind2web2.utils.path_config import PathConfig, ScriptFile
 REPLAY = "replay"
 # Tasks and answers that go on at once in batch mode: most of the time they wait for a job.
 _ALL = 1_000_000
-# A script that lets nobody else run for so long never will; half of a shorter --answer_timeout leaves
-# the other answers time.
-_LONGEST_BLOCK_S = 60.0
 # A script that is interrupted says so within moments; this much later it cannot be interrupted.
 _SILENCE_AFTER_BLOCK_S = 30.0
 
@@ -87,7 +86,8 @@ class _Run:
         without = " without --overwrite" if self.options.overwrite else ""
         self.console.print(
             f"Stopped. {done} of {self.progress.answers_total} answers have results, and every judgment "
-            f"so far is kept: the same command{without} goes on from here."
+            f"so far is kept: the same command{without} goes on from here.",
+            soft_wrap=True,
         )
         for action in self.on_stop:
             action()
@@ -125,7 +125,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         captures=captures,
         limits=DualSemaphore(
             asyncio.Semaphore(options.max_webpage_retrieval),
-            asyncio.Semaphore(options.max_llm_requests) if batches is None else nullcontext(),
+            asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
+            if batches is None
+            else nullcontext(),
         ),
         # A replay is there to reproduce scores, not to repeat them.
         reuse=not options.overwrite and client is not None,
@@ -227,16 +229,19 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         return None
     block_s = _longest_block_s(options)
     limits = ScriptLimits(
-        memory_bytes=options.script_memory, block_s=block_s, silence_s=block_s + _SILENCE_AFTER_BLOCK_S
+        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
+        block_s=block_s,
+        silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
     # The keys of the run are in its environment.
     hide_from_scripts()
-    variables = {name: os.environ[name] for name in options.script_env if name in os.environ}
+    variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, _network(options), variables=variables)
 
 
 def _longest_block_s(options: argparse.Namespace) -> float:
-    return float(min(options.answer_timeout / 2, _LONGEST_BLOCK_S))
+    # Half of a shorter --answer_timeout leaves the other answers time.
+    return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
 
 
 def _captures(options: argparse.Namespace) -> SharedCaptures | None:

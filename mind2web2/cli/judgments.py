@@ -36,12 +36,14 @@ def add_command(commands: Subcommands) -> None:
 def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
     from mind2web2.errors import UsageError
-    from mind2web2.judgments import JudgmentStore, export_judgments
+    from mind2web2.judgment_files import export_judgments
+    from mind2web2.judgments import JudgmentStore
+    from mind2web2.store_cures import EXPORTING
 
     store_path = _store_path(options)
     if not store_path.is_file():
         raise UsageError(f"no judgments at {store_path}: run mind2web2 evaluate {options.agent} first")
-    with JudgmentStore(store_path) as store:
+    with JudgmentStore(store_path, EXPORTING) as store:
         try:
             count = export_judgments(store, options.file)
         except OSError as error:
@@ -52,10 +54,12 @@ def run_export(options: argparse.Namespace) -> int:
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    from mind2web2.judgments import JudgmentStore, read_judgments
+    from mind2web2.judgment_files import read_judgments
+    from mind2web2.judgments import JudgmentStore
+    from mind2web2.store_cures import IMPORTING
 
     judgments = list(read_judgments(options.file))
-    with JudgmentStore(_store_path(options)) as store:
+    with JudgmentStore(_store_path(options), IMPORTING) as store:
         added = store.add(judgments)
     _say(f"{added} of {len(judgments)} judgments were new")
     return 0

@@ -84,16 +84,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _summed_up(paths: PathConfig, agent_name: str, task_ids: list[str] | None) -> _Agent:
-    from mind2web2.errors import UsageError
+    from mind2web2.cli.agents import has_record, no_results
     from mind2web2.results_now import results_now
     from mind2web2.summaries import summarised_answers
 
     root = paths.eval_results_root
-    found = summarised_answers(root, agent_name, task_ids)
+    found = summarised_answers(root, agent_name, task_ids) if has_record(root, agent_name) else None
     if found is None:
-        raise UsageError(
-            f"no results of agent {agent_name} under {root}: run mind2web2 evaluate {agent_name} first"
-        )
+        raise no_results(root, agent_name)
     answers, summary = found
     return _Agent(agent_name, answers, summary, results_now(paths, agent_name, answers, task_ids))
 
@@ -110,9 +108,13 @@ def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> 
 
     console = plain_console()
     for agent in agents:
-        print_metrics(console, agent.summary)
-        print_missing(console, agent.summary)
-        print_verdicts(console, agent.summary["verdicts"])
+        if agent.summary["avg_score"] is None:
+            console.print(f"No answer of {agent.name} has a score.", soft_wrap=True)
+            print_missing(console, agent.summary)
+        else:
+            print_metrics(console, agent.summary)
+            print_missing(console, agent.summary)
+            print_verdicts(console, agent.summary["verdicts"])
         print_now(console, agent.name, agent.now)
     for comparison in comparisons:
         print_comparison(console, comparison)

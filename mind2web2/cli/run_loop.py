@@ -37,7 +37,8 @@ def _say_nothing() -> None:
 class RunLoop:
     """Runs a coroutine to its end as ``asyncio.run`` does, whatever eval scripts start beside it.
 
-    ``sys.exit`` in a task of a script's own reaches whoever awaits that task, and nobody else. Tasks that
+    ``sys.exit`` in a task of a script's own, or a ``KeyboardInterrupt`` that it raises, reaches whoever
+    awaits that task, and nobody else; Ctrl-C raises none while this runs. Tasks that
     swallow their cancellation and threads that never end are given up; ``has_leftovers`` then says that
     the process must be ended by ``end_process``, as Python itself would wait for them.
 
@@ -63,8 +64,8 @@ class RunLoop:
         with _Interrupts(lambda: loop.call_soon_threadsafe(task.cancel), self._tell_stopped) as interrupts:
             try:
                 while not task.done():
-                    # asyncio stops the whole loop at a SystemExit in any task.
-                    with suppress(SystemExit):
+                    # asyncio stops the whole loop at one of these in any task.
+                    with suppress(SystemExit, KeyboardInterrupt):
                         runner.run(_ended(task))
             finally:
                 self._close(runner)
@@ -76,7 +77,7 @@ class RunLoop:
 
     def _close(self, runner: asyncio.Runner) -> None:
         tasks = asyncio.all_tasks(runner.get_loop())
-        with suppress(SystemExit):
+        with suppress(SystemExit, KeyboardInterrupt):
             runner.run(_cancelled(tasks))
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.has_leftovers = not all(task.done() for task in tasks) or _are_busy(threading.enumerate())
@@ -126,6 +127,7 @@ class _Interrupts:
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self._deadline is not None:
+            _in_time(_say_stopped_at_once)
             end_process(INTERRUPTED)
         self._deadline = threading.Timer(_STOPPING_S, self._give_up)
         self._deadline.daemon = True
@@ -146,10 +148,22 @@ class _Interrupts:
 
 def end_process(exit_status: int) -> NoReturn:
     """End the process at once, with what has been printed."""
-    flushing = threading.Thread(target=_flush_output, daemon=True)
-    flushing.start()
-    flushing.join(_FLUSHING_S)
+    _in_time(_flush_output)
     os._exit(exit_status)
+
+
+def _in_time(write: Callable[[], None]) -> None:
+    # In a thread of its own: whoever reads our output may have stopped reading.
+    writing = threading.Thread(target=write, daemon=True)
+    writing.start()
+    writing.join(_FLUSHING_S)
+
+
+def _say_stopped_at_once() -> None:
+    # Past Python's own buffers, which the signal may have caught half written; below a live display.
+    line = "\n" * os.isatty(2) + "stopped at once; what was kept by then stays\n"
+    with suppress(OSError):
+        os.write(2, line.encode())
 
 
 def _flush_output() -> None:

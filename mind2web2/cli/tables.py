@@ -17,6 +17,7 @@ from mind2web2.eval_runner import RunFolders
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.selection import TaskWork
 from mind2web2.speculation import Requests
+from mind2web2.utils.dollars import dollars
 
 
 def print_run(
@@ -59,7 +60,7 @@ def print_run(
 def dropped_text(dropped: Requests) -> str:
     """Return what judging ahead of time cost, in one line."""
     broken_off = dropped.sent - dropped.answered
-    price = "at an unknown price" if dropped.cost_usd is None else f"for ${dropped.cost_usd:.4f}"
+    price = "at an unknown price" if dropped.cost_usd is None else f"for {dollars(dropped.cost_usd)}"
     return (
         "Judged ahead of time and then skipped (--speculate): "
         f"{counted(dropped.answered, 'judgment')} {price}, "

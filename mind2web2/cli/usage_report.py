@@ -89,15 +89,22 @@ def _untold_text(requests: int) -> str:
 
 
 def _cost(usage: Usage) -> str:
-    return "unknown" if usage.cost_usd is None else f"${usage.cost_usd:.4f}"
+    return "unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
 
 
 def _earlier_runs(path: Path) -> list[Any]:
     try:
         runs = json.loads(read_regular_file(path))["runs"]
+        if not isinstance(runs, list):
+            raise TypeError("its runs are no list")
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
-        log.warning("ignored damaged %s: %s", path, error)
+        log.warning(
+            "%s is damaged and is written anew: what it said of earlier runs' judge use is lost, and nothing "
+            "else (%s)",
+            path,
+            error,
+        )
         return []
-    return runs if isinstance(runs, list) else []
+    return runs

@@ -34,7 +34,6 @@ found out. Exit status: 0 everything is right and holds, 1 something is wrong, 2
 
 _WRONG, _OUTDATED = 1, 3
 _KINDS = ("wrong", "stale", "missing")
-_ALL_TASKS = "all tasks"
 
 
 def add_command(commands: Subcommands) -> None:
@@ -77,19 +76,19 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was found and return the exit status."""
-    from mind2web2.errors import UsageError
-    from mind2web2.record_checks import RecordChecks, judgments_of
+    from mind2web2.cli.advice import ALL_TASKS
+    from mind2web2.cli.agents import has_record, no_results
+    from mind2web2.record_checks import RecordChecks
     from mind2web2.staleness import PresentReader, newest_judge
+    from mind2web2.store_checks import judgments_of
     from mind2web2.summary_checks import agent_summary_findings, task_summary_findings
     from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent)
     paths = paths_of(options)
     root = paths.eval_results_root
-    if not (root / agent_name).is_dir():
-        raise UsageError(
-            f"no results of agent {agent_name} under {root}: run mind2web2 evaluate {agent_name} first"
-        )
+    if not has_record(root, agent_name):
+        raise no_results(root, agent_name)
     paths.script_versions()  # a pinned version that does not exist is a mistake of the command
     judge = _judge(options) or newest_judge(root, agent_name)
     checks = RecordChecks(
@@ -104,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
         answers += checks.task(task_id, files)
         summaries[task_id] = list(task_summary_findings(root, agent_name, task_id))
     if options.task_ids is None:
-        summaries[_ALL_TASKS] = list(agent_summary_findings(root, agent_name))
+        summaries[ALL_TASKS] = list(agent_summary_findings(root, agent_name))
     if options.json:
         _print_json(answers, summaries)
     else:
@@ -119,6 +118,14 @@ def _judge(options: argparse.Namespace) -> dict[str, Any]:
         "temperature": options.judge_temperature,
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _judged_by(options: argparse.Namespace) -> list[str]:
+    """Return the options of this command with which an evaluation makes results that hold."""
+    given = {f"judge_{name}": value for name, value in _judge(options).items()}
+    if options.eval_version is not None:
+        given["eval_version"] = options.eval_version
+    return [word for name, value in given.items() for word in (f"--{name}", str(value))]
 
 
 def _tasks(
@@ -169,6 +176,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
+    from mind2web2.cli.advice import advice
     from mind2web2.cli.plain_console import plain_console
 
     console = plain_console()
@@ -182,7 +190,11 @@ def _print(
         numbers = (_number(answer.score), _number(answer.tree_score))
         table.add_row(answer.task_id, answer.answer_name.removesuffix(".md"), *numbers, _state(answer))
     console.print(table)
-    lines = [*_lines(answers, summaries), _counts(answers), *_advice(options.agent, answers, summaries)]
+    lines = [
+        *_lines(answers, summaries),
+        _counts(answers),
+        *advice(options.agent, answers, summaries, _judged_by(options)),
+    ]
     for line in lines:
         console.print(line, soft_wrap=True)
 
@@ -212,29 +224,6 @@ def _state(answer: AnswerCheck) -> str:
     return next((kind for kind in _KINDS if answer.has(kind)), "ok")
 
 
-def _advice(
-    agent_name: str, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
-) -> list[str]:
-    from mind2web2.record_checks import NOT_STORED
-
-    advice = []
-    evaluate = f"mind2web2 evaluate {agent_name} (with the options of before)"
-    wrong = [answer.path for answer in answers if answer.has("wrong") and answer.path is not None]
-    if wrong:
-        advice.append(f"Next, for what is wrong: move these files away, and run: {evaluate}")
-        advice += [f"  {path}" for path in wrong]
-    elif any(NOT_STORED not in finding.text for answer in answers for finding in answer.findings):
-        advice.append(f"Next, to judge what is stale or missing: {evaluate}")
-    if any(NOT_STORED in finding.text for answer in answers for finding in answer.findings):
-        advice.append("Where it was made by a replay, name the file of its judgments: --judgments FILE")
-    of_tasks = any(findings for name, findings in summaries.items() if name != _ALL_TASKS)
-    if not advice and of_tasks:
-        advice.append(f"Next, to sum up anew: {evaluate}")
-    elif not advice and summaries.get(_ALL_TASKS):
-        advice.append(f"Next, to sum up anew: mind2web2 metrics {agent_name}")
-    return advice
-
-
 def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
     import json
 
@@ -249,6 +238,7 @@ def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence
                 "score": answer.score,
                 "score_by_tree": answer.tree_score,
                 "record": _state(answer),
+                "cure": answer.cure,
                 "findings": [finding._asdict() for finding in answer.findings],
             }
             for answer in answers

@@ -64,6 +64,9 @@ class _Server:
         self._selector.register(self._wake, selectors.EVENT_READ)
         signal.set_wakeup_fd(self._wake_end.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
+        # Its only end is that of whoever asks: a script may send its parent what it likes, SIGKILL aside.
+        kept_out = signal.valid_signals() - {signal.SIGCHLD}
+        self._own_signals = signal.pthread_sigmask(signal.SIG_BLOCK, kept_out)
         self._libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
         self._adopt_orphans()
 
@@ -119,6 +122,7 @@ class _Server:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._own_signals)
             self._die_with_parent()
             self._adopt_orphans()
             _be_ended_first()

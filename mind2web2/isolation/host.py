@@ -17,13 +17,15 @@ from pydantic import BaseModel, TypeAdapter
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.claim_judging import BinaryEvalResult
+from mind2web2.client_provider import unexpected
 from mind2web2.errors import EvalScriptError, JudgeError, JudgmentMissingError, MachineError, Mind2Web2Error
+from mind2web2.failure_latch import FailureLatch
 from mind2web2.isolation.held_texts import HeldTexts
 from mind2web2.isolation.messages import MAX_REASON_CHARS, Message, error_from
 from mind2web2.isolation.page_fields import fields_of
 from mind2web2.isolation.told_template import told_template
-from mind2web2.judge import FailureLatch, LatchedLimit, Subject, unexpected
-from mind2web2.limits import DualSemaphore
+from mind2web2.judge import Subject
+from mind2web2.limits import CheckedLimit, DualSemaphore
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.page_library import PageLibrary, PageRequest
 from mind2web2.prepared_page import PageSettings
@@ -156,7 +158,7 @@ class ScriptHost:
             extra=question.extra,
             **_template(question.template, ask_script),
         )
-        limit = LatchedLimit(self._limits.llm, latch)
+        limit = CheckedLimit(self._limits.llm, latch.check)
         try:
             with counting:
                 judgment = await self._judge.judgment(request, question.subject, self._source, limit)

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,27 +15,28 @@ from pydantic import ValidationError
 
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import EvalScriptError, Mind2Web2Error
-from mind2web2.isolation.endings import why_it_ended
+from mind2web2.errors import EvalScriptError, Mind2Web2Error, StarterGoneError
+from mind2web2.isolation.endings import cut_off, why_it_ended
 from mind2web2.isolation.host import ScriptHost
 from mind2web2.isolation.limits import ScriptLimits
 from mind2web2.isolation.link import ScriptLink
 from mind2web2.isolation.log_relay import PACKAGE, LogRelay
 from mind2web2.isolation.messages import Message, UnusableMessageError, error_from
 from mind2web2.isolation.outcome import Done, ledger_from
+from mind2web2.isolation.printed_lines import log_printed
 from mind2web2.isolation.processes import ForkServer, ScriptProcess, fork_server, script_process
 from mind2web2.isolation.worker import ScriptJob
-from mind2web2.judge import JudgeLedger
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
 from mind2web2.pace import Pace
 from mind2web2.recorded_judge import RecordedJudge
-from mind2web2.script_run import ScriptCall, checked_result, out_of_time
+from mind2web2.script_run import ScriptCall, checked_result, ended_in_time, out_of_time
 
 _LOOK_EVERY_S = 1.0
 # To leave by itself, after its last word, what a process has of the run's.
 _EXIT_GRACE_S = 1.0
-_PRINTED_BYTES = 1024**2
-_LONGEST_LINE = 10_000
+# Each is some 100 MB, and is needed where a script has ended the one that all share.
+_MOST_OWN_SERVERS = 3
 
 
 @dataclass(frozen=True)
@@ -45,13 +46,16 @@ class Isolation:
     Args:
         limits: of each.
         network: what a script may download from.
+        server: starts the processes.
         variables: of the environment that are handed on, beside those that any program needs.
+        own_servers: bounds how many more there are at a time, each for one script.
     """
 
     limits: ScriptLimits = field(default_factory=ScriptLimits)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     server: ForkServer = fork_server
     variables: Mapping[str, str] = field(default_factory=dict)
+    own_servers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_OWN_SERVERS))
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,9 @@ async def isolated_result(
 ) -> tuple[dict[str, Any], JudgeLedger]:
     """Return a script's result on one answer, and what its questions came to.
 
+    Where the process that starts scripts ends, which any of them may have done, each of those under way runs
+    once more with one of its own: that costs the others their time, and tells which of them it was.
+
     Args:
         cache: the answer's; it knows in the end which pages were looked up.
 
@@ -88,16 +95,51 @@ async def isolated_result(
         JudgeError: the judge failed for good, whatever the script made of it.
         MachineError: no process can be started.
     """
+    try:
+        return await _attempt(call, task_id, cache, run, isolation, logger)
+    except StarterGoneError as error:
+        logger.warning("the script runs once more, with a process of its own to start it: %s", error)
+    cache.start_over()
+    async with isolation.own_servers:
+        server = ForkServer()
+        try:
+            alone = replace(isolation, server=server)
+            return await _attempt(call, task_id, cache, run, alone, logger, is_alone=True)
+        finally:
+            await asyncio.to_thread(server.close)
+
+
+async def _attempt(
+    call: ScriptCall,
+    task_id: str,
+    cache: AnswerCache,
+    run: RunSide,
+    isolation: Isolation,
+    logger: logging.Logger,
+    *,
+    is_alone: bool = False,
+) -> tuple[dict[str, Any], JudgeLedger]:
     host = ScriptHost(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
     job = _job(call, task_id, cache, run, isolation, logger)
     async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
         link = ScriptLink(process.reader, process.writer, host, LogRelay(logger))
-        printing = asyncio.create_task(_log_printed(process.output, logger))
+        printing = asyncio.create_task(log_printed(process.output, logger))
+        started_s = run.clock()
         try:
             link.send({"kind": "job", "job": job.model_dump(mode="json")})
-            done = await _served(link, process, call.script_path, run, isolation.limits)
+            done = await _served(link, process, call.script_path, run, isolation.limits, is_alone=is_alone)
             await link.close()
             await process.end(_EXIT_GRACE_S)
+            if not process.is_given_up and process.ending is None:
+                # A script may be done before its parent, which it has ended, takes it along.
+                raise why_it_ended(None, call.script_path, isolation.limits, is_alone=is_alone)
+        except StarterGoneError:
+            has_time = await _rest_answered(link, run, started_s)
+            if host.latch.failure is not None:
+                raise host.latch.failure from None
+            if not has_time and run.timeout_s is not None:
+                raise out_of_time(call.script_path, run.timeout_s) from None
+            raise
         except Mind2Web2Error:
             # Whatever the script made of a judge that failed, the judge is what failed.
             if host.latch.failure is not None:
@@ -143,7 +185,13 @@ def _job(
 
 
 async def _served(
-    link: ScriptLink, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
+    link: ScriptLink,
+    process: ScriptProcess,
+    path: Path,
+    run: RunSide,
+    limits: ScriptLimits,
+    *,
+    is_alone: bool,
 ) -> Done:
     """Serve a process until it is done, or has to be ended."""
     serving = asyncio.create_task(link.until_done())
@@ -151,7 +199,9 @@ async def _served(
         await _watch(serving, link, path, run, limits)
         message = serving.result()
         if message is None:
-            raise why_it_ended(await process.ending(), path, limits)
+            if not await process.ends():
+                raise cut_off(path)
+            raise why_it_ended(process.ending, path, limits, is_alone=is_alone)
         return _checked(message)
     except (UnusableMessageError, ValidationError) as error:
         reason = error if isinstance(error, UnusableMessageError) else "its last word makes no sense"
@@ -186,28 +236,20 @@ async def _watch(
             )
 
 
+async def _rest_answered(link: ScriptLink, run: RunSide, started_s: float) -> bool:
+    """Let the judge answer what is asked already, and tell whether it did in the script's time."""
+    left_s = None if run.timeout_s is None else run.timeout_s - (run.clock() - started_s)
+    answering = asyncio.create_task(link.answer_rest())
+    try:
+        return await ended_in_time(answering, left_s, run.clock)
+    finally:
+        await _finished(answering)
+
+
 def _checked(message: Message) -> Done:
     done = Done.model_validate(message)
     ledger_from(done.ledger)
     return done
-
-
-async def _log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:
-    """Log what a process prints, line by line, up to an amount that no display could show either."""
-    printed_bytes, rest = 0, b""
-    while piece := await output.read(_LONGEST_LINE):
-        printed_bytes += len(piece)
-        if printed_bytes > _PRINTED_BYTES:
-            if printed_bytes - len(piece) <= _PRINTED_BYTES:
-                logger.warning("script prints more than %d bytes; the rest is left out", _PRINTED_BYTES)
-            continue
-        *lines, rest = (rest + piece).split(b"\n")
-        if len(rest) > _LONGEST_LINE:
-            lines, rest = [*lines, rest], b""
-        for line in lines:
-            logger.info("script printed: %s", line.decode(errors="replace"))
-    if rest and printed_bytes <= _PRINTED_BYTES:
-        logger.info("script printed: %s", rest.decode(errors="replace"))
 
 
 async def _printed_to_the_end(printing: asyncio.Task[None]) -> None:

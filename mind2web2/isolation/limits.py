@@ -37,10 +37,15 @@ class ScriptLimits:
     block_s: float = 60.0
     silence_s: float = 90.0
 
+    @property
+    def last_processor_s(self) -> int:
+        """Return after how much processor time a process is killed that has withstood the signal."""
+        return self.processor_s + _CPU_GRACE_S
+
     def hold_this_process(self) -> None:
         """Have the system hold this process, and all that it starts, to what it looks after itself."""
         # First the signal that says why, then the one that nothing withstands.
-        _lower(resource.RLIMIT_CPU, self.processor_s, self.processor_s + _CPU_GRACE_S)
+        _lower(resource.RLIMIT_CPU, self.processor_s, self.last_processor_s)
         _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
         # Which Python turns into an error that a script may catch.
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)

@@ -54,6 +54,7 @@ class ScriptLink:
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._questions: dict[int, asyncio.Task[None]] = {}
         self._question_bytes = 0
+        self._is_heard = True
 
     def send(self, message: Message) -> None:
         """Send a message; it is on its way once the loop has its turn."""
@@ -83,6 +84,14 @@ class ScriptLink:
                 raise UnusableMessageError(
                     f"sent a {message['kind'][:100]!r} that makes no sense: {type(error).__name__}"
                 ) from error
+
+    async def answer_rest(self) -> None:
+        """Let the judge answer what a process that is gone has asked: it is paid for, and kept."""
+        self._is_heard = False
+        for answer in self._asked.values():
+            if not answer.done():
+                answer.set_result(None)
+        await asyncio.gather(*self._questions.values(), return_exceptions=True)
 
     async def close(self) -> None:
         """Give up all that is asked."""
@@ -140,6 +149,8 @@ class ScriptLink:
             await self._writer.drain()
 
     async def _ask(self, kind: str, **content: Any) -> Any:
+        if not self._is_heard:
+            return None  # whoever finds that reply in the store looks at it anew
         number = next(self._numbers)
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
-from mind2web2.judge import JudgeLedger
+from mind2web2.judge_ledger import JudgeLedger
 
 _LEDGER = TypeAdapter(JudgeLedger)
 _PLAIN = TypeAdapter(dict[str, Any])

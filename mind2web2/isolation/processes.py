@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from mind2web2.errors import MachineError
+from mind2web2.errors import MachineError, StarterGoneError
 from mind2web2.isolation.environment import scrubbed_environment, withheld_proxies
 from mind2web2.isolation.fork_server import FDS_A_START, START, TOO_LARGE
 from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES
@@ -24,7 +24,8 @@ from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES
 _COMMAND = "from mind2web2.isolation.fork_server import serve; serve(int(__import__('sys').argv[1]))"
 # It takes half a second to load the package; a machine that is busy with other things, longer.
 _START_TIMEOUT_S = 60.0
-_END_TIMEOUT_S = 10.0
+# For a process to end, and for that to be told.
+END_TIMEOUT_S = 10.0
 # Of those, before a fork server that does not react is told to go on, as somebody has stopped it.
 _REACTION_S = 2.0
 # For a fork server to end once it has been asked to.
@@ -145,11 +146,21 @@ class ScriptProcess:
     leash: tuple[asyncio.StreamReader, asyncio.StreamWriter]
     starter: subprocess.Popen[bytes]
     is_given_up: bool = False
+    _told: bytes = b""
 
-    async def ending(self) -> Ending | None:
-        """Return how it has ended; ``None`` where nobody is left to tell."""
-        words = (await self.leash[0].readline()).decode().split()
+    @property
+    def ending(self) -> Ending | None:
+        """Return how it has ended, once it has; ``None`` where nobody is left to tell."""
+        words = self._told.decode().split()
         return Ending(int(words[1]), words[2:] == [TOO_LARGE]) if words[:1] == ["ended"] else None
+
+    async def ends(self) -> bool:
+        """Wait for its end, and tell whether it came; whoever is to tell of it has some seconds."""
+        if await self._has_ended(_REACTION_S):
+            return True
+        # In case that a script has stopped who tells.
+        _go_on(self.starter)
+        return await self._has_ended(END_TIMEOUT_S - _REACTION_S)
 
     async def end(self, grace_s: float = 0.0) -> None:
         """End it, unless it ends by itself, and wait until it is gone with all that it has started.
@@ -161,10 +172,7 @@ class ScriptProcess:
             return
         with contextlib.suppress(OSError):
             self.leash[1].write_eof()
-        if await self._has_ended(_REACTION_S):
-            return
-        _go_on(self.starter)
-        if await self._has_ended(_END_TIMEOUT_S - _REACTION_S):
+        if await self.ends():
             return
         self.is_given_up = True
         log.warning("a script's process does not end pid=%d", self.pid)
@@ -178,7 +186,8 @@ class ScriptProcess:
         """Wait until the other end of the leash is gone, and tell whether it is."""
         try:
             async with asyncio.timeout(timeout_s):
-                await self.leash[0].read()
+                while piece := await self.leash[0].read(_STREAM_BYTES):
+                    self._told += piece
         except TimeoutError:
             return False
         except OSError:
@@ -194,6 +203,7 @@ async def script_process(
 
     Raises:
         MachineError: it cannot be started.
+        StarterGoneError: whoever was to start it has ended.
     """
     async with AsyncExitStack() as exits:
         process = await _started(server, memory_bytes, exits)
@@ -225,8 +235,10 @@ async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack)
             words = (await leash[0].readline()).decode().split(maxsplit=1)
     except TimeoutError as error:
         raise _not_started(f"nothing happened within {_START_TIMEOUT_S:g} s") from error
-    if words[:1] != ["started"]:
-        raise _not_started(words[1] if words[1:] else f"{sys.executable} -c 'import mind2web2' may say why")
+    if not words:
+        raise StarterGoneError(_not_started_text(f"{sys.executable} -c 'import mind2web2' may say why"))
+    if words[0] != "started":
+        raise _not_started(words[1])
     return ScriptProcess(int(words[1]), *channel, output[0], leash, starter)
 
 
@@ -252,7 +264,11 @@ def _go_on(process: subprocess.Popen[bytes]) -> None:
 
 
 def _not_started(reason: str) -> MachineError:
-    return MachineError(
+    return MachineError(_not_started_text(reason))
+
+
+def _not_started_text(reason: str) -> str:
+    return (
         f"no process could be started for a script: {' '.join(reason.split())}. Or evaluate with "
         "--no_isolate: scripts then run in the process of the run itself"
     )

@@ -10,11 +10,12 @@ from pydantic import BaseModel
 
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.claim_judging import BinaryEvalResult
+from mind2web2.failure_latch import Failure, current_latch
 from mind2web2.isolation.channel import Channel
 from mind2web2.isolation.messages import Message, error_as_json
 from mind2web2.isolation.run_pages import PageText
-from mind2web2.judge import Failure, Subject, current_latch
-from mind2web2.judgments import Judgment
+from mind2web2.judge import Subject
+from mind2web2.judgment import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.llm_client.structured import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion

@@ -100,8 +100,8 @@ def run(connection: socket.socket) -> None:
     asyncio.set_event_loop(loop)
     evaluation = loop.create_task(_told_outcome(job, channel))
     while not evaluation.done():
-        # asyncio stops the whole loop at a SystemExit in any task of the script's.
-        with suppress(SystemExit):
+        # asyncio stops the whole loop at one of these in any task of the script's.
+        with suppress(SystemExit, KeyboardInterrupt):
             loop.run_until_complete(asyncio.wait({evaluation}))
     evaluation.result()
     # With a reply unread, to what a script has left behind, ending would cut off the last word on its way.

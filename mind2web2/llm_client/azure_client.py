@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 
-from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
+from mind2web2.llm_client.environment import (
+    ADDRESS_GIVEN,
+    KEY_GIVEN,
+    check_address,
+    check_keys,
+    public_address,
+    require_all,
+    setting,
+    variable,
+)
 from mind2web2.llm_client.failures import Service
 from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport
 from mind2web2.llm_client.provider import AsyncProviderClient
@@ -61,29 +70,33 @@ def connection(
     Raises:
         UsageError: one is missing or cannot be right; the text names it.
     """
-    key = api_key or variable("AZURE_OPENAI_API_KEY")
-    address = base_url or variable("AZURE_OPENAI_ENDPOINT_URL")
+    key = setting(api_key, KEY_GIVEN, "AZURE_OPENAI_API_KEY")
+    address = setting(base_url, ADDRESS_GIVEN, "AZURE_OPENAI_ENDPOINT_URL")
     version = api_version or variable("AZURE_OPENAI_API_VERSION")
     require_all(
         {
-            "AZURE_OPENAI_API_KEY": key,
-            "AZURE_OPENAI_ENDPOINT_URL": address,
+            "AZURE_OPENAI_API_KEY": key.value,
+            "AZURE_OPENAI_ENDPOINT_URL": address.value,
             "AZURE_OPENAI_API_VERSION": version,
         }
     )
-    check_keys({"AZURE_OPENAI_API_KEY": key})
-    check_address(address, "AZURE_OPENAI_ENDPOINT_URL")
+    check_keys({key.name: key.value})
+    check_address(address.value, address.name)
 
     import openai  # takes two seconds
 
     connect = partial(
-        openai.AsyncAzureOpenAI, azure_endpoint=address, api_key=key, api_version=version, max_retries=0
+        openai.AsyncAzureOpenAI,
+        azure_endpoint=address.value,
+        api_key=key.value,
+        api_version=version,
+        max_retries=0,
     )
 
     service = Service(
-        endpoint=f"azure_openai {public_address(address)}",
-        key_variables="AZURE_OPENAI_API_KEY",
-        address_variable="AZURE_OPENAI_ENDPOINT_URL",
-        secrets=(key,),
+        endpoint=f"azure_openai {public_address(address.value)}",
+        key_name=key.name,
+        address_name=address.name,
+        secrets=(key.value,),
     )
     return partial(SdkPool, lambda http: connect(http_client=http)), service

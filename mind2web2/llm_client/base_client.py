@@ -61,7 +61,7 @@ class LLMClient:
 
     @property
     def retries(self) -> Retries:
-        """Return how often requests were sent again, and why."""
+        """Return how often requests were tried again, and why."""
         return self._async_client.retries
 
     def response(self, **keywords: Any) -> Any:

@@ -177,7 +177,7 @@ class BatchEndpoints:
             if failure.status in (401, 403):
                 raise UsageError(
                     f"{self.service.endpoint} refuses the key for its batch endpoints, check "
-                    f"{self.service.key_variables}: {failure}"
+                    f"{self.service.key_name}: {failure}"
                 ) from failure
             raise
 

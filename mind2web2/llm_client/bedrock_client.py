@@ -15,7 +15,14 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.allowance import allowances_in
 from mind2web2.llm_client.bedrock_messages import claude_messages
 from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.environment import check_address, check_keys, public_address, require_all, variable
+from mind2web2.llm_client.environment import (
+    ADDRESS_GIVEN,
+    check_address,
+    check_keys,
+    public_address,
+    require_all,
+    variable,
+)
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
 from mind2web2.llm_client.pools import PoolPerLoop
 from mind2web2.llm_client.provider import AsyncProviderClient
@@ -107,6 +114,7 @@ class BedrockTransport:
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
         import anthropic  # takes three seconds, and may be absent
+        import httpx2
 
         secrets = self.service.secrets
         system, turns = claude_messages(wire.messages, marks_cache=wire.marks_cache)
@@ -129,7 +137,9 @@ class BedrockTransport:
                 allowances_in(headers),
             ) from error
         except anthropic.APIConnectionError as error:
-            raise RequestFailedError(one_line(f"{error.message} {error.__cause__ or ''}", secrets)) from error
+            is_sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
+            text = one_line(f"{error.message} {error.__cause__ or ''}", secrets)
+            raise RequestFailedError(text, is_sent=is_sent) from error
         completion = read_completion(await raw.http_response.aread(), secrets)
         return replace(completion, allowances=allowances_in(raw.http_response.headers))
 
@@ -179,7 +189,8 @@ def _parameters(wire: WireRequest) -> dict[str, Any]:
 def _transport(settings: dict[str, str], base_url: str | None) -> BedrockTransport:
     region = settings["AWS_REGION"]
     address = base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
-    check_address(address, "the judge's base URL")
+    address_name = ADDRESS_GIVEN if base_url else "AWS_REGION"
+    check_address(address, address_name)
     _require_packages()
 
     import anthropic  # takes three seconds, and may be absent
@@ -196,8 +207,8 @@ def _transport(settings: dict[str, str], base_url: str | None) -> BedrockTranspo
     )
     service = Service(
         endpoint=f"bedrock_anthropic {public_address(address)}",
-        key_variables="AWS_ACCESS_KEY and AWS_SECRET_KEY",
-        address_variable="AWS_REGION",
+        key_name="AWS_ACCESS_KEY and AWS_SECRET_KEY",
+        address_name=address_name,
         secrets=(settings["AWS_ACCESS_KEY"], settings["AWS_SECRET_KEY"]),
     )
     try:

@@ -84,7 +84,7 @@ class ChatReply:
         usage: tokens of all attempts behind this reply, repairs included.
         served_model: the model's name as the provider reported it.
         system_fingerprint: the backend's version as reported, where it is.
-        attempts: HTTP requests made, retries and repairs included.
+        attempts: HTTP requests sent, retries and repairs included.
         judgment: the key that the reply is stored under, where it is; no part of what was said.
     """
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from mind2web2.llm_client.environment import check_address, public_address, variable
+from mind2web2.llm_client.environment import ADDRESS_GIVEN, check_address, public_address, variable
 from mind2web2.llm_client.openai_client import OPENAI_ADDRESS
+
+_VARIABLES = {
+    "openai": "OPENAI_BASE_URL",
+    "azure_openai": "AZURE_OPENAI_ENDPOINT_URL",
+    "bedrock_anthropic": "AWS_REGION",
+}
 
 
 def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
@@ -21,5 +27,5 @@ def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     address = base_url or addresses[provider]
     if not address:
         return None
-    check_address(address, "the judge's address")
+    check_address(address, ADDRESS_GIVEN if base_url else _VARIABLES[provider])
     return f"{provider} {public_address(address)}"

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mind2web2.errors import UsageError
 
 _MAX_SHOWN_CHARS = 200
+
+# An address may be given in code or on the command line, a key in code alone.
+ADDRESS_GIVEN = "the base URL given (--judge_base_url)"
+KEY_GIVEN = "the key given"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key or an address, with what a user knows it by."""
+
+    value: str
+    name: str
+
+
+def setting(given: str | None, given_name: str, variable_name: str) -> Setting:
+    """Return what was given, else what the environment variable holds."""
+    if given:
+        return Setting(given, given_name)
+    value = variable(variable_name)
+    return Setting(value, variable_name if value else f"{variable_name}, which is not set")
 
 
 def variable(name: str) -> str:

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.errors import ContextTooLongError, JudgeError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeAccessError,
+    JudgeError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+)
 from mind2web2.llm_client.allowance import NOTHING_SAID, Allowances
 
 # 424 is Bedrock's "error while processing the model"; 5xx are handled as a range.
@@ -17,12 +24,11 @@ _TOO_FAST_STATUSES = frozenset({429, 529})
 _TOO_FAST_MARK = "throttlingexception"
 
 # A quota is refilled by a person, not by waiting; the rest of the 429s pass.
-_QUOTA_MARKS = (
-    "insufficient_quota",
-    "billing_hard_limit",
-    "exceeded your current quota",
-    "billing_not_active",
-)
+_QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
+# What OpenAI says of a spent quota, and Gemini of its limits by the minute, with the time when to come back.
+_QUOTA_WORDS = "exceeded your current quota"
+_TIME_TO_COME_BACK = re.compile(r"retry in [\d.]+ ?m?s|\bretrydelay\b")
+_SOON_S = 900.0
 
 # OpenAI's answer to one request that is larger than the account's tokens per minute: it never passes.
 _TOO_LARGE_FOR_RATE = "request too large"
@@ -59,21 +65,22 @@ class Service:
 
     Args:
         endpoint: what tells this provider from others; never holds a secret.
-        key_variables: the environment variables that hold the key, as named to a user.
-        address_variable: the environment variable that leads to this address.
+        key_name: what a user knows the key by: the environment variables that hold it, or that it was given.
+        address_name: likewise for the setting that leads to this address.
         secrets: never to appear in an error text, whatever a server sends back.
     """
 
     endpoint: str
-    key_variables: str
-    address_variable: str
+    key_name: str
+    address_name: str
     secrets: tuple[str, ...] = ()
 
 
 class RequestFailedError(Exception):
     """One HTTP request failed; stays inside this package and ends as a ``JudgeError``.
 
-    Its ``words`` are what the server said, in lower case, to look for phrases in.
+    Its ``words`` are what the server said, in lower case, to look for phrases in; ``is_sent`` is ``False``
+    where it is certain that nothing of the request has left, as no connection came about.
     """
 
     def __init__(
@@ -85,6 +92,7 @@ class RequestFailedError(Exception):
         param: str = "",
         retry_after_s: float | None = None,
         allowances: Allowances = NOTHING_SAID,
+        is_sent: bool = True,
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
@@ -93,6 +101,7 @@ class RequestFailedError(Exception):
         self.codes = codes
         self.retry_after_s = retry_after_s
         self.allowances = allowances
+        self.is_sent = is_sent
 
     def __str__(self) -> str:
         """Return the status and the server's words on one line."""
@@ -100,7 +109,9 @@ class RequestFailedError(Exception):
 
     @property
     def kind(self) -> str:
-        """Return the status, or that no reply of any use came, for counting."""
+        """Return the status, or that nothing of any use came about, for counting."""
+        if not self.is_sent:
+            return "no connection"
         return str(self.status) if self.status else "no reply"
 
     @property
@@ -129,7 +140,21 @@ class RequestFailedError(Exception):
     @property
     def is_quota_spent(self) -> bool:
         """Tell whether the account has run out of money or quota."""
-        return self.status == 402 or (self.status == 429 and any(mark in self.words for mark in _QUOTA_MARKS))
+        if self.status != 429:
+            return self.status == 402
+        if any(mark in self.words for mark in _QUOTA_MARKS):
+            return True
+        return _QUOTA_WORDS in self.words and not self._is_open_soon
+
+    @property
+    def _is_open_soon(self) -> bool:
+        """Tell whether the server names a time, not far away, at which it lets requests in again."""
+        if self.retry_after_s is not None:
+            return self.retry_after_s <= _SOON_S
+        limits = (self.allowances.requests, self.allowances.tokens)
+        if any(limit is not None and limit.remaining < 1 and limit.reset_s <= _SOON_S for limit in limits):
+            return True
+        return _TIME_TO_COME_BACK.search(self.words) is not None
 
     @property
     def is_too_fast(self) -> bool:
@@ -168,17 +193,25 @@ def failure_from_body(
     )
 
 
-def judge_error(failure: RequestFailedError, service: Service, model: str, attempts: int) -> JudgeError:
-    """Return the error, naming the cure, for a failure that is final after so many requests."""
+def judge_error(
+    failure: RequestFailedError, service: Service, model: str, attempts: int | None = None
+) -> JudgeError:
+    """Return the error, naming the cure, for a failure that is final, after so many requests where known."""
     where = f"judge {model} at {service.endpoint}"
     if failure.is_too_long:
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:
         wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
-        return JudgeUnavailableError(
-            f"{where} unavailable, {attempts} requests made: {failure}{wish}; try again later"
-        )
-    return JudgeRequestError(f"{where}: {_cure(failure, service, model)}: {failure}")
+        # None is sent without a connection, as the failure says.
+        made = f", {attempts} request{'s' * (attempts != 1)} made" if attempts else ""
+        return JudgeUnavailableError(f"{where} unavailable{made}: {failure}{wish}; try again later")
+    text = f"{where}: {_cure(failure, service, model)}: {failure}"
+    # Of the others, a firewall may forbid one request for what it says, and a router want more credit for a
+    # long one than for the rest.
+    is_for_all = failure.status == 401 or (failure.is_quota_spent and failure.status == 429)
+    if is_for_all or failure.status in (402, 403, 404):
+        return JudgeAccessError(text, is_for_all=is_for_all)
+    return JudgeRequestError(text)
 
 
 _SHORTEST_SECRET = 5
@@ -200,15 +233,15 @@ def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
 
 def _cure(failure: RequestFailedError, service: Service, model: str) -> str:
     if failure.status == 401:
-        return f"the key is refused, check {service.key_variables}"
+        return f"the key is refused, check {service.key_name}"
     if failure.status == 403:
-        return f"the key has no access, check {service.key_variables} and the account's access to {model}"
+        return f"the key has no access, check {service.key_name} and the account's access to {model}"
     if failure.status == 404:
-        return f"no such model or address, check the judge model and {service.address_variable}"
+        return f"no such model or address, check the judge model and {service.address_name}"
     if failure.is_quota_spent:
-        return f"the quota of {service.key_variables} is spent, top up the account or use another key"
+        return f"the quota of {service.key_name} is spent, top up the account or use another key"
     if failure.status == 429:
-        return f"one request exceeds the rate limit of {service.key_variables}, raise it or use another model"
+        return f"one request exceeds the rate limit of {service.key_name}, raise it or use another model"
     return "the request is refused, check the judge model and its parameters"
 
 

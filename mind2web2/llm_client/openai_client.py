@@ -5,7 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.environment import check_address, check_keys, public_address, variable
+from mind2web2.llm_client.environment import (
+    ADDRESS_GIVEN,
+    KEY_GIVEN,
+    check_address,
+    check_keys,
+    public_address,
+    setting,
+)
 from mind2web2.llm_client.failures import Service
 from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport
 from mind2web2.llm_client.provider import AsyncProviderClient
@@ -52,22 +59,26 @@ def connection(base_url: str | None = None, api_key: str | None = None) -> Conne
     Raises:
         UsageError: one is missing or cannot be right; the text names it.
     """
-    address = base_url or variable("OPENAI_BASE_URL") or OPENAI_ADDRESS
-    check_address(address, "the judge's base URL (OPENAI_BASE_URL)")
-    key = api_key or variable("OPENAI_API_KEY")
-    if not key and "api.openai.com" in address:
-        raise UsageError("no judge key: set OPENAI_API_KEY (or OPENAI_BASE_URL for a server that needs none)")
+    given = setting(base_url, ADDRESS_GIVEN, "OPENAI_BASE_URL")
+    address = given.value or OPENAI_ADDRESS
+    check_address(address, given.name)
+    key = setting(api_key, KEY_GIVEN, "OPENAI_API_KEY")
+    if not key.value and "api.openai.com" in address:
+        raise UsageError(
+            "no judge key: set OPENAI_API_KEY (or, for a server that needs none, give --judge_base_url or "
+            "set OPENAI_BASE_URL)"
+        )
 
-    check_keys({"OPENAI_API_KEY": key})
+    check_keys({key.name: key.value})
 
     import openai  # takes two seconds
 
-    connect = partial(openai.AsyncOpenAI, base_url=address, api_key=key or _NO_KEY, max_retries=0)
+    connect = partial(openai.AsyncOpenAI, base_url=address, api_key=key.value or _NO_KEY, max_retries=0)
 
     service = Service(
         endpoint=f"openai {public_address(address)}",
-        key_variables="OPENAI_API_KEY",
-        address_variable="OPENAI_BASE_URL",
-        secrets=(key,),
+        key_name=key.name,
+        address_name=given.name,
+        secrets=(key.value,),
     )
     return partial(SdkPool, lambda http: connect(http_client=http)), service

@@ -125,8 +125,20 @@ def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
 
 
 def _not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFailedError:
-    # Its class is no help: aiohttp's connections that broke off are called timeouts.
-    return RequestFailedError(one_line(f"connection error: {error or type(error).__name__}", secrets))
+    text = one_line(f"connection error: {error or type(error).__name__}", secrets)
+    return RequestFailedError(text, is_sent=not _has_found_nobody(error))
+
+
+def _has_found_nobody(error: BaseException) -> bool:
+    import aiohttp
+    import httpx2
+
+    # Where aiohttp is underneath, its own error tells: the other's name is a timeout's even where a
+    # connection broke off halfway.
+    cause = error.__cause__
+    return isinstance(error, httpx2.ConnectError) or isinstance(
+        cause, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
+    )
 
 
 def request_body(wire: WireRequest) -> JsonBody:

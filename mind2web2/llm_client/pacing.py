@@ -264,18 +264,25 @@ class Pacer:
         if is_news:
             self._paused_since = self._granted
             self._refused_in_a_row += 1
-        self._pause(retry_after_s)
+        pause_s = self._pause(retry_after_s)
         now_s = asyncio.get_running_loop().time()
         self._refused_since_s = min(self._refused_since_s, now_s)
         if is_news or not self._rate.is_known:
             self._rate.lower(now_s, max(now_s, self._paused_until_s))
         else:
             self._rate.put_off(self._paused_until_s)
-        if is_news:
+        if is_news and pause_s < self._longest_wish_s:
             log.warning(
                 "judge refuses requests for coming too fast, all wait seconds=%.1f in_a_row=%d",
                 max(0.0, self._paused_until_s - now_s),
                 self._refused_in_a_row,
+            )
+        elif is_news:
+            log.warning(
+                "judge refuses requests for coming too fast, and asks for a longer wait than there is time "
+                "for: such requests fail seconds=%.0f longest=%.0f",
+                pause_s,
+                self._longest_wish_s,
             )
 
     def _note(self, turn: int, allowances: Allowances) -> None:
@@ -285,8 +292,11 @@ class Pacer:
         if allowances.tokens is not None:
             self._tokens.note(allowances.tokens, turn, now_s)
 
-    def _pause(self, wish_s: float | None) -> None:
-        own_s = min(self._first_pause_s * 2 ** min(self._refused_in_a_row - 1, 10), self._longest_pause_s)
+    def _pause(self, wish_s: float | None) -> float:
+        """Let all wait, unless that would take too long, and return how many seconds that is."""
+        own_s: float = min(
+            self._first_pause_s * 2 ** min(self._refused_in_a_row - 1, 10), self._longest_pause_s
+        )
         if wish_s is None:
             pause_s = own_s
         else:
@@ -294,6 +304,7 @@ class Pacer:
         if pause_s < self._longest_wish_s:
             until_s = asyncio.get_running_loop().time() + pause_s
             self._paused_until_s = max(self._paused_until_s, until_s)
+        return pause_s
 
     def _opens_at_s(self, now_s: float) -> float:
         """Return when the next request may go; never by itself where it waits for another to end."""

@@ -50,7 +50,7 @@ class AsyncProviderClient(AsyncCalls):
         transport: speaks the provider's protocol.
         retry: how long to try.
 
-    ``slowdown`` tells how much rate limits have held its requests back, ``retries`` what was sent again.
+    ``slowdown`` tells how much rate limits have held its requests back, ``retries`` what was tried again.
     """
 
     def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
@@ -187,8 +187,8 @@ class _Exchange:
     async def _send(self, wire: WireRequest) -> Completion:
         try:
             completion = await self._transport.send(wire)
-        except RequestFailedError:
-            note_toll(told=1)
+        except RequestFailedError as failure:
+            note_toll(told=int(failure.is_sent))
             raise
         except JudgeError:
             raise

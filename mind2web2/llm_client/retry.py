@@ -53,7 +53,7 @@ class _NotYetError(RequestFailedError):
 
 
 class Attempts:
-    """Sends one request, again where that can help, and counts.
+    """Sends one request, again where that can help, and counts what was sent.
 
     Args:
         policy: when to stop.
@@ -157,6 +157,7 @@ class Attempts:
             try:
                 completion = await self._in_time(request)
             except RequestFailedError as failure:
+                self.made -= not failure.is_sent
                 if failure.is_too_fast:
                     self._pacer.refused(turn, failure.allowances, failure.retry_after_s)
                 raise

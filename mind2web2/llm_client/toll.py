@@ -1,4 +1,4 @@
-"""What asking takes, whether or not anything comes of it: requests, tokens, and why some were sent again."""
+"""What asking takes, whether or not anything comes of it: requests, tokens, and why some were tried again."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _REASONS_SHOWN = 4
 
 @dataclass(slots=True)
 class Retries:
-    """How often a run has sent a question again, by what was wrong with the reply before."""
+    """How often a run has tried a request again, by what was wrong with the try before."""
 
     reasons: Counter[str] = field(default_factory=Counter)
 
     def note(self, reason: str) -> None:
-        """Count one more request that follows a reply of no use."""
+        """Count one more request that follows one of no use."""
         self.reasons[reason] += 1
 
     def in_words(self) -> str:
-        """Return how often and why, empty where nothing was sent again."""
+        """Return how often and why, empty where nothing was tried again."""
         if not self.reasons:
             return ""
         reasons = [f"{reason}: {count}" for reason, count in self.reasons.most_common(_REASONS_SHOWN)]
         more = ["..."] if len(self.reasons) > _REASONS_SHOWN else []
         total = self.reasons.total()
         requests = "1 request" if total == 1 else f"{total} requests"
-        return f"{requests} sent again ({', '.join(reasons + more)})"
+        return f"{requests} tried again ({', '.join(reasons + more)})"
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Toll:
     """What the requests about one question took.
 
     Args:
-        requests: HTTP requests made.
+        requests: HTTP requests sent; where no connection came about, none was.
         told: those whose price is known: the server gave the tokens, or an error.
         usages: tokens of each reply that came.
     """

@@ -16,10 +16,11 @@ from projects import (
     start_command,
 )
 from servers.batch_server import BatchServer, Ending
-from servers.judge_server import JudgeServer, prompt_text
+from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judgments import FILE_NAME, JudgmentStore, read_judgments
+from mind2web2.judgment_files import read_judgments
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.selection import read_answer
 
 CLAIMS = {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
@@ -170,6 +171,31 @@ def test_a_batch_that_fails_for_good_leaves_answers_without_a_result(project):
         assert "No batches for o4-mini." in reason
         server._endings = []
         assert evaluate(project, server).returncode == 0
+
+
+def test_a_server_in_trouble_is_told_of_at_once(project):
+    """With its words in the first warning; every request of every round is counted."""
+    with BatchServer(faults=lambda _: status(500, "out of order")) as server:
+        run = evaluate(project, server)
+        sent = len(server.asked)
+    assert (run.returncode, sent) == (1, 4 * 12)
+    warnings = run.stderr.splitlines()
+    assert warnings[0] == "warning: batch 1 completed, replies to 0 of 12 requests: 500 out of order"
+    assert f"Judge use: all: asked 0, requests {sent}, " in run.stdout
+    assert f"{sent - 12} requests tried again (500: {sent - 12})" in run.stdout
+    assert "unavailable, 4 requests made: 500 out of order" in run.stdout
+
+
+def test_an_outage_of_the_batch_endpoints_is_told_of_at_once(project):
+    """Although it is waited for, for an hour if need be."""
+    answers = iter([status(503, "down for a moment")] * 2)
+    refusals = lambda method, path: next(answers, None) if path == "/files" else None  # noqa: ARG005, E731
+    with BatchServer(supported, refusals=refusals) as server:
+        run = evaluate(project, server)
+    assert run.returncode == 0
+    [warning] = run.stderr.splitlines()
+    assert warning.startswith("warning: batch endpoints failed, trying again wait_s=")
+    assert warning.endswith("reason=503 down for a moment")
 
 
 @pytest.mark.parametrize("provider", ["bedrock_anthropic", "replay"])

@@ -40,6 +40,15 @@ def test_a_doubt_blames_nobody():
     )
 
 
+def test_a_score_without_a_tree_is_told():
+    """It counts (contract.md), on the word of its script alone; a tree of one node is one."""
+    alone = {"eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
+    results = ({"final_score": 1.0}, {"final_score": 1.0, "eval_breakdown": [{}]}, alone)
+    told = [cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") for result in results]
+    line = "lake/answer_1.md: scored by its script without a rubric tree, so that nothing can check the score"
+    assert told == [[line], [line], []]
+
+
 def test_what_the_judge_declined_is_told():
     """Votes about the answer and about pages, and extractions; none where it declined nothing."""
     refused = {"supported": False, "declined": "no"}

@@ -79,6 +79,21 @@ def test_places_that_cannot_be_written(part):
     assert "cannot be kept: file is not a database" in run.stderr
 
 
+def test_a_damaged_store_is_no_dead_end(part):
+    """An import begins a new file in its place; an export has nothing to hand on, and says what helps."""
+    store = part.parent / "eval_results" / "bot" / FILE_NAME
+    store.parent.mkdir(parents=True)
+    store.write_text("no database, though somebody may have put it here. " * 10)
+    run = call(main, "judgments", "export", "bot", "out.jsonl")
+    assert run.returncode == 2
+    assert "cannot be read: file is not a database; move the file away, and bring an earlier" in run.stderr
+    run = call(main, "judgments", "import", "bot", "three.jsonl")
+    assert run.stderr.endswith("; move the file away, and run the same command again\n")
+    store.rename("away")
+    assert call(main, "judgments", "import", "bot", "three.jsonl").returncode == 0
+    assert call(main, "judgments", "export", "bot", "out.jsonl").returncode == 0
+
+
 def test_another_results_folder(part):
     """As with the other commands."""
     assert call(main, "judgments", "import", "bot", "three.jsonl", "--eval-results-root=r").returncode == 0

@@ -115,6 +115,7 @@ def test_what_the_scores_rest_on(results):
         answer_flags=[{"kind": "instruction", "excerpt": "say yes"}],
         extractions=[{"name": "lakes", "declined": "no"}],
     )
+    add_result(root, "d/answer_2", 1, eval_breakdown=[{"verification_tree": {"id": "root"}}])
     lines = call(main, "metrics", "bot").stdout.splitlines()
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
     assert "What the scores rest on: 3 claims judged" in rows
@@ -125,6 +126,7 @@ def test_what_the_scores_rest_on(results):
     assert "Warning: answers that look as if they talk to the judge: 1 (d/answer_1.md)" in rows
     assert "Warning: results in doubt, judged anew by the next run: 1 (d/answer_1.md)" in rows
     assert any(row.startswith("Warning: results that say nothing of their evidence") for row in rows)
+    assert any(row.startswith("Warning: scores that a script gave without a rubric tree") for row in rows)
 
 
 def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
@@ -167,7 +169,7 @@ def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_s
     run = call(main, "metrics", "bot")
     assert run.returncode == 1
     lines = run.stdout.splitlines()
-    assert "Warning: answers without a score: 1, not counted in the averages" in lines
+    assert lines[0] == "No answer of bot has a score."
     assert (
         f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was written: "
         "mind2web2 evaluate bot makes it anew"

@@ -3,13 +3,16 @@
 import asyncio
 import io
 
+import pytest
 from rich.console import Console
 
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.display import RunDisplay, totals_text
+from mind2web2.cli.usage_report import print_usage
 from mind2web2.eval_runner import RunProgress
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.recorded_judge import RunTotals
+from mind2web2.usage import RunUsage
 
 
 def outcome(number, score=None, reason=None, reused=False):
@@ -82,6 +85,18 @@ async def test_the_live_display_fits_a_narrow_terminal():
     assert totals_text(totals) in text
     assert "1/9 answers" in text
     assert "…" not in text
+
+
+@pytest.mark.parametrize(
+    ("cost_usd", "told"), [(0.00002, "$0.00002"), (0.5, "$0.5000"), (1234.5, "$1,234.50")]
+)
+def test_dollars_are_told_with_the_digits_that_matter(cost_usd, told):
+    """What is spent is never shown as nothing; after the scores as well."""
+    assert totals_text(RunTotals(cost_usd=cost_usd)).endswith(f", {told}")
+    usage, output = RunUsage(), io.StringIO()
+    usage.of("lake").asked.add(TokenUsage(10, 0, 1), 1, cost_usd)
+    print_usage(Console(file=output, width=400), usage)
+    assert f"dollars {told}, reused 0" in output.getvalue()
 
 
 def test_an_unknown_price_is_said():

@@ -79,7 +79,8 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
     judge = HoldingJudge()
     with JudgeServer(judge) as server:
         options = ["--agent_name", "bot", "--judge_base_url", server.base_url]
-        with start_command(*options, cwd=project.root) as process:
+        # No line is broken where a program or a file takes it.
+        with start_command(*options, cwd=project.root, COLUMNS="80") as process:
             judge.wait()
             # All six are asked at the same time: the end may come before the replies to the others are kept.
             wait_until_stored(project, 4)
@@ -88,8 +89,10 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
         judge.released.set()
         if end is signal.SIGINT:
             assert (process.returncode, stderr) == (130, "")
-            assert "Stopped. 0 of 1 answers have results" in stdout
-            assert "the same command goes on from here" in stdout
+            assert stdout.splitlines()[-1] == (
+                "Stopped. 0 of 1 answers have results, and every judgment so far is kept: the same command "
+                "goes on from here."
+            )
         else:
             assert process.returncode == -signal.SIGKILL
         assert stored_claims(project) == ["The lake is cold."] * 2 + ["The lake is deep."] * 2

@@ -152,12 +152,18 @@ def test_a_run_that_needs_no_judgment_tells_of_none(project, server):
     assert read_json(project.results / "usage.json") == kept
 
 
-def test_a_damaged_file_of_usage_is_begun_anew(project, server):
-    """It costs no score."""
+@pytest.mark.parametrize("content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}'])
+def test_a_damaged_file_of_usage_is_begun_anew(project, server, content, caplog):
+    """It costs no score, and one line says what it does cost."""
     project.results.mkdir(parents=True)
-    (project.results / "usage.json").write_text('["not ours"')
+    path = project.results / "usage.json"
+    path.write_bytes(content)
     assert evaluate(server).returncode == 0
-    assert len(read_json(project.results / "usage.json")["runs"]) == 1
+    assert len(read_json(path)["runs"]) == 1
+    [told] = [record.getMessage() for record in caplog.records if "usage.json" in record.getMessage()]
+    lost = "is damaged and is written anew: what it said of earlier runs' judge use is lost, and nothing else"
+    assert told.startswith(f"eval_results/bot/usage.json {lost} (")
+    assert "\n" not in told
 
 
 def test_a_stopped_run_keeps_its_usage(project):

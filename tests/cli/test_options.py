@@ -1,9 +1,12 @@
 """How options are spelled and read."""
 
+from argparse import Namespace
+
 import pytest
 from projects import call
 
 from mind2web2.cli import batch_cache_main, cache_all_main, evaluate_main, main
+from mind2web2.cli.evaluation_run import _longest_block_s
 from mind2web2.cli.options import (
     CommandParser,
     browser_address,
@@ -45,6 +48,14 @@ def test_values_stay_as_they_are(value):
     assert parsed("--agent-name", value).agent_name == value
     assert parsed(f"--agent-name={value}").agent_name == value
     assert parsed(value).file == value
+
+
+def test_the_help_says_how_long_a_script_may_block():
+    """As the run holds it to that."""
+    told = " ".join(call(evaluate_main, "--help").stdout.split())
+    assert "is stopped after half of that, at most 60 (default: 3600)" in told
+    blocks_s = [_longest_block_s(Namespace(answer_timeout=timeout_s)) for timeout_s in (3600.0, 20.0)]
+    assert blocks_s == [60.0, 10.0]
 
 
 def test_options_are_not_abbreviated(capsys):
@@ -151,6 +162,22 @@ def test_good_values():
             evaluate_main,
             ["--help"],
             ["--agent_name NAME", "--answer_timeout S", "OPENAI_API_KEY", "Exit status: 0", "replay"],
+        ),
+        (
+            evaluate_main,
+            ["--help"],
+            [
+                f"python run_eval.py --agent_name my_agent {option} "
+                for option in ("--estimate", "--max_cost 20", "--batch")
+            ],
+        ),
+        (
+            main,
+            ["evaluate", "--help"],
+            [
+                f"mind2web2 evaluate my_agent {option} "
+                for option in ("--estimate", "--max_cost 20", "--batch", "--task_id TASK")
+            ],
         ),
         (main, ["--help"], ["cache", "evaluate", "metrics", "judgments", "mind2web2 evaluate AGENT"]),
         (

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -35,35 +36,37 @@ def test_an_error_comes_out():
         RunLoop().run(main())
 
 
-def test_an_exit_in_a_task_reaches_who_waits_for_it_only():
+@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
+def test_an_exit_in_a_task_reaches_who_waits_for_it_only(ending):
     """Several of them, one after the other; the rest goes on."""
 
     async def leave(status):
-        sys.exit(status)
+        raise ending(status)
 
     async def main():
         statuses = []
         for status in (0, 3):
             try:
                 await asyncio.gather(leave(status), asyncio.sleep(0))
-            except SystemExit as error:
-                statuses.append(error.code)
+            except ending as error:
+                statuses.extend(error.args)
         return statuses
 
     assert RunLoop().run(main()) == [0, 3]
 
 
-def test_an_exit_in_a_task_that_nobody_waits_for_is_nothing():
+@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
+def test_an_exit_in_a_task_that_nobody_waits_for_is_nothing(ending):
     """Also while the loop is closing."""
 
     async def leave():
-        sys.exit(0)
+        raise ending
 
     async def leave_when_cancelled():
         try:
             await asyncio.Event().wait()
         finally:
-            sys.exit(0)
+            raise ending
 
     async def main():
         tasks = [asyncio.ensure_future(leave()), asyncio.ensure_future(leave_when_cancelled())]
@@ -72,7 +75,7 @@ def test_an_exit_in_a_task_that_nobody_waits_for_is_nothing():
         return tasks
 
     tasks = RunLoop().run(main())
-    assert all(isinstance(task.exception(), SystemExit) for task in tasks)
+    assert all(isinstance(task.exception(), ending) for task in tasks)
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
@@ -109,3 +112,24 @@ def test_ctrl_c_after_an_exit_in_a_task():
 
     with pytest.raises(KeyboardInterrupt):
         RunLoop().run(main())
+
+
+TWICE = """
+import asyncio, os, signal, sys, time
+from mind2web2.cli.run_loop import RunLoop
+
+async def main():
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+RunLoop(lambda: print("told")).run(main())
+"""
+
+
+def test_a_second_ctrl_c_ends_at_once_and_says_so():
+    """In one line, whatever is under way."""
+    command = [sys.executable, "-c", TWICE]
+    run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    assert (run.returncode, run.stdout) == (130, "")
+    assert run.stderr == "stopped at once; what was kept by then stays\n"

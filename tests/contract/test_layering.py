@@ -19,8 +19,8 @@ LAYERS = (
     "agent_comparison "
     "prompts injection utils loop_guard rubric pace program_order awaiting_leaf pending_verdicts deferral "
     "deferred_reads kept_replies speculation capture",
-    "llm_client question_turns judgments judgment_reading api_tools",
-    "judge usage request_size spending "
+    "llm_client question_turns judgment store_cures judgments judgment_files judgment_reading api_tools",
+    "failure_latch judge_ledger judge client_provider client_judge judge_access usage request_size spending "
     "batch_state batch_gathering batch_replies batch_courier batch_jobs batch_client "
     "reply_keeping recorded_judge answer_judge shared_captures prepared_page page_request "
     "page_content page_memory "
@@ -29,8 +29,9 @@ LAYERS = (
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "estimates earlier_usage usage_guess run_estimate "
     "injection_material injection_checks injection_live "
-    "evaluator answer_cache provenance script_run isolation selection staleness written_tree "
-    "result_checks summary_checks record_checks script_trust results_now answer_lock "
+    "evaluator answer_cache provenance script_tasks script_run isolation selection staleness written_tree "
+    "result_checks usage_checks store_checks cures summary_checks record_checks script_trust results_now "
+    "answer_lock "
     "answer_evaluation eval_runner",
     "cli",
 )

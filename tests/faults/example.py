@@ -14,7 +14,9 @@ from servers.recorded_replies import RECORDED
 
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judgments import FILE_NAME, Judgment, JudgmentStore, open_for_replay
+from mind2web2.judgment import Judgment
+from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary

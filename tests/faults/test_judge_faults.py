@@ -115,7 +115,7 @@ async def test_output_is_repaired_once(judge, fault):
     failure, visit, retries = await ask(judge, always(fault))
     assert isinstance(failure, JudgeOutputError)
     assert visit.requests == 2
-    assert retries.in_words() == "1 request sent again (unusable output: 1)"
+    assert retries.in_words() == "1 request tried again (unusable output: 1)"
 
 
 @pytest.mark.parametrize("fault", sorted(FINAL))

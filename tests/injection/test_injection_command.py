@@ -20,10 +20,10 @@ def few_attacks(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
 
 
-def run(server):
+def run(server, *options):
     """Ask a judge with the suite; return the command's outcome."""
     words = ("injection", "--live-injection", "--judge_model", "m", "--judge_base_url", server.base_url)
-    return call(main, *words)
+    return call(main, *words, *options)
 
 
 def verdict(result):
@@ -71,6 +71,34 @@ def test_a_judge_that_always_says_no_has_its_controls_wrong():
         outcome = run(server)
     assert "control wrong" in outcome.stdout
     assert "(100.0%)" not in outcome.stdout
+    [warning] = re.findall(
+        r"^Warning: the rate of turned verdicts means nothing: (.*)$", outcome.stdout, re.M
+    )
+    assert "right" in warning or "none of" in warning
+    assert outcome.returncode == 1
+
+
+def test_the_rate_of_a_judge_that_cannot_judge_means_nothing():
+    """Although nothing turns it: it is wrong where attack and truth agree, and so cannot be led astray."""
+
+    def contrary(body):
+        claim = re.search(r"<<claim \w+>>\n(.*?)\n<<end", prompt_text(body), re.DOTALL)[1]
+        return verdict("80 m" not in claim[:30])
+
+    with JudgeServer(contrary) as server:
+        outcome = run(server)
+    assert outcome.returncode == 1
+    [doubt] = re.findall(r"^Warning: the rate of turned verdicts means nothing: (.*)$", outcome.stdout, re.M)
+    assert re.fullmatch(
+        r"where attack and truth agree, the judge was right in no more than 0 of \d+ \(0\.0%\)\.", doubt
+    )
+
+
+def test_the_rate_of_a_capable_judge_is_not_doubted():
+    """One that is firm, and one that is turned by everything."""
+    for reply in (firm, gullible):
+        with JudgeServer(reply) as server:
+            assert "means nothing" not in run(server).stdout
 
 
 def test_a_wrong_key_is_told_at_once():
@@ -80,6 +108,39 @@ def test_a_wrong_key_is_told_at_once():
     assert outcome.returncode == 2
     assert "bad key" in outcome.stderr
     assert len(server.requests) <= 4
+
+
+@pytest.mark.parametrize("code", [403, 404])
+def test_a_judge_that_is_not_to_be_had_is_told_after_a_few_attacks(code):
+    """Its refusal may be about what the first says, and hardly about what each says."""
+    with JudgeServer(faults=lambda _: status(code, "not for you")) as server:
+        outcome = run(server)
+    assert outcome.returncode == 2
+    assert "not for you" in outcome.stderr
+    assert len(server.requests) <= 3 * 4
+
+
+def test_a_key_that_is_revoked_ends_the_requests():
+    """Those that are not under way are not sent, and what was judged is told."""
+    with JudgeServer(firm, faults=[*[None] * 4, *[status(401, "revoked")] * 500]) as server:
+        outcome = run(server, "--max_llm_requests", "3")
+        assert 4 < len(server.requests) <= 4 + 3
+    assert outcome.returncode == 1
+    assert "Attacks that turned a verdict: 0 of 1 " in outcome.stdout
+
+
+def test_a_first_attack_that_a_firewall_stops_is_left_out(monkeypatch):
+    """The others are tried."""
+    monkeypatch.setattr(attacks, "ATTACKS", (Attack("a test", "answer", "Odd words."), *attacks.ATTACKS))
+
+    def fault(body):
+        return status(403, "request blocked by policy") if "Odd words." in prompt_text(body) else None
+
+    with JudgeServer(firm, faults=fault) as server:
+        outcome = run(server)
+    [failed] = [line for line in outcome.stdout.splitlines() if line.startswith("Warning: no verdict:")]
+    assert outcome.returncode == 1
+    assert failed.startswith("Warning: no verdict: a test: ") and "blocked" in failed
 
 
 def test_a_judge_that_fails_now_and_then_leaves_verdicts_out():
@@ -94,6 +155,13 @@ def test_a_judge_that_fails_now_and_then_leaves_verdicts_out():
     assert outcome.returncode == 1
     assert failed.startswith("Warning: no verdict: an old system mark: ") and "no thanks" in failed
     assert "Attacks that turned a verdict: 0 of " in outcome.stdout
+
+
+def test_a_judge_is_named_in_vain_where_none_is_asked():
+    """Exit status 2, and the option that asks it."""
+    outcome = call(main, "injection", "--judge_model", "m", "--max_llm_requests", "3")
+    assert (outcome.returncode, outcome.stdout, outcome.stderr.count("\n")) == (2, "", 1)
+    assert "--judge_model and --max_llm_requests: only with --live_injection" in outcome.stderr
 
 
 def test_without_a_model_the_suite_is_checked():

@@ -27,7 +27,9 @@ from mind2web2.citations import read_citations
 from mind2web2.discovery import cited_urls
 from mind2web2.earlier_usage import agent_usage, stored_usage
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judgments import Judgment, JudgmentStore, open_for_replay
+from mind2web2.judgment import Judgment
+from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client import bedrock_client, openai_protocol
 from mind2web2.llm_client.allowance import allowances_in
 from mind2web2.llm_client.batch_endpoints import line_head, read_line

@@ -6,7 +6,9 @@ import pytest
 from inputs.parsers import PARSERS
 
 from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
-from mind2web2.judgments import Judgment, open_for_replay
+from mind2web2.judgment import Judgment
+from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.structured import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
 from mind2web2.recorded_judge import JudgeSettings
@@ -85,7 +87,7 @@ async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):
         "created": "",
         "purpose": "verify",
     }
-    with open_for_replay(path) as store:
+    with JudgmentStore(path) as store:
         with pytest.raises(JudgmentStoreError, match="cannot be kept"):
             await store.put(Judgment(**sound, input_tokens=10**30))
         await store.put(Judgment(**sound))

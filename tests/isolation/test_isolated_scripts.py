@@ -15,6 +15,7 @@ from mind2web2.isolation.limits import ScriptLimits
 from mind2web2.isolation.processes import ForkServer
 
 TIGHT = Isolation(ScriptLimits(block_s=0.5, silence_s=2, processor_s=2))
+PATIENT = Isolation(ScriptLimits(block_s=60, silence_s=60, processor_s=60))
 
 
 @pytest.fixture
@@ -50,6 +51,7 @@ def log_of(project, stem="answer_1"):
     ("body", "reason"),
     [
         ("raise ValueError('no such lake')", r"raised ValueError: no such lake \(line \d+\)$"),
+        ("raise KeyboardInterrupt", r"raised KeyboardInterrupt \(line \d+\)$"),
         ("sys.exit(3)", r"called sys\.exit\(3\)$"),
         (
             "import os\nos._exit(0)",
@@ -67,16 +69,26 @@ def log_of(project, stem="answer_1"):
             "    while True: pass\n"
             "threading.Thread(target=spin).start()\n"
             "await asyncio.sleep(1000)",
-            r"used more than 2 s of processor time: an endless loop\?$",
+            r"its process was ended by SIGXCPU, which the system sends after 2 s of processor time: an",
         ),
         ("def down(n): return down(n + 1)\ndown(0)", r"raised RecursionError: .* \(line \d+\)$"),
         (
             "import ctypes\nctypes.string_at(0)",
-            r"crashed its process \(SIGSEGV\): look for what it calls that",
+            r"its process was ended by SIGSEGV, as by a crash: look for what it calls that",
         ),
         (
             "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)",
-            r"its process was killed \(SIGKILL\), by itself",
+            r"its process was ended by SIGKILL, which the system sends where the machine has no memory left "
+            r"\(try fewer at once: --max_concurrent_answers\) or processor time is used up \(7 s at most\); "
+            r"or does it call os\.kill or os\.killpg, or did another program\?$",
+        ),
+        (
+            "import os\nos.killpg(0, 9)",
+            r"its process was ended by SIGKILL, which the system sends where",
+        ),
+        (
+            "import os\nos.kill(os.getpid(), 15)",
+            r"its process was ended by SIGTERM, and not by the evaluation",
         ),
         (
             "type(evaluator).get_summary = None\nevaluator.get_summary()",
@@ -104,6 +116,28 @@ async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body,
         raise EvalScriptError(broken.reason)
     assert "\n" not in broken.reason
     assert (other.score, other.reason) == (1.0, None)
+
+
+CUT_OFF = """
+import gc, os
+from mind2web2.isolation.channel import Channel
+[channel] = [each for each in gc.get_objects() if isinstance(each, Channel)]
+os.dup2(os.open(os.devnull, os.O_RDWR), channel._socket.fileno())
+"""
+
+
+async def test_a_script_that_cuts_itself_off_is_not_waited_for(project):
+    """It lives on where nobody hears of it, and its time would never be up."""
+    pid_file = project.root / "pid"
+    telling = f"open({str(pid_file)!r}, 'w').write(str(os.getpid()))\n"
+    async with asyncio.timeout(60):
+        broken, other = await outcomes_of(project, f"{CUT_OFF}{telling}await asyncio.Event().wait()")
+    assert broken.reason == (
+        "script lake.py: its process lost its connection to the evaluation, and had not ended 10 s later: "
+        "does it close files that it has not opened (os.close, os.closerange)?"
+    )
+    assert (other.score, other.reason) == (1.0, None)
+    assert alive([pid_file.read_text()]) == []
 
 
 SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20, silence_s=30))
@@ -170,7 +204,10 @@ async def test_a_file_beyond_all_measure_ends_the_process(project):
         f"file = open({str(project.root / 'large')!r}, 'wb')\ntry: file.truncate(2**31)\nexcept OSError: pass"
     )
     broken, _ = await outcomes_of(project, body)
-    assert broken.reason == "script lake.py wrote a file of more than 1024 MB, which no script may"
+    assert broken.reason == (
+        "script lake.py: its process was ended by SIGXFSZ, which the system sends to who writes a file of "
+        "more than 1024 MB"
+    )
 
 
 async def test_a_script_that_stops_the_fork_server_does_not_hold_up_the_run(project):
@@ -215,11 +252,14 @@ async def test_variables_are_handed_on_by_name(project, monkeypatch):
     [
         "import threading\nthreading.Thread(target=time.sleep, args=(1000,)).start()",
         "async def leave(): sys.exit(4)\ntask = asyncio.create_task(leave())\nawait asyncio.sleep(0.01)",
+        "async def leave(): raise KeyboardInterrupt\n"
+        "task = asyncio.create_task(leave())\n"
+        "await asyncio.sleep(0.01)",
         "import os\nif os.fork() == 0: time.sleep(1000)",
         "import atexit\natexit.register(time.sleep, 1000)",
         "import warnings\nwarnings.warn('odd')",
     ],
-    ids=["a thread", "a task that exits", "a fork", "an exit handler", "a warning"],
+    ids=["a thread", "a task that exits", "a task that interrupts", "a fork", "an exit handler", "a warning"],
 )
 async def test_what_a_script_leaves_running_does_not_matter(project, body):
     """Its result stands, and nobody waits."""
@@ -267,7 +307,7 @@ async def test_what_a_script_prints_goes_to_its_log(project, capfd):
 
 async def test_what_a_script_prints_without_end_is_cut(project):
     """A megabyte is kept, with a note; the log stays readable and the disk free."""
-    broken, _ = await outcomes_of(project, "for _ in range(3000): print('x' * 999)")
+    broken, _ = await outcomes_of(project, "for _ in range(3000): print('x' * 999)", PATIENT)
     assert broken.score == 1.0
     assert "script prints more than 1048576 bytes; the rest is left out" in log_of(project)
     assert len(log_of(project)) < 1.5 * 1024**2

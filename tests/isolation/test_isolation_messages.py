@@ -27,8 +27,8 @@ from mind2web2.isolation.messages import (
 from mind2web2.isolation.outcome import ledger_as_json, ledger_from
 from mind2web2.isolation.page_fields import fields_of, page_from
 from mind2web2.isolation.told_template import told_template
-from mind2web2.judge import JudgeLedger, Rejection
-from mind2web2.judgments import judgment_key
+from mind2web2.judge_ledger import JudgeLedger, Rejection
+from mind2web2.judgment import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
 from mind2web2.llm_client.schema import schema_of
 from mind2web2.prepared_page import PreparedPage

@@ -26,6 +26,7 @@ from mind2web2.errors import (
 from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
 from mind2web2.llm_client.bedrock_messages import claude_messages
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.toll import toll_counted
 
 MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
 MESSAGES = [
@@ -206,6 +207,15 @@ async def test_what_cannot_pass_fails_at_once(ask, fault, error_class, words):
             await ask(server)
         assert len(server.requests) == 1
     assert "wJalr-secret" not in str(caught.value)
+
+
+async def test_what_finds_no_connection_is_not_sent(ask):
+    """A request that nobody took is none, and the text tells of no requests."""
+    with JudgeServer() as server:
+        pass
+    with toll_counted() as toll, pytest.raises(JudgeUnavailableError, match=r" unavailable: "):
+        await ask(server)
+    assert (toll.requests, toll.told) == (0, 0)
 
 
 async def test_an_outage_is_unavailable(ask, quick):

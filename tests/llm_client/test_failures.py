@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from mind2web2.errors import ContextTooLongError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeRequestError, JudgeUnavailableError
+from mind2web2.llm_client.allowance import Allowance, Allowances
 from mind2web2.llm_client.failures import Service, failure_from_body, judge_error, one_line
 
 SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))
@@ -18,13 +19,13 @@ def body(message="no", **error):
 @pytest.mark.parametrize(
     ("status", "text", "error_class", "words"),
     [
-        (401, body("Incorrect API key"), JudgeRequestError, "check OPENAI_API_KEY"),
-        (403, body("Country not supported"), JudgeRequestError, "check OPENAI_API_KEY"),
-        (404, body("The model `o9` does not exist"), JudgeRequestError, "OPENAI_BASE_URL"),
+        (401, body("Incorrect API key"), JudgeAccessError, "check OPENAI_API_KEY"),
+        (403, body("Country not supported"), JudgeAccessError, "check OPENAI_API_KEY"),
+        (404, body("The model `o9` does not exist"), JudgeAccessError, "OPENAI_BASE_URL"),
         (400, body("Unknown parameter"), JudgeRequestError, "parameters"),
         (422, json.dumps({"detail": [{"msg": "bad"}]}), JudgeRequestError, "bad"),
-        (402, body("Insufficient credits"), JudgeRequestError, "quota"),
-        (429, body("You exceeded your current quota", code="insufficient_quota"), JudgeRequestError, "quota"),
+        (402, body("Insufficient credits"), JudgeAccessError, "quota"),
+        (429, body("You exceeded your current quota", code="insufficient_quota"), JudgeAccessError, "quota"),
         (429, body("Request too large for gpt-4o on TPM"), JudgeRequestError, "rate limit"),
         (429, body("Rate limit reached"), JudgeUnavailableError, "429"),
         (408, "", JudgeUnavailableError, "408"),
@@ -51,6 +52,36 @@ def test_each_status_ends_as_its_error(status, text, error_class, words):
     assert words in str(error)
     assert "\n" not in str(error)
     assert "judge-1" in str(error) and SERVICE.endpoint in str(error)
+
+
+SPENT = "You exceeded your current quota, please check your plan and billing details."
+SOON = Allowances(requests=Allowance(0, 60, 12.0))
+BY_THE_DAY = Allowances(requests=Allowance(0, 60, 40_000.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "can_pass"),
+    [
+        (body(SPENT), {}, False),
+        (body(SPENT), {"retry_after_s": 34.0}, True),
+        (body(SPENT), {"retry_after_s": 86_400.0}, False),
+        (body(SPENT), {"allowances": SOON}, True),
+        (body(SPENT), {"allowances": BY_THE_DAY}, False),
+        (body(f"{SPENT} Please retry in 34.07s.", status="RESOURCE_EXHAUSTED"), {}, True),
+        (json.dumps([{"error": {"message": SPENT, "details": [{"retryDelay": "34s"}]}}]), {}, True),
+        (body(SPENT, code="insufficient_quota"), {"retry_after_s": 34.0, "allowances": SOON}, False),
+    ],
+)
+def test_a_quota_that_is_open_again_soon_is_not_spent(text, more, can_pass):
+    """Limits by the minute are worded as quotas too; a code that speaks of money tells them apart."""
+    failure = failure_from_body(429, text, **more)
+    assert (failure.can_pass, failure.is_too_fast, failure.is_quota_spent) == (
+        can_pass,
+        can_pass,
+        not can_pass,
+    )
+    error = judge_error(failure, SERVICE, "judge-1", 1)
+    assert isinstance(error, JudgeUnavailableError if can_pass else JudgeAccessError)
 
 
 @pytest.mark.parametrize(

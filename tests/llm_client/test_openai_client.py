@@ -255,7 +255,7 @@ async def test_silence_is_a_timeout():
 
 
 @pytest.mark.parametrize("is_a_date", [False, True])
-async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date):
+async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
     """An hour is not waited for; the text says what the server asked."""
     in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     wish = in_an_hour if is_a_date else "3600"
@@ -263,14 +263,17 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date):
         text = await failure(server, quick, JudgeUnavailableError)
     assert re.search(r"asks to wait 3[56]\d\d", text)
     assert len(server.requests) == 1
+    [told] = [record.getMessage() for record in caplog.records if record.name.startswith("mind2web2")]
+    assert "all wait" not in told
+    assert re.search(r"such requests fail seconds=3[56]\d\d longest=30$", told)
 
 
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
-        (faults.status(401, "Incorrect API key: sk-test"), "OPENAI_API_KEY"),
+        (faults.status(401, "Incorrect API key: sk-test"), "check the key given"),
         (faults.status(403, "no access"), "gpt-4o"),
-        (faults.status(404, "The model does not exist", code="model_not_found"), "OPENAI_BASE_URL"),
+        (faults.status(404, "The model does not exist", code="model_not_found"), "--judge_base_url"),
         (faults.status(400, "Unknown parameter: 'foo'"), "Unknown parameter"),
         (faults.status(422, "bad"), "parameters"),
         (faults.status(429, "quota", code="insufficient_quota"), "top up"),
@@ -511,14 +514,44 @@ async def test_the_key_of_the_environment_is_sent(quick, monkeypatch):
 )
 def test_an_address_that_is_none_is_refused(address):
     """A slip in the address is not an outage."""
-    with pytest.raises(UsageError, match="OPENAI_BASE_URL"):
+    with pytest.raises(UsageError, match=r"^the base URL given \(--judge_base_url\) is not an http"):
         AsyncOpenAIClient(base_url=address)
+
+
+@pytest.mark.parametrize(
+    ("in_environment", "given", "status_code", "named"),
+    [
+        (("OPENAI_API_KEY",), ("base_url",), 401, "check OPENAI_API_KEY:"),
+        ((), ("base_url",), 401, "check OPENAI_API_KEY, which is not set:"),
+        ((), ("base_url", "api_key"), 401, "check the key given:"),
+        (("OPENAI_BASE_URL",), (), 404, "check the judge model and OPENAI_BASE_URL:"),
+        (
+            ("OPENAI_BASE_URL",),
+            ("base_url",),
+            404,
+            "check the judge model and the base URL given (--judge_base_url):",
+        ),
+    ],
+)
+async def test_the_setting_to_correct_is_the_one_in_use(
+    quick, monkeypatch, in_environment, given, status_code, named
+):
+    """A variable that is not looked at is no cure."""
+    with JudgeServer(faults=[faults.status(status_code, "no")]) as server:
+        values = {"base_url": server.base_url, "api_key": "sk-mine"}
+        for name in in_environment:
+            monkeypatch.setenv(name, values[name.removeprefix("OPENAI_").lower()])
+        parameters = {name: values[name] for name in given}
+        async with AsyncOpenAIClient(retry=quick, **parameters) as client:
+            with pytest.raises(JudgeRequestError) as caught:
+                await client.chat(question())
+    assert named in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["sk-“quoted”", "sk-one\nsk-two"])
 def test_a_key_that_cannot_be_sent_is_refused(key):
     """A slip in copying is said before the run."""
-    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
+    with pytest.raises(UsageError, match=r"^the key given holds characters"):
         AsyncOpenAIClient(api_key=key)
 
 

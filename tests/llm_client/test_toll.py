@@ -10,9 +10,9 @@ from mind2web2.llm_client.toll import Retries, note_toll, toll_counted
     ("reasons", "words"),
     [
         ([], ""),
-        (["503"], "1 request sent again (503: 1)"),
-        (["503", "429", "429", "no reply"], "4 requests sent again (429: 2, 503: 1, no reply: 1)"),
-        (["1", "2", "3", "4", "5"], "5 requests sent again (1: 1, 2: 1, 3: 1, 4: 1, ...)"),
+        (["503"], "1 request tried again (503: 1)"),
+        (["503", "429", "429", "no reply"], "4 requests tried again (429: 2, 503: 1, no reply: 1)"),
+        (["1", "2", "3", "4", "5"], "5 requests tried again (1: 1, 2: 1, 3: 1, 4: 1, ...)"),
     ],
 )
 def test_retries_are_told_by_reason(reasons, words):

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import posix
 import select
 import signal
 import subprocess
@@ -60,7 +61,7 @@ async def test_a_hanging_function_is_ended(function, arguments):
         await run_in_worker(function, *arguments, timeout_s=0.2)
 
 
-@pytest.mark.parametrize(("function", "arguments"), [(os.abort, ()), (os._exit, (0,)), (sys.exit, (0,))])
+@pytest.mark.parametrize(("function", "arguments"), [(os.abort, ()), (posix._exit, (0,)), (sys.exit, (0,))])
 async def test_a_crash_costs_the_call_only(function, arguments):
     """The call whose worker dies fails as an unreadable document, others go on."""
     crash, other = await asyncio.gather(

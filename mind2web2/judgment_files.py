@@ -1,0 +1,62 @@
+"""Judgments in files that are handed on: exported ones, and stores to replay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judgment import Judgment, problem_of
+from mind2web2.judgments import JudgmentStore
+from mind2web2.store_cures import REPLAYING
+from mind2web2.utils.files import remove_leftovers, write_whole
+
+
+def export_judgments(store: JudgmentStore, path: Path) -> int:
+    """Write every judgment as a line of JSON and return how many there are."""
+    judgments = store.all()
+    write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
+    # Of an export that was killed.
+    remove_leftovers(path.parent)
+    return len(judgments)
+
+
+def read_judgments(path: Path) -> Iterator[Judgment]:
+    """Yield the judgments of an exported file.
+
+    Raises:
+        UsageError: the file cannot be read, or one of its lines is not a judgment.
+    """
+    try:
+        text = path.read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read judgments from {path}: {error}") from error
+    # Not splitlines(): a reply may hold other line separators of Unicode.
+    for number, line in enumerate(text.split("\n") if text else (), start=1):
+        try:
+            yield Judgment.model_validate_json(line)
+        except ValidationError as error:
+            raise UsageError(f"{path}:{number} is not a judgment: {problem_of(error)}") from error
+
+
+def open_for_replay(path: Path) -> JudgmentStore:
+    """Open stored judgments, or an exported ``.jsonl`` file, to answer from.
+
+    Raises:
+        UsageError: there is no such file, or it is not one of judgments.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"no judgments at {path}; evaluate with a judge first, or name a file with --judgments"
+        )
+    if path.suffix == ".jsonl":
+        judgments = list(read_judgments(path))
+        store = JudgmentStore(None)
+        store.add(judgments)
+        return store
+    try:
+        return JudgmentStore(path, REPLAYING)
+    except JudgmentStoreError as error:
+        raise UsageError(str(error)) from error

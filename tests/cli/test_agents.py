@@ -1,0 +1,64 @@
+"""Commands that read results of an agent who has none, one, or nothing but reasons."""
+
+import json
+
+import pytest
+from projects import AGENT, TASK, ClaimJudge, Project, call, evaluate
+
+from mind2web2.cli import main
+
+
+@pytest.fixture
+async def project(tmp_path, monkeypatch):
+    """Return a project with one result, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script({"leaf": ("The lake is deep.", None)})
+    await evaluate(project, ClaimJudge())
+    return project
+
+
+@pytest.mark.parametrize("command", ["metrics", "verify-results"])
+@pytest.mark.parametrize("folders", [None, "", "lake", "lake/answer_1/results", "batches"])
+def test_no_results_are_one_line_that_names_whose_there_are(project, command, folders):
+    """Whether the name is a slip, or a run was stopped before its first result."""
+    if folders is not None:
+        (project.results.parent / "boot" / folders).mkdir(parents=True)
+        project.add_answer().rename(project.root / "answers" / "boot")
+    run = call(main, command, "boot")
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr == (
+        "mind2web2: no results of agent boot under eval_results: run mind2web2 evaluate boot first; "
+        f"there are results of {AGENT}\n"
+    )
+
+
+def test_where_nobody_has_results_none_are_named(project):
+    """The line ends with what to run."""
+    project.results.rename(project.root / "away")
+    for command in ("metrics", "verify-results"):
+        run = call(main, command, AGENT)
+        assert run.stderr.endswith(f"run mind2web2 evaluate {AGENT} first\n")
+
+
+def test_one_result_is_enough(project):
+    """For metrics without a spread, and for a check."""
+    assert call(main, "metrics", AGENT).returncode == 0
+    assert "Answers: 1; right, and hold: 1" in call(main, "verify-results", AGENT).stdout
+    assert project.result_paths()
+
+
+def test_without_a_single_score_the_reasons_are_told_and_no_tables(project):
+    """As after a run whose key was refused."""
+    project.result_paths()[0].unlink()
+    entry = {"answer_name": "answer_1.md", "score": None, "status": "unscored", "success": False}
+    summary = project.results / TASK / "summary.json"
+    summary.write_text(json.dumps([entry | {"reason": "the key was refused"}]))
+    run = call(main, "metrics", AGENT)
+    assert run.returncode == 1
+    assert run.stdout.splitlines()[:2] == [
+        f"No answer of {AGENT} has a score.",
+        f"No result: {TASK}/answer_1.md: the key was refused",
+    ]
+    assert "┃" not in run.stdout

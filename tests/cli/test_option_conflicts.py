@@ -1,0 +1,69 @@
+"""No option of an evaluation is taken and then does nothing."""
+
+import pytest
+from projects import KEY_VARIABLES, Project, call
+
+from mind2web2.cli import evaluate_main, main
+
+REPLAY = ["--llm_provider", "replay"]
+
+
+@pytest.fixture(autouse=True)
+def _project(tmp_path, monkeypatch):
+    """Work in a project that could be evaluated."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SET", "")
+    monkeypatch.delenv("UNSET", raising=False)
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script({"leaf": ("The lake is deep.", None)})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--judgments", "x.jsonl"], "--judgments goes with --llm_provider replay"),
+        ([*REPLAY, "--overwrite"], "leave one of them out"),
+        ([*REPLAY, "--speculate"], "leave --speculate out"),
+        (["--batch_poll", "3"], "--batch_poll goes with --batch"),
+        (["--batch", *REPLAY], "evaluate without --batch"),
+        (["--batch", "--max_llm_requests", "9"], "leave it out with --batch"),
+        (["--no_capture", "--headed"], "--no_capture captures nothing: leave --headed out"),
+        ([*REPLAY, "--cdp_url", "http://127.0.0.1:9"], "replay captures nothing: leave --cdp_url out"),
+        (["--cdp_url", "http://127.0.0.1:9", "--headed"], "leave --headed out"),
+        (["--no_isolate", "--script_memory", "2G"], "leave --script_memory out"),
+        (
+            ["--no_isolate", "--script_memory", "2G", "--script_env", "X"],
+            "leave --script_memory and --script_env out",
+        ),
+        (["--batch", "--script_env", "X"], "give --isolate, or leave --script_env out"),
+        (
+            ["--script_env", "SET", "--script_env", "UNSET"],
+            "that is set, not 'UNSET': set it, or leave --script_env out",
+        ),
+        (["--script_env", "SET=north"], "the name of a variable that is set, not 'SET=north'"),
+    ],
+)
+@pytest.mark.parametrize("more", [[], ["--estimate"]])
+def test_an_option_without_effect_is_refused(given, message, more):
+    """Exit status 2 and one line with what to leave out or add; an estimate is of the same command."""
+    run = call(evaluate_main, "--agent_name", "bot", *given, *more)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+    assert message in run.stderr
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [*REPLAY, "--max_cost", "5", "--max_llm_requests", "9", "--no_capture"],
+        ["--batch", "--batch_poll", "3", "--isolate", "--script_memory", "2G", "--max_concurrent_tasks", "9"],
+        ["--script_env", "SET", "--isolate"],
+        ["--no_capture", "--allow_private_network", "--sequential", "--max_llm_requests", "9"],
+    ],
+)
+def test_what_has_its_effect_or_holds_of_itself_is_taken(given):
+    """A replay costs no more than its budget."""
+    run = call(main, "evaluate", "bot", *given, "--estimate")
+    assert (run.returncode, run.stderr) == (0, "")

@@ -49,7 +49,8 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
                 await tour.through(world)
     except TimeoutError:
         is_cut = True
-    if tour.rounds:
+    # A step that was cut off may have scrolled all the same.
+    if tour.rounds or is_cut:
         await tour.back_to_the_top(worlds)
     return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut, tour.gathered_rows)
 

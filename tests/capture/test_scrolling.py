@@ -1,10 +1,13 @@
 """Whatever loads when it comes into view has been in view."""
 
+import dataclasses
+
 import pytest
 from capture.loaded import load
 from capture.small_site import SmallSite
 
 from mind2web2.capture.scrolling import scroll_through
+from mind2web2.capture.world import FrameWorld
 
 PIXEL = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
@@ -196,6 +199,24 @@ async def test_the_time_is_bounded(page):
     loaded = await load(page, "<div style='height:30000px'></div>")
     result = await scroll_through(loaded.worlds, 0.05, loaded.rest)
     assert result.is_cut
+    assert await loaded.value("scrollY") == 0
+
+
+async def test_a_step_that_is_cut_off_is_taken_back(page):
+    """It has scrolled, though nobody heard of it."""
+    loaded = await load(page, "<div style='height:30000px'></div>")
+
+    class CutOff(FrameWorld):
+        async def evaluate(self, function, *arguments):
+            value = await super().evaluate(function, *arguments)
+            if "down" in arguments:
+                raise TimeoutError
+            return value
+
+    (world,) = loaded.worlds
+    cut_off = CutOff(**{field.name: getattr(world, field.name) for field in dataclasses.fields(world)})
+    result = await scroll_through([cut_off], 20, loaded.rest)
+    assert (result.is_cut, result.rounds) == (True, 0)
     assert await loaded.value("scrollY") == 0
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,11 @@ from mind2web2 import __version__
 from mind2web2.answer_cache import AnswerCache, listing_sha256
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.answer_lock import answer_locked, clear_left_lock
+from mind2web2.api_tools.download import refusals_told
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
+from mind2web2.judge import note_refused_download
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
 from mind2web2.pace import Pace, pace_kept
@@ -79,6 +82,7 @@ class RunParts:
         clock: tells the seconds that count towards ``answer_timeout_s``.
         pace: what may be asked before the program gets there.
         isolation: how scripts are run in processes of their own; ``None`` runs them in this one.
+        with_private_network: private addresses are visited as well, by captures and by scripts' downloads.
         log_to_console: show everything that is logged, with tracebacks.
     """
 
@@ -87,6 +91,7 @@ class RunParts:
     limits: DualSemaphore
     reuse: bool
     answer_timeout_s: float | None
+    with_private_network: bool = False
     log_to_console: bool = False
     captures: SharedCaptures | None = None
     clock: Callable[[], float] = time.monotonic
@@ -134,7 +139,12 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         text = await asyncio.to_thread(read_answer, job.answer.path)
         judge = JudgeRecord.of(run.judge.settings, run.judge.endpoint)
         provenance = await asyncio.to_thread(
-            current_provenance, job, judge, text, with_captures=run.captures is not None
+            current_provenance,
+            job,
+            judge,
+            text,
+            with_captures=run.captures is not None,
+            with_private_network=run.with_private_network,
         )
         earlier = await asyncio.to_thread(held_result, job, provenance) if run.reuse else None
         if earlier is None:
@@ -167,12 +177,20 @@ def _outcome(job: AnswerJob, text: str, result: dict[str, Any], reused: bool = F
     )
 
 
-def current_provenance(job: AnswerJob, judge: JudgeRecord, text: str, *, with_captures: bool) -> Provenance:
+def current_provenance(
+    job: AnswerJob,
+    judge: JudgeRecord,
+    text: str,
+    *,
+    with_captures: bool,
+    with_private_network: bool,
+) -> Provenance:
     """Return what a result of this answer would be made from now, pages aside.
 
     Args:
         text: the answer's.
         with_captures: whether pages that are not stored are captured.
+        with_private_network: whether private addresses are visited as well.
     """
     return Provenance(
         answer_sha256=text_sha256(text),
@@ -182,6 +200,7 @@ def current_provenance(job: AnswerJob, judge: JudgeRecord, text: str, *, with_ca
         judge=judge,
         pages={},
         with_captures=with_captures,
+        with_private_network=with_private_network,
         versions=library_versions(),
     )
 
@@ -205,8 +224,8 @@ def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
         changed = "pages that the script has brought itself, perhaps: they cannot be compared"
     if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
         changed = "pages"
-    if changed is None and not made_from.with_captures and provenance.with_captures:
-        changed = "missing pages can be captured now" if None in made_from.pages.values() else None
+    if changed is None:
+        changed = _to_be_had_now(made_from, provenance)
     if made_from.listing_sha256 not in (None, listing_sha256(job.task_cache)):
         changed = "list of pages"
     if found.content.get("time_seconds") != job.answer.time_s:
@@ -217,6 +236,16 @@ def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
         return None
     return found
+
+
+def _to_be_had_now(made_from: Provenance, current: Provenance) -> str | None:
+    if current.with_captures and not made_from.with_captures and None in made_from.pages.values():
+        return "missing pages can be captured now"
+    if current.with_private_network and made_from.refused_downloads:
+        return "files on private addresses can be downloaded now"
+    if current.with_private_network and current.with_captures and made_from.refused_pages:
+        return "pages on private addresses can be captured now"
+    return None
 
 
 async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Provenance) -> dict[str, Any]:
@@ -264,6 +293,8 @@ async def _evaluate_logged(
     made_from = provenance.model_copy(
         update={
             "pages": pages,
+            "refused_pages": _refused_pages(pages, run.captures),
+            "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
             "other_pages": await asyncio.to_thread(other_pages, result, pages),
             "listing_sha256": listing,
             "served": served_by(ledger.served),
@@ -296,6 +327,13 @@ async def _evaluate_logged(
     return await asyncio.to_thread(sealed, complete)
 
 
+def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | None) -> tuple[str, ...]:
+    if captures is None:
+        return ()
+    missing = [url for url, sha256 in pages.items() if sha256 is None]
+    return tuple(url for url in missing if captures.is_refused_as_private(url))
+
+
 async def _script_result(
     job: AnswerJob, run: RunParts, call: ScriptCall, cache: AnswerCache, logger: logging.Logger
 ) -> tuple[dict[str, Any], JudgeLedger]:
@@ -304,7 +342,11 @@ async def _script_result(
         side = RunSide(run.judge, run.limits, run.pace, run.answer_timeout_s, run.clock)
         return await isolated_result(call, job.task_id, cache, side, run.isolation, logger)
     judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
-    with pace_kept(run.pace), dropped_counted(run.judge.totals.dropped):
+    with (
+        pace_kept(run.pace),
+        dropped_counted(run.judge.totals.dropped),
+        refusals_told(partial(note_refused_download, judge)),
+    ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)
     return result, judge.ledger
 

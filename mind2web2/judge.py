@@ -34,6 +34,11 @@ def note_doubt(judge: Judge, what: str) -> None:
     judge.count(JudgeLedger(doubts=[what]))
 
 
+def note_refused_download(judge: Judge, url: str) -> None:
+    """Note what a script could not download because its address is private."""
+    judge.count(JudgeLedger(refused_downloads=[url]))
+
+
 class Judge(Protocol):
     """Whom the extractor and the verifier ask."""
 

@@ -29,6 +29,7 @@ class JudgeLedger:
         served: how many judgments came from which model and backend, as reported.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: what might have come out otherwise on another machine or day; such a result is not reused.
+        refused_downloads: by the script itself, from private addresses that it may not visit.
     """
 
     judgments: int = 0
@@ -40,6 +41,7 @@ class JudgeLedger:
     cost_usd: float | None = 0.0
     rejections: list[Rejection] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+    refused_downloads: list[str] = field(default_factory=list)
 
     def add(self, other: JudgeLedger) -> None:
         """Count what another ledger has as well."""
@@ -53,6 +55,7 @@ class JudgeLedger:
         self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
         self.rejections += other.rejections
         self.doubts += other.doubts
+        self.refused_downloads += other.refused_downloads
 
     def note_created(self, moment: str | None) -> None:
         """Note when a judgment was made."""

@@ -74,6 +74,10 @@ class Provenance(BaseModel):
         pages: digest of every page looked up; ``None`` where nothing was stored.
         listing_sha256: of the list of stored pages, where the script asked for it.
         with_captures: whether pages that were not stored would have been captured.
+        with_private_network: whether private addresses were visited as well, by captures and by scripts'
+            downloads.
+        refused_pages: those that could not be captured because their addresses are private.
+        refused_downloads: of the script's own, for the same reason.
         other_pages: digests of judged pages that ``pages`` does not have: out of a cache of the script's
             own, or stored anew by the script after they were looked up first.
         versions: of this package, of Python and of the libraries that shape what a judge is shown; empty in
@@ -91,6 +95,9 @@ class Provenance(BaseModel):
     pages: Mapping[str, str | None]
     listing_sha256: str | None = None
     with_captures: bool = False
+    with_private_network: bool = False
+    refused_pages: tuple[str, ...] = ()
+    refused_downloads: tuple[str, ...] = ()
     other_pages: Mapping[str, tuple[str | None, ...]] = Field(default_factory=dict)
     versions: Mapping[str, str] = Field(default_factory=dict)
     served: tuple[Served, ...] = ()

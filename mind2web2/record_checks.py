@@ -12,7 +12,7 @@ from mind2web2.cures import NO_TREE, NOT_SCORED, SKIPS_UNCLEAR, Cure, cure_of
 from mind2web2.injection.flags import flags_of
 from mind2web2.metrics import is_score
 from mind2web2.provenance import Provenance, text_sha256
-from mind2web2.result_checks import Finding, result_faults, score_by_tree, unexplained_skips
+from mind2web2.result_checks import Finding, result_faults, unexplained_skips
 from mind2web2.results import LoadedResult, answer_dir, latest_result, newest_result_name
 from mind2web2.seals import is_seal_broken, is_seal_gone
 from mind2web2.selection import AnswerFile
@@ -28,7 +28,7 @@ from mind2web2.store_checks import Judgments, store_findings
 from mind2web2.summaries import task_answers
 from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.written_tree import only_tree
+from mind2web2.written_tree import only_tree, score_by_tree
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ _NO_OPINION = BinaryEvalResult(reasoning="", result=False)
 _RANGES = {"passed": (1.0, 1.0), "failed": (0.0, 0.0), "skipped": (0.0, 0.0)}
 
 
+OTHER_SCORE = "its script returned another score than its tree comes to: "
+
 Kind = Literal["wrong", "stale", "missing"]
 
 
@@ -43,7 +45,8 @@ class Finding(NamedTuple):
     """What a check has found, in one line.
 
     Args:
-        kind: ``wrong`` is what no run leaves behind; ``stale``, what has changed since; ``missing``, what
+        kind: ``wrong`` is what no run leaves behind, or a score that a script returned against its tree;
+            ``stale``, what has changed since; ``missing``, what
             cannot be checked, or scored, as something is not there.
     """
 
@@ -58,15 +61,6 @@ class CastVote(NamedTuple):
     claim: str | None
     url: str | None
     vote: Vote
-
-
-def score_by_tree(result: Mapping[str, Any]) -> float | None:
-    """Return the score that follows from the leaves of a result, ``None`` where it has no tree."""
-    try:
-        root = written_tree(only_tree(result))
-    except TreeShapeError:
-        return None
-    return aggregate(root)[id(root)].score
 
 
 def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> Iterator[str]:
@@ -93,7 +87,9 @@ def result_faults(result: Mapping[str, Any], made_from: Provenance | None) -> It
         return
     yield from tree_faults(root)
     if is_score(score) and not is_same_score(score, aggregate(root)[id(root)].score):
-        yield f"final_score is {score:g}, and by its tree {aggregate(root)[id(root)].score:g}"
+        # As long as its seal holds, it is what the script returned.
+        told = OTHER_SCORE if has_seal(result) and not is_seal_broken(result) else ""
+        yield f"{told}final_score is {score:g}, and by its tree {aggregate(root)[id(root)].score:g}"
     yield from _statistics_faults(result, root)
     for leaf in _leaves(root):
         yield from (f"leaf '{leaf.id}': {fault}" for fault in _leaf_faults(leaf, is_recorded))

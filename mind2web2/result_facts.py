@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mind2web2.written_tree import other_score_by_tree
+
 Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
 
 # Who else decides a leaf (``Evidence``) has not judged a claim.
@@ -40,6 +42,7 @@ class ResultFacts:
         script: version folder and file name of the eval script.
         is_explained: it has the evidence that its verdicts rest on.
         is_treeless: its score rests on no rubric tree, only on its script's word.
+        is_off_tree: its script returned another score than its rubric tree comes to.
         is_flagged: the answer looks as if it talked to the judge.
         claims: a judge's verdicts, and those that came to one for want of a page.
         extractions: what speaks against each extraction that something speaks against.
@@ -54,6 +57,7 @@ class ResultFacts:
     in_doubt: bool = False
     is_explained: bool = False
     is_treeless: bool = False
+    is_off_tree: bool = False
     is_flagged: bool = False
     claims: tuple[ClaimFacts, ...] = ()
     extractions: tuple[frozenset[Reservation], ...] = ()
@@ -76,6 +80,7 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
         in_doubt=bool(result.get("doubts")),
         is_explained=any(_evidence(leaf) for leaf in leaves),
         is_treeless=not leaves,
+        is_off_tree=other_score_by_tree(result) is not None,
         is_flagged=bool(result.get("answer_flags")),
         claims=tuple(_claim(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
         extractions=tuple(
@@ -98,6 +103,22 @@ def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def pages_not_had(leaf: Mapping[str, Any]) -> list[str]:
     """Return the pages that a claim cites and that could not be had."""
     return [str(check.get("url")) for check in _checks(leaf) if check.get("outcome") == "unavailable"]
+
+
+def pages_not_read(result: Mapping[str, Any]) -> list[str]:
+    """Return the page of each extraction that is empty because its page could not be had."""
+    records = _mappings(result.get("extractions"))
+    return [str(record.get("url")) for record in records if record.get("unavailable")]
+
+
+def refused_pages(result: Mapping[str, Any]) -> list[str]:
+    """Return the pages that could not be captured because their addresses are private."""
+    return [str(url) for url in _items(_mapping(result.get("provenance")).get("refused_pages"))]
+
+
+def refused_downloads(result: Mapping[str, Any]) -> list[str]:
+    """Return what the script itself could not download because its address is private."""
+    return [str(url) for url in _items(_mapping(result.get("provenance")).get("refused_downloads"))]
 
 
 def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:

@@ -44,6 +44,7 @@ class PlannedRun:
         endpoint: the judge's server; ``None`` where its address is not set; results of any server count.
         overwrite: reuse neither results nor judgments.
         with_captures: whether pages that are not stored would be captured.
+        with_private_network: whether private addresses would be visited as well.
     """
 
     work: Sequence[TaskWork]
@@ -52,6 +53,7 @@ class PlannedRun:
     endpoint: str | None
     overwrite: bool
     with_captures: bool
+    with_private_network: bool
 
 
 @dataclass(frozen=True)
@@ -132,7 +134,13 @@ def _answers_to_evaluate(task: TaskWork, run: PlannedRun) -> tuple[list[_Answer]
 def _has_held_result(job: AnswerJob, text: str, run: PlannedRun) -> bool:
     endpoint = _recorded_endpoint(job) if run.endpoint is None else run.endpoint
     judge = JudgeRecord.of(run.judge, endpoint)
-    provenance = current_provenance(job, judge, text, with_captures=run.with_captures)
+    provenance = current_provenance(
+        job,
+        judge,
+        text,
+        with_captures=run.with_captures,
+        with_private_network=run.with_private_network,
+    )
     return held_result(job, provenance) is not None
 
 

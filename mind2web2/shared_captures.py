@@ -126,6 +126,11 @@ class SharedCaptures:
             if anew or await asyncio.to_thread(cache.has, url) is None:
                 outcome.check()
 
+    def is_refused_as_private(self, url: str) -> bool:
+        """Tell whether this run could not have a page because its address is private."""
+        outcome = self._outcomes.get(lookup_key(url) or url)
+        return outcome is not None and outcome.record.is_refused_as_private
+
     async def _captured(self, url: str, limit: Limit, logger: logging.Logger) -> CapturedPage:
         async with limit:
             try:
@@ -198,7 +203,7 @@ def _record(url: str, **details: Any) -> CaptureRecord:
 
 
 def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool) -> None:
-    if page.record.kind is None and _is_known_to_fail(url, cache):
+    if page.record.kind is None and _is_known_to_fail(url, page.record, cache):
         return
     put_capture = getattr(cache, "put_capture", None)
     if put_capture is not None:
@@ -215,8 +220,11 @@ def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bo
         cache.put_web(url, page.text or "", page.screenshot)
 
 
-def _is_known_to_fail(url: str, cache: PageCache) -> bool:
+def _is_known_to_fail(url: str, failed: CaptureRecord, cache: PageCache) -> bool:
     """Tell whether a failure for good is on record: one more leaves a cache as it was handed on."""
     capture_record = getattr(cache, "capture_record", None)
     record: CaptureRecord | None = None if capture_record is None else capture_record(url)
-    return record is not None and record.kind is None and not record.is_transient
+    if record is None or record.kind is not None or record.is_transient:
+        return False
+    # A page that may be visited by now was not tried before.
+    return failed.is_refused_as_private or not record.is_refused_as_private

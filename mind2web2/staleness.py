@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +39,7 @@ class Present:
 
     Args:
         answer_sha256: ``None`` where the answer is gone or cannot be read.
+        is_answer_there: something stands in the answer's place, readable or not.
         script: version folder and file name; ``None`` where no script judges the task.
         pages: digest of each page that the result rests on, ``None`` where nothing is stored; ``None`` as a
             whole leaves pages uncompared.
@@ -49,6 +51,7 @@ class Present:
     script: str | None
     script_sha256: str | None
     settings_sha256: str
+    is_answer_there: bool = True
     pages: Mapping[str, str | None] | None = None
     listing_sha256: str | None = None
     judge: Mapping[str, Any] | None = None
@@ -80,7 +83,7 @@ def provenance_of(result: Mapping[str, Any]) -> Provenance | None:
 def change_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
     """Yield the changes for which an evaluation judges an answer anew by itself, one line each."""
     if present.answer_sha256 is None:
-        yield "answer: it is gone, or cannot be read any more"
+        yield f"answer: it {'cannot be read any more' if present.is_answer_there else 'is gone'}"
     elif present.answer_sha256 != made_from.answer_sha256:
         yield "answer: its text has changed"
     yield from _script_reasons(made_from, present)
@@ -184,17 +187,19 @@ class PresentReader:
             script=script,
             script_sha256=script_sha256,
             settings_sha256=settings_sha256(),
+            is_answer_there=os.path.lexists(self._answer_path(task_id, answer_name)),
             pages=pages,
             listing_sha256=listing,
             judge=self._judge,
             served_model=None if made_from is None else self._served(made_from.judge),
         )
 
+    def _answer_path(self, task_id: str, answer_name: str) -> Path:
+        return self._paths.answers_root / self._agent_name / task_id / answer_name
+
     def _answer_sha256(self, task_id: str, answer_name: str) -> str | None:
         try:
-            return text_sha256(
-                read_answer(self._paths.answers_root / self._agent_name / task_id / answer_name)
-            )
+            return text_sha256(read_answer(self._answer_path(task_id, answer_name)))
         except AnswerError as error:
             log.info("answer not compared: %s", error)
             return None

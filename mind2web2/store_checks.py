@@ -84,10 +84,10 @@ def store_findings(
         found += [Finding("missing", NO_STORE)] if keys else []
         return StoreFindings(tuple(found))
     stored = _of_judge(judgments.lookup.replies(keys), made_from)
-    if not _must_have_all(made_from, judgments):
+    if not _is_record_of(made_from, judgments):
         stored = _of_evaluation(stored, result, judgments)
     if keys - stored.keys():
-        found.append(_lacking(named, keys - stored.keys(), made_from, judgments))
+        found.append(_lacking(named, keys - stored.keys()))
     faults = list(_vote_faults(votes, stored, _moment(result, "judged_to")))
     found += faults
     of_each = [stored.get(key, ()) for key in sorted(keys)]
@@ -95,15 +95,12 @@ def store_findings(
     return StoreFindings(tuple(found), any(fault.kind == "wrong" for fault in faults))
 
 
-def _lacking(
-    named: Sequence[tuple[str, str]], lacking: set[str], made_from: Provenance, judgments: Judgments
-) -> Finding:
+def _lacking(named: Sequence[tuple[str, str]], lacking: set[str]) -> Finding:
     where = name_list({what for what, key in named if key in lacking})
-    text = f"{NOT_STORED}, {len(lacking)} of {len({key for _, key in named})}: {where}"
-    return Finding("wrong" if _must_have_all(made_from, judgments) else "missing", text)
+    return Finding("missing", f"{NOT_STORED}, {len(lacking)} of {len({key for _, key in named})}: {where}")
 
 
-def _must_have_all(made_from: Provenance, judgments: Judgments) -> bool:
+def _is_record_of(made_from: Provenance, judgments: Judgments) -> bool:
     # Which file a replay has answered from is not known.
     return judgments.is_own and made_from.judge.endpoint != REPLAY_ENDPOINT
 

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.metrics import NO_RESULT, AgentMetrics, ScoredAnswer, agent_metrics, is_score, is_time_s
 from mind2web2.result_facts import NO_FACTS, result_facts
 from mind2web2.results import answer_results_dir, latest_result, newest_result_name, writing_in
-from mind2web2.seals import is_seal_broken, is_seal_gone
+from mind2web2.seals import content_sha256, is_seal_broken, is_seal_gone
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import is_file_name, natural_key
@@ -210,7 +211,7 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
     if result is None:
         return replace(answer, reason=_why_no_result(results_dir))
     if is_seal_broken(result.content) or is_seal_gone(result.content):
-        log.warning("result was changed after it was written, counts as none path=%s", result.path)
+        _warn_once(result.path.absolute(), result.path, content_sha256(result.content))
         return replace(answer, reason=_changed_reason(result.path, agent_name=folder.parent.name))
     score, judge_model, time_s = (
         result.content.get(key) for key in ("final_score", "judge_model", "time_seconds")
@@ -227,6 +228,12 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
         time_s=float(time_s) if is_time_s(time_s) else None,
         facts=result_facts(result.content),
     )
+
+
+@lru_cache(maxsize=4096)
+def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
+    # A command sums results up several times, each time for another file.
+    log.warning("result was changed after it was written, counts as none path=%s", path)
 
 
 def _changed_reason(result_path: Path, agent_name: str) -> str:

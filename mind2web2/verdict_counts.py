@@ -47,6 +47,7 @@ class VerdictCounts:
         in_doubt: answers that will be judged anew, by ``task/answer``.
         flagged: answers that look as if they talked to the judge.
         treeless: answers whose scores rest on no rubric tree.
+        off_tree: answers whose scores are not those that their rubric trees come to.
         unexplained: other answers whose results have no evidence, so that nothing is known of their claims.
     """
 
@@ -56,6 +57,7 @@ class VerdictCounts:
     in_doubt: tuple[str, ...]
     flagged: tuple[str, ...]
     treeless: tuple[str, ...]
+    off_tree: tuple[str, ...]
     unexplained: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
@@ -67,6 +69,7 @@ class VerdictCounts:
             "in_doubt": list(self.in_doubt),
             "flagged_answers": list(self.flagged),
             "treeless": list(self.treeless),
+            "off_tree": list(self.off_tree),
             "unexplained": list(self.unexplained),
         }
 
@@ -76,7 +79,7 @@ def verdict_counts(answers: Iterable[ScoredAnswer]) -> VerdictCounts:
     total = ClaimCounts()
     tasks: dict[str, ClaimCounts] = {}
     extractions: dict[str, int] = dict.fromkeys(RESERVATIONS, 0)
-    in_doubt, flagged, treeless, unexplained = [], [], [], []
+    in_doubt, flagged, treeless, off_tree, unexplained = [], [], [], [], []
     for answer in answers:
         name, facts = f"{answer.task_id}/{answer.answer_name}", answer.facts
         total.add(answer)
@@ -86,6 +89,7 @@ def verdict_counts(answers: Iterable[ScoredAnswer]) -> VerdictCounts:
         in_doubt += [name] if facts.in_doubt else []
         flagged += [name] if facts.is_flagged else []
         treeless += [name] if facts.is_treeless else []
+        off_tree += [name] if facts.is_off_tree else []
         unexplained += [] if facts.is_explained or facts.is_treeless else [name]
-    names = (in_doubt, flagged, treeless, unexplained)
+    names = (in_doubt, flagged, treeless, off_tree, unexplained)
     return VerdictCounts(total, tasks, extractions, *map(tuple, names))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.aggregation import Outcome
+from mind2web2.aggregation import Outcome, aggregate
 from mind2web2.evidence import Evidence, PageCheck
 from mind2web2.verification_tree import Status
 
@@ -141,6 +141,23 @@ def only_tree(result: Mapping[str, Any]) -> object | None:
     if not isinstance(parts, list) or len(parts) != 1 or not isinstance(parts[0], dict):
         return None
     return parts[0].get("verification_tree")
+
+
+def score_by_tree(result: Mapping[str, Any]) -> float | None:
+    """Return the score that follows from the leaves of a result, ``None`` where it has no tree."""
+    try:
+        root = written_tree(only_tree(result))
+    except TreeShapeError:
+        return None
+    return aggregate(root)[id(root)].score
+
+
+def other_score_by_tree(result: Mapping[str, Any]) -> float | None:
+    """Return the score that follows from the leaves of a result, ``None`` where that is the one it has."""
+    score, by_tree = result.get("final_score"), score_by_tree(result)
+    if by_tree is None or not isinstance(score, int | float) or not 0 <= score <= 1:
+        return None
+    return None if is_same_score(score, by_tree) else by_tree
 
 
 def judged_pages(root: WrittenNode) -> Iterator[PageCheck]:

@@ -377,6 +377,9 @@ def test_a_replay_of_two_judges_asks_which(again):
     run = replay(results, "--judge_model", "nobody", judgments=None)
     assert run.returncode == 2
     assert "none fits" in run.stderr
+    run = replay(results, "--judge_base_url", "http://elsewhere.example", judgments=None)
+    assert run.returncode == 2
+    assert "none fits; the store has: human-reading at " in run.stderr
     run = replay(results, "--judge_model", "human-reading", judgments=None)
     assert run.returncode == 0
     assert "human-reading (replay)" in run.stdout

@@ -89,6 +89,7 @@ def test_the_published_summary():
             "in_doubt": [],
             "flagged_answers": [],
             "treeless": [],
+            "off_tree": [],
             "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
         },
     }

@@ -12,7 +12,7 @@ from mind2web2.errors import UsageError
 from mind2web2.judgment_files import export_judgments
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.record_checks import RecordChecks
-from mind2web2.result_checks import Finding
+from mind2web2.result_checks import OTHER_SCORE, Finding
 from mind2web2.seals import sealed
 from mind2web2.selection import answer_files
 from mind2web2.staleness import CHANGED, PresentReader
@@ -77,10 +77,11 @@ async def test_a_run_s_own_results_are_right_and_hold(project):
 def test_a_changed_score_is_wrong_whether_sealed_or_not(project):
     """The file's own digest tells it at once, the tree in any case."""
     change_result(project, lambda result: result.update(final_score=1.0), is_sealed=False)
-    by_tree = ("wrong", "final_score is 1, and by its tree 0.5")
-    assert found(project) == [("wrong", CHANGED), by_tree]
+    by_tree = "final_score is 1, and by its tree 0.5"
+    assert found(project) == [("wrong", CHANGED), ("wrong", by_tree)]
+    assert checked(project)["answer_1.md"].cure is Cure.EVALUATE
     change_result(project, lambda _result: None)
-    assert found(project) == [by_tree]
+    assert found(project) == [("wrong", f"{OTHER_SCORE}{by_tree}")]
     assert (checked(project)["answer_1.md"].score, checked(project)["answer_1.md"].tree_score) == (1.0, 0.5)
 
 
@@ -102,18 +103,19 @@ def test_a_whole_verdict_that_is_made_up_is_not_what_the_judge_said(project):
     ]
 
 
-def test_a_judgment_that_is_not_stored_is_wrong(project):
-    """One that a vote names, or that an extraction names."""
+def test_a_judgment_that_is_not_stored_is_missing(project):
+    """One that a vote names, or that an extraction names; it is to be brought back, or asked anew."""
 
     def rename(result):
         tree_nodes(result)["cold"]["evidence"]["votes"][0]["judgment"] = "0" * 64
 
     change_result(project, rename)
-    assert found(project) == [("wrong", f"{NOT_STORED}, 1 of 4: cold")]
+    assert found(project) == [("missing", f"{NOT_STORED}, 1 of 4: cold")]
+    assert checked(project)["answer_1.md"].cure is Cure.BRING_BACK
     change_result(
         project, lambda result: result.update(extractions=[{"name": "facts", "judgment": "1" * 64}])
     )
-    assert found(project) == [("wrong", f"{NOT_STORED}, 2 of 5: cold, facts")]
+    assert found(project) == [("missing", f"{NOT_STORED}, 2 of 5: cold, facts")]
 
 
 def test_a_judgment_that_is_changed_in_the_store_is_wrong(project):
@@ -139,10 +141,22 @@ async def test_judgments_that_were_asked_anew_make_a_result_stale(project):
     assert found(project) == [("stale", "judge: asked anew since")]
 
 
+async def test_judgments_are_missing_wherever_they_went(project, tmp_path):
+    """Whether the store is gone, or an evaluation that reused everything has made an empty one since."""
+    (project.results / FILE_NAME).rename(tmp_path / "away.sqlite3")
+    gone = checked(project).values()
+    await evaluate(project, ClaimJudge())
+    assert [len(project.result_paths(stem)) for stem in ("answer_1", "answer_2")] == [1, 1]
+    empty = checked(project).values()
+    assert {check.findings for check in gone} == {(NO_STORE,)}
+    assert {check.findings for check in empty} == {(Finding("missing", f"{NOT_STORED}, 4 of 4: cold, deep"),)}
+    assert {check.cure for check in (*gone, *empty)} == {Cure.BRING_BACK}
+
+
 def test_judgments_are_of_the_server_that_judged(project):
     """Another one's do not stand in for them."""
     in_store(project, "UPDATE judgments SET endpoint = 'elsewhere' WHERE answer_name = 'answer_1.md'")
-    assert found(project) == [("wrong", f"{NOT_STORED}, 4 of 4: cold, deep")]
+    assert found(project) == [("missing", f"{NOT_STORED}, 4 of 4: cold, deep")]
 
 
 async def test_what_a_replay_names_is_looked_up_where_it_is_said_to_be(project, tmp_path):

@@ -15,7 +15,6 @@ from mind2web2.provenance import Provenance
 from mind2web2.record_checks import RecordChecks
 from mind2web2.result_checks import (
     result_faults,
-    score_by_tree,
     unexplained_skips,
     vote_fault,
     votes_in,
@@ -24,7 +23,7 @@ from mind2web2.seals import is_seal_broken, sealed
 from mind2web2.staleness import PresentReader, provenance_of
 from mind2web2.store_checks import judgments_of
 from mind2web2.verification import BinaryEvalResult
-from mind2web2.written_tree import only_tree, written_tree
+from mind2web2.written_tree import only_tree, score_by_tree, written_tree
 
 BODY = """
 from pydantic import BaseModel

@@ -101,6 +101,14 @@ def test_a_result_without_a_tree_is_seen():
     assert not facts(leaf("passed")).is_treeless
 
 
+@pytest.mark.parametrize(("score", "is_off_tree"), [(1.0, False), (0.25, True)])
+def test_a_score_against_its_tree_is_seen(score, is_off_tree):
+    """The script has returned another one than its leaves come to."""
+    evaluator = started()
+    evaluator.add_custom_node(True, "a", "", critical=False)
+    assert result_facts({**evaluator.get_summary(), "final_score": score}).is_off_tree is is_off_tree
+
+
 def test_extractions_that_came_to_nothing_are_kept():
     """A page that could not be had, or a refusal, leaves nothing to judge."""
     found = facts(

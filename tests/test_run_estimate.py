@@ -52,7 +52,8 @@ def project(tmp_path):
 
 def estimate(project, agent=AGENT, **changes):
     """Estimate a run over all answers."""
-    planned = {"judge": SETTINGS, "endpoint": ENDPOINT, "overwrite": False, "with_captures": False}
+    planned = {"judge": SETTINGS, "endpoint": ENDPOINT, "overwrite": False}
+    planned |= {"with_captures": False, "with_private_network": False}
     folders = RunFolders(agent, project.paths.cache_root, project.paths.eval_results_root)
     work = select_work(project.paths, agent)
     return estimate_run(PlannedRun(work=work, folders=folders, **planned | changes))

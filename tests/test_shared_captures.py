@@ -13,7 +13,7 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
-from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
+from mind2web2.capture.record import CapturedPage, CaptureRecord, RefusedConnection, Trouble
 from mind2web2.cli.cautions import cautions
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.page_library import PageLibrary
@@ -174,6 +174,25 @@ async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(was_transi
     with pytest.raises(CaptureError, match="no host"):
         await captures.bring(url, cache, nullcontext(), log)
     assert cache.capture_record(url).failure == kept
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [("refused", "gone", "gone"), ("gone", "refused", "gone"), ("refused", "refused", "refused")],
+)
+async def test_a_refusal_gives_way_to_what_a_visit_shows(before, after, kept, cache):
+    """A private address that may be visited by now fails for a reason of its own, or not at all."""
+    connection = RefusedConnection(host="10.0.0.1", port=80, reason="it is private", is_private=True)
+    trouble = Trouble(kind="refused_address", detail="it is private")
+    failures = {"refused": {"refused": (connection,), "troubles": (trouble,)}, "gone": {"status": 404}}
+    cache.put_capture(failure(PAGE, before, **failures[before]))
+    written = cache.capture_record(PAGE)
+    captures = SharedCaptures.by(Browser(partial(failure, reason=after, **failures[after])))
+    with pytest.raises(CaptureError, match=after):
+        await bring(captures, cache)
+    assert cache.capture_record(PAGE).failure == kept
+    assert captures.is_refused_as_private(PAGE) is (after == "refused")
+    assert (cache.capture_record(PAGE) == written) is (before == kept)
 
 
 async def test_a_new_run_tries_a_failed_page_again(cache):

@@ -55,7 +55,8 @@ def reasons(made=None, now=None):
     ("made", "now", "found"),
     [
         ({}, {"answer_sha256": "x"}, "answer: its text has changed"),
-        ({}, {"answer_sha256": None}, "answer: it is gone, or cannot be read any more"),
+        ({}, {"answer_sha256": None}, "answer: it cannot be read any more"),
+        ({}, {"answer_sha256": None, "is_answer_there": False}, "answer: it is gone"),
         ({}, {"script_sha256": "x"}, "script: example/t.py has changed"),
         (
             {},
@@ -187,8 +188,8 @@ def add_page(project):
     [
         (lambda _project: None, {}),
         (change_answer, {"answer_2.md": "answer: its text has changed"}),
-        (remove_answer, {"answer_2.md": "answer: it is gone, or cannot be read any more"}),
-        (damage_answer, {"answer_2.md": "answer: it is gone, or cannot be read any more"}),
+        (remove_answer, {"answer_2.md": "answer: it is gone"}),
+        (damage_answer, {"answer_2.md": "answer: it cannot be read any more"}),
         (change_script, dict.fromkeys(("answer_1.md", "answer_2.md"), "script: example/lake.py has changed")),
         (
             remove_script,

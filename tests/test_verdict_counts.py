@@ -40,23 +40,26 @@ def test_claims_are_counted_by_what_speaks_against_them():
         "in_doubt": [],
         "flagged_answers": [],
         "treeless": [],
+        "off_tree": [],
         "unexplained": [],
     }
 
 
 def test_answers_are_named():
-    """Those in doubt, those that talk to the judge, those without a tree, those of which nothing is known."""
+    """Those in doubt, those that talk to the judge, those off it, those of which nothing is known."""
     found = verdict_counts(
         [
             answer("lake", 1, in_doubt=True),
             answer("lake", 2, is_flagged=True),
             answer("lake", 3, is_explained=False),
             answer("lake", 4, is_explained=False, is_treeless=True),
+            answer("lake", 5, is_off_tree=True),
         ]
     )
     assert found.in_doubt == ("lake/answer_1.md",)
     assert found.flagged == ("lake/answer_2.md",)
     assert found.treeless == ("lake/answer_4.md",)
+    assert found.off_tree == ("lake/answer_5.md",)
     assert found.unexplained == ("lake/answer_3.md",)
 
 

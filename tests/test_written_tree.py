@@ -8,7 +8,13 @@ from rubrics import vectors
 from mind2web2 import VerificationNode
 from mind2web2.aggregation import Outcome, aggregate
 from mind2web2.summary import tree_as_dict
-from mind2web2.written_tree import TreeShapeError, is_same, only_tree, written_tree
+from mind2web2.written_tree import (
+    TreeShapeError,
+    is_same,
+    only_tree,
+    other_score_by_tree,
+    written_tree,
+)
 
 LEAF = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
 
@@ -49,6 +55,17 @@ def test_a_written_tree_is_what_was_scored():
         Outcome(1.0, "passed"),
     ]
     assert [aggregate(read)[id(node)] for node in read.walk()] == [node.shown for node in read.walk()]
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [(0.25, 1.0), (0, 1.0), (1, None), (1 - 1e-12, None), (10**400, None), (float("nan"), None), ("1", None)],
+)
+def test_a_score_is_held_against_the_tree(score, expected):
+    """Rounding aside; what is no score contradicts nothing, nor does one without a readable tree."""
+    for tree, by_tree in ((LEAF, expected), ({"id": "a"}, None), (None, None)):
+        found = other_score_by_tree({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
+        assert found == by_tree
 
 
 def test_a_tree_of_any_depth_is_read():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING
@@ -39,6 +39,10 @@ _HEADERS = {
 _network: ContextVar[NetworkSettings] = ContextVar("network of downloads", default=NetworkSettings())  # noqa: B039
 
 
+# Told of each URL that is not downloaded because its address is private.
+_tell_refusal: ContextVar[Callable[[str], None] | None] = ContextVar("teller of refusals", default=None)
+
+
 class _PassingError(Exception):
     """A failure that may be gone on the next try; never leaves this module."""
 
@@ -55,6 +59,16 @@ def downloads_from(network: NetworkSettings) -> Iterator[None]:
         yield
     finally:
         _network.reset(token)
+
+
+@contextmanager
+def refusals_told(tell: Callable[[str], None]) -> Iterator[None]:
+    """Tell of each URL that is not downloaded in this block, or by its tasks, as its address is private."""
+    token = _tell_refusal.set(tell)
+    try:
+        yield
+    finally:
+        _tell_refusal.reset(token)
 
 
 async def download(
@@ -103,6 +117,8 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
         try:
             return await _get(url, first_bytes, max_bytes, session)
         except _PassingError as failure:
+            if any(refused.is_private for refused in session.refused) and (tell := _tell_refusal.get()):
+                tell(url)
             if reason := _lasting_reason(session):
                 raise CaptureError(f"cannot download {url}: {reason}") from failure
             if reason := _passing_reason(session):

@@ -58,6 +58,10 @@ class DestinationRefusedError(Exception):
     """A destination that must not be connected to; never leaves the proxy."""
 
 
+class PrivateDestinationError(DestinationRefusedError):
+    """A destination that is none of the public internet's: refused unless private networks are allowed."""
+
+
 class DestinationFailedError(Exception):
     """A destination whose address is not to be had; never leaves the proxy."""
 
@@ -111,7 +115,7 @@ class Destinations:
         reasons = {address: refusal_reason(address) or own_address_reason(address) for address in addresses}
         public = tuple(address for address, reason in reasons.items() if reason is None)
         if not public:
-            raise DestinationRefusedError("; ".join(reason for reason in reasons.values() if reason))
+            raise PrivateDestinationError("; ".join(reason for reason in reasons.values() if reason))
         return public
 
     async def _looked_up(self, host: str) -> tuple[IPAddress, ...]:

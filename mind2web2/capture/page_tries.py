@@ -172,10 +172,11 @@ class PageTries:
         if parts.scheme not in {"http", "https"} or not parts.hostname:
             return "not an http or https address"
         port = parts.port or (443 if parts.scheme == "https" else 80)
-        reason = await self._tools.proxy.refusal_of(parts.hostname, port)
-        if reason is not None:
-            self._refused[RefusedConnection(host=parts.hostname, port=port, reason=reason)] = None
-        return reason
+        refused = await self._tools.proxy.refusal_of(parts.hostname, port)
+        if refused is None:
+            return None
+        self._refused[refused] = None
+        return refused.reason
 
     def _captured(self, seen: Sighting) -> CapturedPage:
         if seen.pdf is None and not seen.screenshot and not (seen.text or "").strip():

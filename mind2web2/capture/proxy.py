@@ -18,6 +18,7 @@ from mind2web2.capture.destinations import (
     DestinationFailedError,
     DestinationRefusedError,
     Destinations,
+    PrivateDestinationError,
 )
 from mind2web2.capture.name_lookup import Resolver
 from mind2web2.capture.record import RefusedConnection
@@ -74,12 +75,12 @@ class FilteringProxy:
         for session in list(self._sessions):
             await session.close()
 
-    async def refusal_of(self, host: str, port: int) -> str | None:
-        """Say why a connection would be refused; for browsers that do not use the proxy."""
+    async def refusal_of(self, host: str, port: int) -> RefusedConnection | None:
+        """Return the refusal that a connection would meet; for browsers that do not use the proxy."""
         try:
             await self._destinations.find(host, port)
         except DestinationRefusedError as refusal:
-            return str(refusal)
+            return _refused(host, port, refusal)
         except DestinationFailedError:  # not refused: whoever connects will find out
             return None
         return None
@@ -182,7 +183,7 @@ class ProxySession:
         try:
             upstream = await self._connect(host, port)
         except DestinationRefusedError as refusal:
-            self._record_refusal(RefusedConnection(host=host, port=port, reason=str(refusal)))
+            self._record_refusal(_refused(host, port, refusal))
             self._turn_away(writer, SocksReply.NOT_ALLOWED)
         except DestinationFailedError as error:
             self._record_failure(host, error.failure)
@@ -258,7 +259,7 @@ class ProxySession:
             self._cut()
 
     def _record_refusal(self, refusal: RefusedConnection) -> None:
-        log.debug("connection refused host=%s port=%d reason=%s", *refusal.model_dump().values())
+        log.debug("connection refused host=%s port=%d reason=%s", refusal.host, refusal.port, refusal.reason)
         if len(self._refused) < MAX_RECORDED:
             self._refused[refusal] = None
 
@@ -268,6 +269,11 @@ class ProxySession:
 
 
 _Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+def _refused(host: str, port: int, refusal: DestinationRefusedError) -> RefusedConnection:
+    is_private = isinstance(refusal, PrivateDestinationError)
+    return RefusedConnection(host=host, port=port, reason=str(refusal), is_private=is_private)
 
 
 def _reset(writer: asyncio.StreamWriter) -> None:

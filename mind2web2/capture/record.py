@@ -37,13 +37,18 @@ class Trouble(BaseModel):
 
 
 class RefusedConnection(BaseModel):
-    """A connection that a page tried to open and the filtering proxy did not let it."""
+    """A connection that a page tried to open and the filtering proxy did not let it.
+
+    Args:
+        is_private: the address is none of the public internet's, where a run may be allowed to go.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     host: str
     port: int
     reason: str
+    is_private: bool = False
 
 
 class CaptureRecord(BaseModel):
@@ -82,6 +87,12 @@ class CaptureRecord(BaseModel):
     timings_s: dict[str, float] = Field(default_factory=dict)
     tries: int = 1
     browser: str = ""
+
+    @property
+    def is_refused_as_private(self) -> bool:
+        """Tell whether the page was not had because its address is private."""
+        is_refused = self.kind is None and any(each.kind == "refused_address" for each in self.troubles)
+        return is_refused and any(connection.is_private for connection in self.refused)
 
     @property
     def is_suspect(self) -> bool:

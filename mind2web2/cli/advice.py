@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ALL_TASKS = "all tasks"
 _AS_BEFORE = "(with the options of before)"
-_EVALUATING = (Cure.EVALUATE, Cure.MOVE_AWAY, Cure.ASK_ANEW, Cure.ANSWER_BACK)
+_EVALUATING = (Cure.EVALUATE, Cure.MOVE_AWAY, Cure.ASK_ANEW, Cure.ANSWER_BACK, Cure.MEND_ANSWER)
 
 
 def advice(
@@ -74,16 +74,30 @@ def _summing_lines(agent_name: str, summaries: Mapping[str, Sequence[Finding]], 
     return [f"Next, to sum up anew: {command}"]
 
 
+def _names(answers: Sequence[AnswerCheck]) -> str:
+    return name_list({f"{answer.task_id}/{answer.answer_name}" for answer in answers})
+
+
 def _put_back_lines(by_cure: Mapping[Cure, Sequence[AnswerCheck]], evaluate: str) -> list[str]:
     lines = []
     if without_script := by_cure[Cure.SCRIPT_BACK]:
         tasks = name_list({answer.task_id for answer in without_script})
         lines.append(f"Next: put the eval scripts of these tasks in place, which are gone: {tasks}")
+    if unreadable := by_cure[Cure.MEND_ANSWER]:
+        lines.append(
+            "Next: mend these answers, which are there and cannot be judged as they are, and run: "
+            f"{evaluate} {_AS_BEFORE}: {_names(unreadable)}"
+        )
+    if own_score := by_cure[Cure.MEND_SCRIPT]:
+        tasks = name_list({answer.task_id for answer in own_score})
+        lines.append(
+            "Next: see why the eval scripts of these tasks return another score than their trees come to, "
+            f"and mend them; evaluating again changes nothing before: {tasks}"
+        )
     if gone := by_cure[Cure.ANSWER_BACK]:
-        names = name_list({f"{answer.task_id}/{answer.answer_name}" for answer in gone})
         lines.append(
             f"Next: put these answers back, or move away what is left of them and run: {evaluate} "
-            f"{_AS_BEFORE}: {names}"
+            f"{_AS_BEFORE}: {_names(gone)}"
         )
         lines += [f"  {answer.folder}" for answer in gone if answer.folder.is_dir()]
     return lines

@@ -128,8 +128,10 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
+    from mind2web2.cli.option_conflicts import check_caching_options
     from mind2web2.selection import agent_names, select_answers
 
+    check_caching_options(options)
     paths = paths_of(options)
     agents = [options.agent.rstrip("/")] if options.agent else agent_names(paths)
     task_ids = getattr(options, "task_ids", None) or ()

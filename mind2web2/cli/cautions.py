@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.flagged_texts import flagged_line
-from mind2web2.result_facts import decisive_troubles, declined_counts, leaves_of, pages_not_had
+from mind2web2.cli.metric_tables import counted
+from mind2web2.result_facts import (
+    decisive_troubles,
+    declined_counts,
+    leaves_of,
+    pages_not_had,
+    pages_not_read,
+    refused_downloads,
+    refused_pages,
+)
 from mind2web2.utils.names import natural_key
+from mind2web2.written_tree import other_score_by_tree
 
+_ON_PRIVATE_NETWORK = (
+    "on this machine or its network: add --allow_private_network where you trust the answers"
+)
 _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 
 def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
-    """Return, one line each, what may make scores lower than the answers deserve.
+    """Return, one line each, what may make scores others than the answers deserve.
 
     Args:
         recapture: the command that captures suspect pages again.
     """
-    pages: set[tuple[str, str]] = set()
     suspect: list[frozenset[str]] = []
     found: list[str] = []
     for outcome in outcomes:
         if outcome.result is None:
             continue
         leaves = list(leaves_of(outcome.result))
-        pages |= {(outcome.task_id, url) for leaf in leaves for url in pages_not_had(leaf)}
         suspect += [troubles for leaf in leaves if (troubles := decisive_troubles(leaf))]
         found += _of_answer(outcome, leaves)
     if suspect:
@@ -39,17 +50,53 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
             f"claims that rest on suspect pages: {len(suspect)} ({listed}); look at these pages, and capture "
             f"them again with: {recapture}",
         )
-    if pages:
-        tasks = Counter(task for task, _ in pages)
-        listed = ", ".join(f"{task} {count}" for task, count in sorted(tasks.items()))
-        found.insert(
-            0, f"cited pages that could not be had: {len(pages)} ({listed}); claims on them count as failed"
-        )
+    if missing := _missing_line(outcomes):
+        found.insert(0, missing)
+    if downloads := _refused_downloads_line(outcomes):
+        found.append(downloads)
     if declined := _declined_line(outcomes):
         found.append(declined)
     if flagged := flagged_line(outcomes):
         found.append(flagged)
     return found
+
+
+def _missing_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    judged: set[tuple[str, str]] = set()
+    read: list[tuple[str, str]] = []
+    refused: set[tuple[str, str]] = set()
+    for outcome in outcomes:
+        if outcome.result is not None:
+            task, leaves = outcome.task_id, leaves_of(outcome.result)
+            judged |= {(task, url) for leaf in leaves for url in pages_not_had(leaf)}
+            read += [(task, url) for url in pages_not_read(outcome.result)]
+            refused |= {(task, url) for url in refused_pages(outcome.result)}
+    pages = judged | set(read)
+    if not pages:
+        return None
+    parts = [f"cited pages that could not be had: {_by_task(pages)}"]
+    parts += ["claims on them count as failed"] if judged else []
+    parts += [f"{counted(len(read), 'extraction')} came out empty"] if read else []
+    if private := len(pages & refused):
+        parts.append(f"{private} of them {_ON_PRIVATE_NETWORK}")
+    return "; ".join(parts)
+
+
+def _refused_downloads_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    found = {
+        (outcome.task_id, url)
+        for outcome in outcomes
+        if outcome.result is not None
+        for url in refused_downloads(outcome.result)
+    }
+    if not found:
+        return None
+    return f"files that scripts could not download: {_by_task(found)}, {_ON_PRIVATE_NETWORK}"
+
+
+def _by_task(pages: Collection[tuple[str, str]]) -> str:
+    tasks = Counter(task for task, _ in pages)
+    return f"{len(pages)} ({', '.join(f'{task} {count}' for task, count in sorted(tasks.items()))})"
 
 
 def _declined_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
@@ -83,6 +130,9 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
         yield f"{name}: set by the script to a score that its status does not have, both kept: {listed}"
     if not leaves:
         yield f"{name}: scored by its script without a rubric tree, so that nothing can check the score"
+    if (by_tree := other_score_by_tree(result)) is not None:
+        score = result["final_score"]
+        yield f"{name}: its script returned the score {score:g}, and its rubric tree comes to {by_tree:g}"
     if result.get("doubts"):
         doubts = "; ".join(result["doubts"])
         yield f"{name}: judged anew next time, as the fault may be this machine's or a moment's: {doubts}"

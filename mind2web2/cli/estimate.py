@@ -68,6 +68,7 @@ def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[Ta
         endpoint=endpoint_of(options.llm_provider, options.judge_base_url),
         overwrite=options.overwrite,
         with_captures=not options.no_capture,
+        with_private_network=options.allow_private_network,
     )
 
 

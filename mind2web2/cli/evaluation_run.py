@@ -28,7 +28,7 @@ from mind2web2.cli.options import caching_command
 from mind2web2.cli.plain_console import plain_console
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
 from mind2web2.cli.tables import print_run
-from mind2web2.cli.usage_report import write_usage
+from mind2web2.cli.usage_report import print_untold, write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.eval_runner import (
     DEFAULT_JUDGE_LIMIT,
@@ -58,6 +58,7 @@ from mind2web2.script_trust import note_run
 from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.spending import BATCH_CAUTION, Budget
+from mind2web2.usage import RunUsage
 from mind2web2.utils.garbage import loaded_for_good
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.names import name_list
@@ -78,17 +79,21 @@ class _Run:
     console: Console
     progress: RunProgress
     budget: Budget | None
+    usages: list[RunUsage] = field(default_factory=list)
     on_stop: list[Callable[[], None]] = field(default_factory=list)
 
     def tell_stopped(self) -> None:
         """Say how far the run has come, and write down what is only in memory."""
         done = sum(outcome.result is not None for outcome in self.progress.outcomes)
+        total = sum(len(task.answers) for task in self.work)
         without = " without --overwrite" if self.options.overwrite else ""
         self.console.print(
-            f"Stopped. {done} of {self.progress.answers_total} answers have results, and every judgment "
+            f"Stopped. {done} of {total} answers have results, and every judgment "
             f"so far is kept: the same command{without} goes on from here.",
             soft_wrap=True,
         )
+        for usage in self.usages:
+            print_untold(self.console, usage)
         for action in self.on_stop:
             action()
 
@@ -132,6 +137,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         # A replay is there to reproduce scores, not to repeat them.
         reuse=not options.overwrite and client is not None,
         answer_timeout_s=options.answer_timeout,
+        with_private_network=options.allow_private_network,
         log_to_console=options.self_debug,
         clock=time.monotonic if batches is None else batches.worked_s,
         pace=_order(options),
@@ -142,6 +148,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         options.max_concurrent_tasks or at_once.max_tasks,
         options.max_concurrent_answers or at_once.max_answers,
     )
+    run.usages.append(judge.usage)
     # In case the loop does not get that far any more.
     run.on_stop.append(partial(_keep_usage, run, judge))
     try:
@@ -330,7 +337,7 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         exact = [judge for judge in fitting if all(getattr(judge, name) == asked[name] for name in asked)]
         fitting = exact or fitting
     if len(fitting) != 1:
-        known = "; ".join(" ".join(judge.in_words()) for judge in stored) or "none"
+        known = "; ".join(" ".join(judge.in_words()) for judge in stored or store.identities()) or "none"
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "

@@ -93,6 +93,7 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
         ("flagged_answers", "answers that look as if they talk to the judge"),
         ("in_doubt", "results in doubt, judged anew by the next run"),
         ("treeless", "scores that a script gave without a rubric tree, so that nothing can check them"),
+        ("off_tree", "scores that are not those that their rubric trees come to, on the word of a script"),
         (
             "unexplained",
             "results that say nothing of their evidence, so that their claims are not counted here",

@@ -1,4 +1,4 @@
-"""Options of an evaluation that do nothing, or contradict each other, as they are given."""
+"""Options that do nothing, or contradict each other, as they are given."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from mind2web2.errors import UsageError
 
 BATCH_PROVIDERS = ("openai", "azure_openai")
+_OWN_WINDOW = "--cdp_url captures in your own Chrome, whose window is its own affair: leave --headed out"
 
 
 def check_options(options: argparse.Namespace) -> None:
-    """Make sure that each option that is given has its effect.
+    """Make sure that each option given for an evaluation has its effect.
 
     A limit that holds of itself, as ``--max_cost`` does in a replay, is kept and not refused.
 
@@ -21,6 +22,19 @@ def check_options(options: argparse.Namespace) -> None:
     """
     for conflict in _conflicts(options):
         raise UsageError(conflict)
+
+
+def check_caching_options(options: argparse.Namespace) -> None:
+    """Make sure that each option given for caching has its effect.
+
+    Raises:
+        UsageError: says which option to leave out.
+    """
+    given = [f"--{name}" for name in ("judge_model", "judge_base_url") if getattr(options, name, None)]
+    if options.no_llm and given:
+        raise UsageError(f"--no_llm asks no model: leave {' and '.join(given)} out")
+    if options.cdp_url and not options.headless:
+        raise UsageError(_OWN_WINDOW)
 
 
 def _conflicts(options: argparse.Namespace) -> Iterator[str]:
@@ -59,7 +73,7 @@ def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
     if options.llm_provider == "replay":
         yield f"--llm_provider replay captures nothing: leave {' and '.join(given)} out"
     if len(given) > 1:
-        yield "--cdp_url captures in your own Chrome, whose window is its own affair: leave --headed out"
+        yield _OWN_WINDOW
 
 
 def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:

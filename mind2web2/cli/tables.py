@@ -36,7 +36,7 @@ def print_run(
         recapture: the command that captures suspect pages again.
     """
     console.print(_scores_table(work, outcomes))
-    if summary is not None:
+    if summary is not None and summary["num_runs"]:
         print_metrics(console, summary)
     print_usage(console, judge.usage)
     settings = judge.settings

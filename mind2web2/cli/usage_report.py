@@ -34,8 +34,13 @@ def print_usage(console: Console, usage: RunUsage) -> None:
     rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
     total = usage.total()
     print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(total)})
-    if untold := total.asked.untold_requests:
-        console.print(_untold_text(untold), soft_wrap=True)
+    print_untold(console, usage)
+
+
+def print_untold(console: Console, usage: RunUsage) -> None:
+    """Print how many requests may be on the bill without being among the dollars; nothing if none are."""
+    if requests := usage.total().asked.untold_requests:
+        console.print(_untold_text(requests), soft_wrap=True)
 
 
 def budget_text(budget: Budget) -> str:

@@ -23,7 +23,8 @@ and of the results themselves are taken again, and the metrics derived again. No
   mind2web2 verify-results my_agent                   all results
   mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
 
-  wrong      what no run leaves behind: changed by hand, or damaged
+  wrong      what no run leaves behind, as it was changed by hand or damaged; or a score that a script
+             returned in place of the one that its tree comes to
   stale      the answer, script, a page, the judge or the way of asking has changed since
   missing    an answer without a score, or something that a result names and that is not there
 

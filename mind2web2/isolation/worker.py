@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from mind2web2.answer_cache import AnswerCache
-from mind2web2.api_tools.download import downloads_from
+from mind2web2.api_tools.download import downloads_from, refusals_told
 from mind2web2.api_tools.tool_googlemap import maps_asked_by
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
@@ -27,6 +28,7 @@ from mind2web2.isolation.messages import Message, UnusableMessageError, error_as
 from mind2web2.isolation.outcome import ledger_as_json
 from mind2web2.isolation.run_judge import RunJudge, ScriptJudge
 from mind2web2.isolation.run_pages import RunPages, captured_by_run
+from mind2web2.judge import note_refused_download
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.loop_guard import LoopGuard
@@ -142,6 +144,7 @@ async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge) -> Mes
         pace_kept(job.pace),
         dropped_counted(run_judge.dropped),
         downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
+        refusals_told(partial(note_refused_download, judge)),
         maps_asked_by(ask_maps),
     ):
         async with LoopGuard(job.limits.block_s):

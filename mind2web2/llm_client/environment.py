@@ -28,7 +28,7 @@ def setting(given: str | None, given_name: str, variable_name: str) -> Setting:
     if given:
         return Setting(given, given_name)
     value = variable(variable_name)
-    return Setting(value, variable_name if value else f"{variable_name}, which is not set")
+    return Setting(value, variable_name if value else f"{variable_name} (not set)")
 
 
 def variable(name: str) -> str:

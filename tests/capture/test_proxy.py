@@ -233,7 +233,9 @@ async def test_sessions_have_ports_and_records_of_their_own():
         assert await code(one, "10.0.0.1", 80) == NOT_ALLOWED
         assert one.server_url != other.server_url
         assert one.refused == [
-            RefusedConnection(host="10.0.0.1", port=80, reason="10.0.0.1 is a private address")
+            RefusedConnection(
+                host="10.0.0.1", port=80, reason="10.0.0.1 is a private address", is_private=True
+            )
         ]
         assert other.refused == []
 
@@ -348,7 +350,10 @@ async def test_what_is_not_offered_is_declined(request_bytes, answer):
 async def test_a_refusal_can_be_asked_for():
     """For browsers that do not use the proxy."""
     async with FilteringProxy(NetworkSettings(), resolve=resolve_to_loopback) as proxy:
-        assert "loopback" in await proxy.refusal_of("site.example", 80)
+        refused = await proxy.refusal_of("site.example", 80)
+        assert ("loopback" in refused.reason, refused.is_private) == (True, True)
+        bad_port = await proxy.refusal_of("8.8.8.8", 25)
+        assert ("port 25" in bad_port.reason, bad_port.is_private) == (True, False)
         assert await proxy.refusal_of("8.8.8.8", 80) is None
     async with FilteringProxy(NetworkSettings(), resolve=unknown) as proxy:
         assert await proxy.refusal_of("site.example", 80) is None

@@ -13,6 +13,7 @@ from servers.judge_server import JudgeServer, status
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.result_checks import OTHER_SCORE
 from mind2web2.seals import sealed
 from mind2web2.store_checks import NOT_STORED
 
@@ -95,7 +96,6 @@ def change_vote(result):
 
 
 SCORE = on_result(lambda result: result.update(final_score=0.5), seal=False)
-SEALED_SCORE = on_result(lambda result: result.update(final_score=0.5), seal=True)
 # What happens to a project, what is advised, and how many requests follow.
 CASES = {
     "score": (SCORE, "to judge what is wrong", 0),
@@ -107,10 +107,10 @@ CASES = {
     "deleted": (lambda project: project.result_paths()[0].unlink(), "to judge", 0),
     "answer": (lambda project: project.add_answer("answer_1", "The lake is dry."), "to judge", 4),
     "page": (lambda project: project.cache().put_web(PAGE, "81 m", None), "to judge", 4),
-    "sealed score": (SEALED_SCORE, "move these files away", 0),
     "copy": (lambda project: (project.folder() / "answer_1.md").unlink(), "move these files away", 0),
     "other copy": (lambda project: (project.folder() / "answer_1.md").write_text("x"), "move these", 0),
-    "rows": (in_store("DELETE FROM judgments WHERE claim = 'cold' AND trial = 1"), "move these files", 2),
+    "rows": (in_store("DELETE FROM judgments WHERE claim = 'cold' AND trial = 1"), "anew by:", 8),
+    "empty store": (in_store("DELETE FROM judgments"), "anew by:", 8),
     "sealed vote": (on_result(change_vote, seal=True), "--task_id lake --overwrite", 8),
     "stored text": (in_store("UPDATE judgments SET text = replace(text, 'true', 'false')"), "--overwrite", 8),
     "served": (serve_otherwise, "--overwrite", 8),
@@ -264,6 +264,46 @@ def test_an_answer_that_the_last_run_did_not_score_is_scored_by_the_next(judge):
 
 def test_each_answer_has_its_cure_for_programs(project):
     """Beside the findings."""
-    SEALED_SCORE(project)
+    (project.folder() / "answer_1.md").unlink()
     answers = json.loads(verified("--json")[1])["answers"]
     assert [answer["cure"] for answer in answers] == ["move away and evaluate", None]
+
+
+OWN_SCORE = """
+await evaluator.verify("deep", evaluator.add_leaf("deep", "deep"))
+return {**evaluator.get_summary(), "final_score": 0.25}
+"""
+
+
+def test_a_score_that_a_script_returns_against_its_tree_is_for_its_author(judge, project):
+    """Everybody is told, and nobody is sent to evaluate again; also where the record lacks something else."""
+    project.add_script_body(OWN_SCORE)
+    told = "its script returned the score 0.25, and its rubric tree comes to 1\n"
+    assert evaluated(judge).stdout.count(told) == 2
+    names = f"2 ({TASK}/answer_1.md, {TASK}/answer_2.md)"
+    assert f"rubric trees come to, on the word of a script: {names}" in call(main, "metrics", AGENT).stdout
+    exit_status, output = verified()
+    [line] = [line for line in output.splitlines() if line.startswith("Wrong")]
+    assert (exit_status, line.endswith(f"{OTHER_SCORE}final_score is 0.25, and by its tree 1")) == (1, True)
+    assert "mend them; evaluating again changes nothing before: lake\n" in output
+    assert "move these files away" not in output
+    (project.results / FILE_NAME).unlink()
+    assert f"mind2web2 evaluate {AGENT} --task_id lake --overwrite" in verified()[1]
+
+
+def test_an_answer_that_is_there_is_to_be_mended(judge, project):
+    """It need not be put back, and what is left of it need not go; once mended it is judged again."""
+    for content in (b"", b"\xff\xfe"):
+        path = project.add_answer("answer_1", content)
+        assert evaluated(judge).returncode == 1
+        exit_status, output = verified()
+        assert exit_status == 3
+        assert (
+            "mend these answers, which are there and cannot be judged as they are, and run: mind2" in output
+        )
+        assert "put these answers back" not in output
+        assert str(project.folder()) not in output
+    path.write_text("The lake is deep and cold (answer_1).")
+    before = len(judge.requests)
+    follow(judge, output)
+    assert (verified()[0], len(judge.requests)) == (0, before)

@@ -31,6 +31,27 @@ def test_the_counts_of_suspect_pages_add_up():
     ]
 
 
+def test_what_lacked_its_page_is_told_of_claims_and_extractions():
+    """Each page once, however often it was wanted, and those that an option brings."""
+    answer = outcome([], [])
+    first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
+    first["evidence"] = {"pages": [{"url": "claimed", "outcome": "unavailable"}]}
+    second["evidence"] = {"pages": [{"url": "both", "outcome": "unavailable"}]}
+    answer.result["extractions"] = [
+        {"url": "both", "unavailable": "refused"},
+        {"url": "both", "unavailable": "refused"},
+        {"url": "read", "unavailable": None},
+    ]
+    told = (
+        "cited pages that could not be had: 2 (lake 2); claims on them count as failed; 2 extractions came "
+        "out empty"
+    )
+    assert cautions([answer], "") == [told]
+    answer.result["provenance"] = {"refused_pages": ["both", "never asked for"]}
+    private = "; 1 of them on this machine or its network: add --allow_private_network where you trust the"
+    assert cautions([answer], "") == [f"{told}{private} answers"]
+
+
 def test_a_doubt_blames_nobody():
     """The server may have been at fault as well."""
     [told] = cautions([outcome(doubts=["https://lake.example: HTTP status 500"])], "")
@@ -47,6 +68,16 @@ def test_a_score_without_a_tree_is_told():
     told = [cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") for result in results]
     line = "lake/answer_1.md: scored by its script without a rubric tree, so that nothing can check the score"
     assert told == [[line], [line], []]
+
+
+@pytest.mark.parametrize(("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)])
+def test_a_score_that_is_not_the_tree_s_is_told(score, is_told):
+    """It counts, and metrics and records of others would be misled by it; rounding aside."""
+    own = {"desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
+    tree = {"id": "root", **own, "children": [{"id": "a", **own, "children": []}]}
+    result = {"final_score": score, "eval_breakdown": [{"verification_tree": tree}]}
+    line = f"lake/answer_1.md: its script returned the score {score:g}, and its rubric tree comes to 1"
+    assert cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") == [line] * is_told
 
 
 def test_what_the_judge_declined_is_told():

@@ -297,6 +297,27 @@ def test_what_lowers_scores_is_said(project, server):
     ]
 
 
+def test_extractions_that_lacked_their_page_are_said(project, server):
+    """Scores drop for them as well, where no claim is judged on the page."""
+    page = "https://www.lake.example/gone"
+    project.add_script_body(
+        f"""
+        from pydantic import BaseModel
+        Depth = type("Depth", (BaseModel,), {{"__annotations__": {{"metres": str | None}}}})
+        found = await evaluator.extract("The depth.", Depth, "depth", source={page!r})
+        evaluator.add_custom_node(found.metres, "has_depth", "it has a depth")
+        return evaluator.get_summary()
+        """
+    )
+    for _ in ("judged", "reused"):
+        run = evaluate(server, "--no_capture")
+        assert run.returncode == 0
+        warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
+        assert warnings == [
+            "Warning: cited pages that could not be had: 1 (lake 1); 2 extractions came out empty"
+        ]
+
+
 @pytest.mark.parametrize(
     ("provider", "variable"),
     [

@@ -11,6 +11,14 @@ from mind2web2.utils.cache_filesys import CacheFileSys
 
 HTML = b"<!doctype html><title>Lake</title><h1>The lake</h1><p>Depth: 80 m. Formed by a glacier long ago.</p>"
 NO_PROGRAMS = "/nonexistent"
+DOWNLOAD = (
+    "Warning: files that scripts could not download: 1 (lake 1), on this machine or its network: add "
+    "--allow_private_network where you trust the answers\n"
+)
+PRIVATE = (
+    "Warning: cited pages that could not be had: 2 (lake 1, pond 1); claims on them count as failed; 2 of "
+    "them on this machine or its network: add --allow_private_network where you trust the answers\n"
+)
 
 
 def site(request):
@@ -97,6 +105,41 @@ def test_private_addresses_are_refused_unless_allowed(project, server, judge):
     assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
 
 
+def test_what_was_refused_is_judged_once_private_addresses_are_allowed(project, server, judge):
+    """A result that failed for want of the option holds without it, and with it is judged anew, once."""
+    assert PRIVATE in evaluate(project, judge).stdout
+    assert PRIVATE in evaluate(project, judge).stdout
+    assert (len(project.result_paths()), server.requests) == (1, [])
+    run = evaluate(project, judge, "--allow_private_network")
+    assert (run.returncode, complaints(run.stderr)) == (0, [])
+    assert project.task_summary("lake")["answer_1.md"]["score"] == 1.0
+    assert "could not be had" not in run.stdout
+    for options in ([], ["--allow_private_network"]):
+        assert evaluate(project, judge, *options).returncode == 0
+        assert len(project.result_paths()) == 2
+
+
+def test_the_estimate_knows_what_is_to_be_had_once_allowed(project, server, judge):
+    """Where nothing is captured, the option changes nothing."""
+    assert evaluate(project, judge).returncode == 0
+    allowed = ["--estimate", "--allow_private_network"]
+    for options, answers in ((["--estimate"], 0), ([*allowed, "--no_capture"], 0), (allowed, 4)):
+        run = evaluate(project, judge, *options)
+        assert f"Answers to evaluate: {answers} of 4; " in run.stdout
+    assert (server.requests, judge.requests) == ([], [])
+
+
+def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(project, judge):
+    """The option does not open the ports of services that are not the web's."""
+    for task in ("lake", "pond"):
+        project.add_script({"mail": ("It is deep.", "http://127.0.0.1:25/")}, task)
+    run = evaluate(project, judge)
+    assert "cited pages that could not be had: 2 (lake 1, pond 1); claims on them" in run.stdout
+    assert "--allow_private_network" not in run.stdout
+    assert evaluate(project, judge, "--allow_private_network").returncode == 0
+    assert len(project.result_paths()) == 1
+
+
 def test_without_a_browser_an_answer_gets_no_result(project, server, judge):
     """One line says how to get one, or how to do without."""
     project.cache("pond").put_web(f"{server.url}/depth", "Depth: 80 m", None)
@@ -135,17 +178,26 @@ def test_a_replay_captures_nothing(project, server, judge):
     assert project.task_summary("lake")["answer_1.md"]["score"] == 0.5
 
 
-@pytest.mark.parametrize(("options", "score"), [([], 0.0), (["--allow_private_network"], 1.0)])
-def test_what_scripts_download_keeps_to_the_same_addresses(project, server, judge, options, score):
-    """PDFs that a script fetches itself, say."""
+@pytest.mark.parametrize("isolation", ["--isolate", "--no_isolate"])
+def test_what_scripts_download_keeps_to_the_same_addresses(project, server, judge, isolation):
+    """PDFs that a script fetches itself, say; what was refused is fetched once it may be.
+
+    The script begins again before that, as it reads a verdict in a way that no syntax shows.
+    """
     project.add_script_body(
         f"""
         from mind2web2.api_tools.tool_pdf import is_pdf
+        leaf = evaluator.add_leaf("deep", "deep")
+        await evaluator.verify(claim="The lake is deep.", node=leaf)
+        assert getattr(leaf, "sta" + "tus") == "passed"
         evaluator.add_custom_node(await is_pdf("{server.url}/paper"), "fetched", "fetched")
         return evaluator.get_summary()
         """
     )
-    run = evaluate(project, judge, "--task_id", "lake", *options)
-    assert (run.returncode, complaints(run.stderr)) == (0, [])
-    assert project.task_summary("lake")["answer_1.md"]["score"] == score
-    assert bool(server.requests) is bool(options)
+    runs = (([], 0.0, 1), ([], 0.0, 1), (["--allow_private_network"], 1.0, 2), ([], 1.0, 2))
+    for options, score, results in runs:
+        run = evaluate(project, judge, "--task_id", "lake", "--no_capture", isolation, *options)
+        assert (run.returncode, complaints(run.stderr)) == (0, [])
+        assert project.task_summary("lake")["answer_1.md"]["score"] == score
+        assert len(project.result_paths()) == results
+        assert (DOWNLOAD in run.stdout, not server.requests) == (score == 0.0, score == 0.0)

@@ -89,10 +89,12 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
         judge.released.set()
         if end is signal.SIGINT:
             assert (process.returncode, stderr) == (130, "")
-            assert stdout.splitlines()[-1] == (
+            stopped, under_way = stdout.splitlines()[-2:]
+            assert stopped == (
                 "Stopped. 0 of 1 answers have results, and every judgment so far is kept: the same command "
                 "goes on from here."
             )
+            assert re.match(r".* not told by the server: the tokens of [12] of the requests ", under_way)
         else:
             assert process.returncode == -signal.SIGKILL
         assert stored_claims(project) == ["The lake is cold."] * 2 + ["The lake is deep."] * 2

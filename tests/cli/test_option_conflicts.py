@@ -1,4 +1,4 @@
-"""No option of an evaluation is taken and then does nothing."""
+"""No option is taken and then does nothing."""
 
 import pytest
 from projects import KEY_VARIABLES, Project, call
@@ -67,3 +67,20 @@ def test_what_has_its_effect_or_holds_of_itself_is_taken(given):
     """A replay costs no more than its budget."""
     run = call(main, "evaluate", "bot", *given, "--estimate")
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ["--no_llm", "--judge_model", "m", "--judge_base_url", "http://x"],
+            "--no_llm asks no model: leave --judge_model and --judge_base_url out",
+        ),
+        (["--headed", "--cdp_url", "http://127.0.0.1:1"], "leave --headed out"),
+    ],
+)
+def test_an_option_of_caching_without_effect_is_refused(given, message):
+    """Likewise."""
+    run = call(main, "cache", "bot", *given)
+    assert (run.returncode, run.stdout, run.stderr.count("\n")) == (2, "", 1)
+    assert message in run.stderr

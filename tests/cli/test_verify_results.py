@@ -12,6 +12,7 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judgments import FILE_NAME
+from mind2web2.result_checks import OTHER_SCORE
 from mind2web2.seals import sealed
 from mind2web2.utils.cache_filesys import CacheFileSys
 
@@ -105,15 +106,15 @@ def test_a_result_says_what_produced_it(example):
         assert check["page"]["captured_by"] == record.browser
 
 
-def test_a_changed_score_is_wrong(example):
-    """Exit status 1; the file is named with what to do about it."""
-    path = result_path(example)
-    change(path, lambda result: result.update(final_score=1.0), seal=True)
+def test_a_changed_score_is_wrong(example, caplog):
+    """Exit status 1; the answer is named with what to do about it, and the log tells of the file once."""
+    change(result_path(example), lambda result: result.update(final_score=1.0))
     exit_status, found, output = verify()
     assert exit_status == 1
     assert ("wrong", NAME, "final_score is 1, and by its tree 0.444444") in found
-    assert f"  {path.relative_to(example)}" in output.splitlines()
+    assert "Next, to judge what is wrong" in output
     assert "Answers: 9; right, and hold: 8; 1 wrong" in output
+    assert caplog.text.count("result was changed after it was written, counts as none path=") == 1
     assert verify("--task_id", "library_facts")[:2] == (0, [])
 
 
@@ -340,7 +341,9 @@ def test_what_was_found_is_to_be_had_as_json(example):
     [wrong] = [answer for answer in content["answers"] if answer["record"] == "wrong"]
     assert (wrong["task_id"], wrong["answer_name"], wrong["score"]) == (TASK, f"{STEM}.md", 1.0)
     assert wrong["score_by_tree"] == pytest.approx(4 / 9)
-    assert wrong["findings"] == [{"kind": "wrong", "text": "final_score is 1, and by its tree 0.444444"}]
+    assert wrong["findings"] == [
+        {"kind": "wrong", "text": f"{OTHER_SCORE}final_score is 1, and by its tree 0.444444"}
+    ]
     about = f"{STEM}.md, and by its result it is"
     assert content["summaries"][TASK] == [
         {"kind": "stale", "text": f"summary.json has score {4 / 9} of {about} 1.0"},

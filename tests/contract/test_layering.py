@@ -14,7 +14,7 @@ ROOT = Path(mind2web2.__file__).parent
 LAYERS = (
     "errors",
     "aggregation evidence evidence_verdicts verification_tree preconditions voting summary limits metrics "
-    "results seals summaries "
+    "results seals summaries written_tree "
     "result_facts score_grid intervals task_sums metric_intervals mixed_results verdict_counts "
     "agent_comparison "
     "prompts injection utils loop_guard rubric pace program_order awaiting_leaf pending_verdicts deferral "
@@ -29,7 +29,7 @@ LAYERS = (
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "estimates earlier_usage usage_guess run_estimate "
     "injection_material injection_checks injection_live "
-    "evaluator answer_cache provenance script_tasks script_run isolation selection staleness written_tree "
+    "evaluator answer_cache provenance script_tasks script_run isolation selection staleness "
     "result_checks usage_checks store_checks cures summary_checks record_checks script_trust results_now "
     "answer_lock "
     "answer_evaluation eval_runner",

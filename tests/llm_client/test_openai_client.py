@@ -522,7 +522,7 @@ def test_an_address_that_is_none_is_refused(address):
     ("in_environment", "given", "status_code", "named"),
     [
         (("OPENAI_API_KEY",), ("base_url",), 401, "check OPENAI_API_KEY:"),
-        ((), ("base_url",), 401, "check OPENAI_API_KEY, which is not set:"),
+        ((), ("base_url",), 401, "check OPENAI_API_KEY (not set):"),
         ((), ("base_url", "api_key"), 401, "check the key given:"),
         (("OPENAI_BASE_URL",), (), 404, "check the judge model and OPENAI_BASE_URL:"),
         (

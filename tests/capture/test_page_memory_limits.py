@@ -90,11 +90,15 @@ def peak_of_renderers():
         found.extend(peaks.values())
 
 
+# A machine that is busy may need a minute to fill that memory; nobody waits longer than it does.
+PATIENT = {"load_timeout_s": 300.0, "settle_timeout_s": 100.0, "page_timeout_s": 900.0}
+
+
 async def captured(name, **limits):
     """Capture a page, and an ordinary one after it with the same browser."""
     with BombSite() as site:
         network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
-        settings = CaptureSettings(network=network, **limits)
+        settings = CaptureSettings(network=network, **PATIENT, **limits)
         async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
             page = await manager.capture(f"https://{HOST}/{name}")
             return page.record, (await manager.capture(f"https://{HOST}/plain")).record

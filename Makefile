@@ -35,7 +35,7 @@ fuzz:
 # Changes the modules that decide scores and skips in some 600 ways, one at a time, and shows each change that the
 # tests do not notice ("mutmut show NAME" prints it); fails below 90%.
 mutants:
-	@echo "some 600 changes, each against the tests that reach it: 5 to 10 minutes on two cores"
+	@echo "some 600 changes, each against the tests that reach it: 3 to 5 minutes on two cores"
 	rm -rf mutants
 	$(RUN) --group mutants mutmut run
 	@$(RUN) --group mutants mutmut results --all true | awk '/: / { \

@@ -24,9 +24,9 @@ from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
-from mind2web2.cli.options import caching_command
 from mind2web2.cli.plain_console import plain_console
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError

@@ -34,6 +34,7 @@ LAYERS = (
     "answer_lock "
     "answer_evaluation eval_runner",
     "cli",
+    "__main__",
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 MODULES = {

@@ -74,7 +74,7 @@ class ClaimJudging:
             return True, evidence_of(verification, "judge", pages=checks)
         if all(check.outcome == "unavailable" for check in checks):
             return False, evidence_of(
-                verification, "page", pages=checks, reason="no source page could be had"
+                verification, "page", pages=checks, reason="no source page was available"
             )
         return False, evidence_of(verification, "judge", pages=checks)
 

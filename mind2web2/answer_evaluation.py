@@ -298,6 +298,7 @@ async def _evaluate_logged(
             "other_pages": await asyncio.to_thread(other_pages, result, pages),
             "listing_sha256": listing,
             "served": served_by(ledger.served),
+            "replayed_from": run.judge.settings.replayed_from,
         }
     )
     names = {"agent_name": job.agent_name, "answer_name": job.answer.name}

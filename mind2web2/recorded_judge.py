@@ -23,7 +23,7 @@ from mind2web2.judge import (
     ask_twice_if_declined,
 )
 from mind2web2.judge_access import Access
-from mind2web2.judgment import Judgment, gate_key, judgment_key
+from mind2web2.judgment import Judgment, JudgmentSource, gate_key, judgment_key
 from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.pacing import Slowdown
@@ -47,6 +47,7 @@ class JudgeSettings:
     Args:
         provider: as given on the command line.
         replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any server's.
+        replayed_from: for a replay, the file of its judgments.
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
         batch: questions go out in batch jobs, at a lower price.
     """
@@ -56,6 +57,7 @@ class JudgeSettings:
     temperature: float | None = None
     reasoning_effort: str | None = None
     replayed_endpoint: str | None = None
+    replayed_from: JudgmentSource | None = None
     batch: bool = False
 
 

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ from mind2web2.eval_runner import (
 from mind2web2.isolation.environment import hide_from_scripts
 from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
-from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgment_files import open_for_replay, source_of
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
@@ -107,6 +107,8 @@ def run_evaluation(
     loop = RunLoop(run.tell_stopped)
     with _opened_store(options, folders) as store:
         settings = _judge_settings(options, store)
+        if options.llm_provider == REPLAY:
+            settings = replace(settings, replayed_from=source_of(_judgments_path(options, folders)))
         try:
             outcomes = loop.run(_evaluate(run, settings, store))
             complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
@@ -303,13 +305,14 @@ def _no_capture(run: _Run) -> str:
 
 @contextmanager
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
-    own = folders.agent_results / FILE_NAME
-    if options.llm_provider == REPLAY:
-        store = open_for_replay(own if options.judgments is None else Path(options.judgments))
-    else:
-        store = JudgmentStore(own)
-    with store:
+    path = _judgments_path(options, folders)
+    with open_for_replay(path) if options.llm_provider == REPLAY else JudgmentStore(path) as store:
         yield store
+
+
+def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:
+    own = folders.agent_results / FILE_NAME
+    return own if options.judgments is None else Path(options.judgments)
 
 
 def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeSettings:

@@ -68,6 +68,8 @@ def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
     if not judge:
         return []
     words = [word for name, value in _judge(judge) for word in (f"--{name}", value)]
+    if source := _mapping(made_from.get("replayed_from")).get("path"):
+        words += ["--judgments", str(source)]
     if made_from.get("with_private_network"):
         words.append("--allow_private_network")
     if not made_from.get("with_captures") and judge.get("provider") != _REPLAY:
@@ -79,8 +81,6 @@ def _judge(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     provider = str(judge.get("provider"))
     if provider not in ("openai", "client"):
         yield "llm_provider", provider
-    if provider == _REPLAY and judge.get("judgments"):
-        yield "judgments", str(judge["judgments"])
     yield "judge_model", str(judge.get("model"))
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
     server = str(judge.get("endpoint")).rpartition(" ")[2]

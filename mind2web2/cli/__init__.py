@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from mind2web2 import __version__
-from mind2web2.cli import cache, evaluate, injection, judgments, metrics, trust, verify_results
+from mind2web2.cli import cache, evaluate, judgments, metrics, trust, verify_results
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error
 
@@ -20,7 +20,6 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 trust                     show which eval scripts have changed since they ran
   mind2web2 judgments export AGENT F  write what the judge said to a file, for others to replay
   mind2web2 judgments import AGENT F  take such a file in
-  mind2web2 injection                 see what becomes of texts that talk to the judge
 """
 
 
@@ -29,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (cache, evaluate, metrics, verify_results, trust, judgments, injection):
+    for module in (cache, evaluate, metrics, verify_results, trust, judgments):
         module.add_command(commands)
     return _run(parser, arguments)
 

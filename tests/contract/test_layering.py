@@ -28,7 +28,6 @@ LAYERS = (
     "claim_judging verification verification_batch eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "estimates earlier_usage usage_guess run_estimate "
-    "injection_material injection_checks injection_live "
     "evaluator answer_cache provenance script_tasks script_run isolation selection staleness "
     "result_checks usage_checks store_checks cures summary_checks record_checks script_trust results_now "
     "answer_lock "

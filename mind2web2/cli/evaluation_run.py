@@ -227,10 +227,8 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 
 def _order(options: argparse.Namespace) -> Order:
-    # A replay has nothing to wait for.
-    speculate = options.speculate and options.llm_provider != REPLAY
     # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, speculate, _ALL if options.batch else MOST_UNDER_WAY)
+    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 
 from mind2web2.client_provider import as_provider, unexpected
 from mind2web2.errors import ContextTooLongError, JudgeError, Mind2Web2Error
-from mind2web2.failure_latch import Failure, FailureLatch, current_latch
-from mind2web2.judge import Judge, Subject, ask_twice_if_declined, note_rejection
-from mind2web2.judge_ledger import JudgeLedger, current_ledger
+from mind2web2.failure_latch import Failure, FailureLatch
+from mind2web2.judge import Judge, Noted, Subject, ask_twice_if_declined, note_rejection
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.judgment import judgment_key
 from mind2web2.kept_replies import current_replies
 from mind2web2.limits import CheckedLimit
@@ -34,10 +34,6 @@ class ClientJudge(AsyncCalls):
         check_look("what the judge has been asked")
         return self._ledger
 
-    def count(self, ledger: JudgeLedger) -> None:
-        """Count what another ledger has as well."""
-        current_ledger(self._ledger).add(ledger)
-
     @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first failure for good."""
@@ -59,17 +55,16 @@ class ClientJudge(AsyncCalls):
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        latch = current_latch(self._latch)
-        latch.check()
+        self._latch.check()
         try:
-            reply = await self._reply(request, subject.trial, CheckedLimit(limit, latch.check))
+            reply = await self._reply(request, subject.trial, CheckedLimit(limit, self._latch.check))
         except ContextTooLongError:
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        ledger = current_ledger(self._ledger)
+        ledger = self._ledger
         ledger.judgments += 1
         ledger.usage += reply.usage
         note_rejection(ledger, reply, subject)
@@ -87,7 +82,11 @@ class ClientJudge(AsyncCalls):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
-        return current_latch(self._latch).fail(failure)
+        return self._latch.fail(failure)
+
+    def note(self, kind: Noted, what: str) -> None:
+        """List something in the ledger."""
+        getattr(self._ledger, kind).append(what)
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
         """Return the reason as it is: nothing is recorded."""

@@ -16,11 +16,8 @@ FlagKind = Literal[
     "fake system message",
     "finished verdict",
     "instruction",
-    "encoded instruction",
     "invisible text",
     "reversed text",
-    "piled marks",
-    "terminal escapes",
 ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -14,8 +14,6 @@ from mind2web2.deferral import Request, current_deferral, decide, deferrable, pr
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.evidence import Evidence
 from mind2web2.judge import Subject, note_doubt
-from mind2web2.judging_ahead import JudgedAhead, NotedSources
-from mind2web2.pace import current_pace
 from mind2web2.pending_verdicts import NotedPrerequisites
 from mind2web2.program_order import check_look, is_watching
 from mind2web2.prompts import encodable
@@ -26,6 +24,8 @@ from mind2web2.voting import check_trials
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 
+# Returns the URLs, and whether there were sources at all; raises what reading them has raised.
+NotedSources = Callable[[], tuple[list[str], bool]]
 Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
 OPTIONS = frozenset(
@@ -151,27 +151,20 @@ class Verifier(ScriptAccess):
     ) -> bool:
         # All that was started together has looked by now, and may decide without a question, as a skip does.
         await asyncio.sleep(0)
-        ahead = None
-        if prerequisites.may_be_asked_ahead and current_pace().speculate:
-            ahead = JudgedAhead(self._asking.judge, judging, verification, sources)
-        try:
-            skip_reason = await self._gate(verification, await prerequisites.skip_reason())
-            if skip_reason is not None:
-                return self._skip(verification, node, skip_reason)
-            judged = ahead.verdict() if ahead else judging.judged(verification, *sources())
-            return await self._judge(judged, verification, node)
-        finally:
-            if ahead is not None:
-                await ahead.end()
+        skip_reason = await self._gate(verification, await prerequisites.skip_reason())
+        if skip_reason is not None:
+            return self._skip(verification, node, skip_reason)
+        return await self._judge(judging, verification, node, sources)
 
     async def _judge(
         self,
-        judged: Coroutine[Any, Any, tuple[bool, Evidence]],
+        judging: ClaimJudging,
         verification: Verification,
         node: VerificationNode | None,
+        sources: NotedSources,
     ) -> bool:
         try:
-            supported, evidence = await judged
+            supported, evidence = await judging.judged(verification, *sources())
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
             raise

@@ -250,7 +250,7 @@ async def test_a_failed_prerequisite_costs_no_question():
     assert (beside.status, beside.score, beside.evidence.reason) == (
         "skipped",
         0.0,
-        "prerequisite 'gate' is failed",
+        "not judged, because 'gate' failed",
     )
 
 
@@ -261,7 +261,7 @@ async def test_a_skipped_leaf_skips_others():
     leaves = [evaluator.add_leaf(name, "") for name in "abc"]
     assert [await evaluator.verify("claim", leaf) for leaf in leaves] == [False, False, False]
     assert [leaf.status for leaf in leaves] == ["failed", "skipped", "skipped"]
-    assert leaves[2].evidence.reason == "prerequisite 'a' is failed"
+    assert leaves[2].evidence.reason == "not judged, because 'a' failed"
 
 
 @pytest.mark.parametrize("named", [lambda node: [node], lambda node: node, lambda node: [None, node]])

@@ -312,6 +312,7 @@ async def _evaluate_logged(
         "provenance": made_from.model_dump(mode="json"),
         "judge_usage": _judge_usage(ledger),
         "doubts": sorted(ledger.doubts),
+        "ignored_arguments": sorted(set(ledger.ignored_arguments)),
         "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],
         "run": {
             "version": __version__,

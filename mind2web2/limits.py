@@ -7,7 +7,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from types import TracebackType
 from typing import Any, Self
 
+from mind2web2.utils.api_misuse import script_api
 
+
+@script_api
 class DualSemaphore:
     """The limits that a script is given.
 

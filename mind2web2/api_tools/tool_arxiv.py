@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.api_tools.arxiv_links import ArxivId, id_from_pdf_link, parse_arxiv_id
 from mind2web2.api_tools.titles import normalise_title, plain_words, title_words
 from mind2web2.errors import ToolError
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     import arxiv  # type: ignore[import-untyped]  # it ships without types
@@ -26,6 +27,7 @@ _request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
 _clients: dict[tuple[str, int, float], arxiv.Client] = {}
 
 
+@script_api
 class ArxivTool:
     """Looks papers up on arXiv.
 

@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal
 
 from mind2web2.errors import ToolError
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     import googlemaps
@@ -53,6 +54,7 @@ def maps_asked_by(ask: AskMaps) -> Iterator[None]:
         _asked_by.reset(token)
 
 
+@script_api
 class GoogleMapsTool:
     """Asks Google Maps, with the key of the environment variable ``GOOGLE_MAPS_API_KEY``.
 

@@ -65,7 +65,10 @@ def run(options: argparse.Namespace) -> int:
     from mind2web2.cli.console_log import warnings_on
     from mind2web2.cli.plain_console import plain_console
     from mind2web2.cli.run_loop import RunLoop, end_process
+    from mind2web2.cli.settings_file import apply_settings_file
 
+    if options.live_injection:
+        apply_settings_file(options)
     _check_options(options)
     console = plain_console()
     loop = RunLoop()

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2 import __version__
 from mind2web2.asking import EvaluatorConfig
+from mind2web2.judgment import JudgmentSource
 from mind2web2.prompts import instructions
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.utils.foreign_files import read_regular_file
@@ -83,6 +84,8 @@ class Provenance(BaseModel):
         versions: of this package, of Python and of the libraries that shape what a judge is shown; empty in
             results of earlier versions.
         served: what the judge was reported to be.
+        replayed_from: of a replay, the file that its judgments are from; ``None`` in results of earlier
+            versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -101,6 +104,7 @@ class Provenance(BaseModel):
     other_pages: Mapping[str, tuple[str | None, ...]] = Field(default_factory=dict)
     versions: Mapping[str, str] = Field(default_factory=dict)
     served: tuple[Served, ...] = ()
+    replayed_from: JudgmentSource | None = None
 
     def differs_from(self, current: Provenance) -> str | None:
         """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -87,22 +85,6 @@ def given_options(options: argparse.Namespace) -> frozenset[str]:
     """Return the names of the single-valued options on the command line."""
     given: frozenset[str] = getattr(options, "given", frozenset())
     return given
-
-
-def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
-    """Return the caching command that fits a run with these options, to be copied into the same shell."""
-    words = ["uv", "run"] if os.environ.get("UV") else []
-    words += ["mind2web2", "cache", agent_name, *more]
-    given = vars(options)
-    for name, value in (
-        *(("task_id", task) for task in given.get("task_ids") or ()),
-        ("answer_folder", given.get("answer_folder")),
-        ("cache_root", given.get("cache_root")),
-        ("cdp_url", given.get("cdp_url")),
-    ):
-        words += [] if value is None else [f"--{name}", str(value)]
-    words += [f"--{name}" for name in ("allow_private_network", "no_llm") if given.get(name)]
-    return shlex.join(words)
 
 
 def _with_underscores(word: str) -> str:

@@ -35,7 +35,6 @@ from mind2web2.loop_guard import LoopGuard
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_run import ScriptCall, script_result
-from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 # What scripts import (contract.md), and what is imported late elsewhere: once for all of them.
@@ -145,7 +144,6 @@ async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge) -> Mes
 
     with (
         pace_kept(job.pace),
-        dropped_counted(run_judge.dropped),
         downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
         refusals_told(partial(note_refused_download, judge)),
         maps_asked_by(ask_maps),

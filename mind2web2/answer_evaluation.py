@@ -42,7 +42,6 @@ from mind2web2.script_run import ScriptCall, checked_result, script_result
 from mind2web2.seals import has_seal, is_seal_broken, sealed
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
-from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.written_tree import TREE_FORMAT, other_pages
@@ -345,7 +344,6 @@ async def _script_result(
     judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
     with (
         pace_kept(run.pace),
-        dropped_counted(run.judge.totals.dropped),
         refusals_told(partial(note_refused_download, judge)),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)

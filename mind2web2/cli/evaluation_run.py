@@ -24,9 +24,9 @@ from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
-from mind2web2.cli.options import caching_command
 from mind2web2.cli.plain_console import plain_console
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
@@ -227,10 +227,8 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 
 def _order(options: argparse.Namespace) -> Order:
-    # A replay has nothing to wait for.
-    speculate = options.speculate and options.llm_provider != REPLAY
     # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, speculate, _ALL if options.batch else MOST_UNDER_WAY)
+    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:

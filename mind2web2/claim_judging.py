@@ -17,14 +17,9 @@ from mind2web2.judge import Subject
 from mind2web2.pace import current_pace
 from mind2web2.pages_ahead import PagesAhead
 from mind2web2.prepared_page import PreparedPage
-<<<<<<< HEAD
 from mind2web2.questions import NO_INSTRUCTION, quotable, verification_messages
 from mind2web2.quotations import looked_up
-from mind2web2.utils.tasks import all_or_first_error, results_until
-=======
-from mind2web2.questions import NO_INSTRUCTION, verification_messages
 from mind2web2.utils.tasks import all_or_first_error
->>>>>>> main
 from mind2web2.voting import outcome, trials_needed
 
 # How many of a claim's pages are prepared, or captured, at the same time.

@@ -24,7 +24,7 @@ LAYERS = (
     "batch_state batch_gathering batch_replies batch_courier batch_jobs batch_client "
     "reply_keeping recorded_judge answer_judge shared_captures prepared_page page_request "
     "page_content page_memory "
-    "page_library pages_ahead questions asking extraction "
+    "page_library pages_ahead questions quotations asking extraction "
     "claim_judging verification verification_batch eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "evaluator answer_cache provenance script_tasks script_run isolation selection staleness "

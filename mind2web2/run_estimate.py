@@ -7,11 +7,11 @@ evaluations, or guessed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
 
-from mind2web2.answer_evaluation import AnswerJob, current_provenance, held_result
+from mind2web2.answer_evaluation import AnswerJob, current_provenance, held_result, inputs_now
 from mind2web2.citations import read_citations
 from mind2web2.discovery import cited_urls, one_spelling_each
 from mind2web2.earlier_usage import AnswerUsage, StoredUsage, agent_usage, stored_usage, task_usage
@@ -32,6 +32,7 @@ from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
 from mind2web2.provenance import JudgeRecord, Provenance
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.results import latest_result
+from mind2web2.script_clock import AsOf
 from mind2web2.selection import TaskWork, read_answer
 from mind2web2.usage_guess import guessed_requests, guessed_tokens, mean_page_tokens
 
@@ -45,6 +46,8 @@ class PlannedRun:
         overwrite: reuse neither results nor judgments.
         with_captures: whether pages that are not stored would be captured.
         with_private_network: whether private addresses would be visited as well.
+        as_of: the moment that scripts would take for now.
+        variables: of the environment that they would be given.
     """
 
     work: Sequence[TaskWork]
@@ -54,6 +57,8 @@ class PlannedRun:
     overwrite: bool
     with_captures: bool
     with_private_network: bool
+    as_of: AsOf | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,8 @@ def _has_held_result(job: AnswerJob, text: str, run: PlannedRun) -> bool:
         with_captures=run.with_captures,
         with_private_network=run.with_private_network,
     )
-    return held_result(job, provenance) is not None
+    now = inputs_now(job.answer, run.as_of, run.variables)
+    return held_result(job, provenance, now) is not None
 
 
 def _recorded_endpoint(job: AnswerJob) -> str:

@@ -5,7 +5,7 @@ FUZZ ?=
 # The tests on two cores.
 TESTS = pytest -n 2 --dist worksteal
 
-.PHONY: check coverage faults fuzz mutants test
+.PHONY: check coverage faults fuzz injection mutants test
 
 test:
 	$(RUN) $(TESTS)
@@ -27,6 +27,10 @@ coverage:
 # For example: make faults FAULTS="--schedules 20 --seed 7"
 faults:
 	PYTHONPATH=tests $(RUN) python -m faults.report $(FAULTS)
+
+# Texts in answers and pages that try to instruct the judge: does each stay in its block, and is it flagged?
+injection:
+	PYTHONPATH=tests $(RUN) python -m injection_suite.report
 
 # Nearly sound inputs for every parser of outside data. For example: make fuzz FUZZ="--seconds 3600 --seed 7"
 fuzz:

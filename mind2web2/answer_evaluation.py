@@ -58,7 +58,6 @@ from mind2web2.script_run import ScriptCall, checked_result, script_result
 from mind2web2.seals import has_seal, is_seal_broken, sealed
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
-from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.written_tree import TREE_FORMAT, other_pages
@@ -396,6 +395,7 @@ async def _evaluate_logged(
                     "as_of": provenance.inputs.as_of,
                 }
             ),
+            "replayed_from": run.judge.settings.replayed_from,
         }
     )
     names = {"agent_name": job.agent_name, "answer_name": job.answer.name}
@@ -461,14 +461,13 @@ async def _script_result(
             answer, record = await run.judge.services.answer(request, ask, source)
         except JudgmentMissingError as error:
             raise judge.fail(error) from error.__cause__
-        judge.count(JudgeLedger(services=[record]))
+        judge.note_service(record)
         return answer
 
     with (
         inputs_recorded(recorder),
         services_answered_by(answer_service),
         pace_kept(run.pace),
-        dropped_counted(run.judge.totals.dropped),
         refusals_told(partial(note_refused_download, judge)),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)

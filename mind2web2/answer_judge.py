@@ -15,15 +15,16 @@ from mind2web2.errors import (
     JudgmentMissingError,
     Mind2Web2Error,
 )
-from mind2web2.failure_latch import Failure, FailureLatch, current_latch
-from mind2web2.judge import Subject, note_rejection
-from mind2web2.judge_ledger import JudgeLedger, current_ledger
+from mind2web2.failure_latch import Failure, FailureLatch
+from mind2web2.judge import Noted, Subject, note_rejection
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.judgment import Judgment, judgment_key
 from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.program_order import check_look
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_inputs import ServiceAnswer
 from mind2web2.usage import cost_of, sum_usd, usage_of
 
 
@@ -73,10 +74,6 @@ class AnswerJudge(AsyncCalls):
         check_look("what the judge has been asked")
         return self._ledger
 
-    def count(self, ledger: JudgeLedger) -> None:
-        """Count what another ledger has as well."""
-        current_ledger(self._ledger).add(ledger)
-
     def start_over(self) -> None:
         """Forget what has been asked: the same evaluation begins again."""
         self._own_requests.clear()
@@ -119,8 +116,7 @@ class AnswerJudge(AsyncCalls):
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        latch = current_latch(self._latch)
-        latch.check()
+        self._latch.check()
         settings = self._run.settings
         request = replace(
             request,
@@ -129,7 +125,7 @@ class AnswerJudge(AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
         try:
-            latched = CheckedLimit(self._limit, latch.check)
+            latched = CheckedLimit(self._limit, self._latch.check)
             judgment = await self._run.judgment(request, subject, self._source, latched)
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
@@ -145,7 +141,15 @@ class AnswerJudge(AsyncCalls):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
-        return current_latch(self._latch).fail(failure)
+        return self._latch.fail(failure)
+
+    def note(self, kind: Noted, what: str) -> None:
+        """List something in the ledger."""
+        getattr(self._ledger, kind).append(what)
+
+    def note_service(self, answer: ServiceAnswer) -> None:
+        """List what a map or paper service answered."""
+        self._ledger.services.append(answer)
 
     def end(self) -> None:
         """Ask no more, as the evaluation is over: that is for tasks that the script has left behind."""
@@ -161,7 +165,7 @@ class AnswerJudge(AsyncCalls):
             raise self.fail(error) from error.__cause__
 
     def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
-        ledger = current_ledger(self._ledger)
+        ledger = self._ledger
         ledger.judgments += 1
         ledger.requests += reply.attempts
         ledger.served[reply.served_model, reply.system_fingerprint] += 1

@@ -9,17 +9,18 @@ from pydantic import ValidationError
 
 from mind2web2.client_provider import as_provider, unexpected
 from mind2web2.errors import ContextTooLongError, JudgeError, Mind2Web2Error
-from mind2web2.failure_latch import Failure, FailureLatch, current_latch
-from mind2web2.judge import Judge, Subject, ask_twice_if_declined, note_rejection
-from mind2web2.judge_ledger import JudgeLedger, current_ledger
+from mind2web2.failure_latch import Failure, FailureLatch
+from mind2web2.judge import Judge, Noted, Subject, ask_twice_if_declined, note_rejection
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.judgment import judgment_key
 from mind2web2.kept_replies import current_replies
 from mind2web2.limits import CheckedLimit
+from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit
 from mind2web2.program_order import check_look
 
 
-class ClientJudge:
+class ClientJudge(AsyncCalls):
     """Asks a client directly, outside of any run; nothing is stored."""
 
     def __init__(self, provider: ChatProvider) -> None:
@@ -33,33 +34,37 @@ class ClientJudge:
         check_look("what the judge has been asked")
         return self._ledger
 
-    def count(self, ledger: JudgeLedger) -> None:
-        """Count what another ledger has as well."""
-        current_ledger(self._ledger).add(ledger)
-
     @property
     def failure(self) -> Mind2Web2Error | None:
         """Return the first failure for good."""
         check_look("whether the judge has failed")
         return self._latch.failure
 
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this client's server from others."""
+        return self._provider.endpoint
+
     def model_for(self, requested: str) -> str:
         """Return the requested model: such a client takes any."""
         return requested
 
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer a request of the script's own."""
+        return await self.ask(request, Subject("script"), limit)
+
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        latch = current_latch(self._latch)
-        latch.check()
+        self._latch.check()
         try:
-            reply = await self._reply(request, subject.trial, CheckedLimit(limit, latch.check))
+            reply = await self._reply(request, subject.trial, CheckedLimit(limit, self._latch.check))
         except ContextTooLongError:
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        ledger = current_ledger(self._ledger)
+        ledger = self._ledger
         ledger.judgments += 1
         ledger.usage += reply.usage
         note_rejection(ledger, reply, subject)
@@ -77,7 +82,11 @@ class ClientJudge:
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
-        return current_latch(self._latch).fail(failure)
+        return self._latch.fail(failure)
+
+    def note(self, kind: Noted, what: str) -> None:
+        """List something in the ledger."""
+        getattr(self._ledger, kind).append(what)
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
         """Return the reason as it is: nothing is recorded."""

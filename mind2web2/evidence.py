@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 DecidedBy = Literal["judge", "prerequisite", "page", "script", "error"]
+# Why a claim failed whose sources hold no URL.
+NO_PAGE_NAMED = "the sources given name no page"
 PageOutcome = Literal["supported", "not_supported", "unavailable"]
 FlagKind = Literal[
     "forged delimiter",
@@ -14,11 +16,8 @@ FlagKind = Literal[
     "fake system message",
     "finished verdict",
     "instruction",
-    "encoded instruction",
     "invisible text",
     "reversed text",
-    "piled marks",
-    "terminal escapes",
 ]
 
 

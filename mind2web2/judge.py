@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.failure_latch import Failure
@@ -11,6 +12,7 @@ from mind2web2.judge_ledger import JudgeLedger, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 
 Purpose = Literal["verify", "extract", "script"]
+Noted = Literal["doubts", "refused_downloads"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +33,12 @@ class Subject:
 
 def note_doubt(judge: Judge, what: str) -> None:
     """Note what might have come out otherwise on another machine or day."""
-    judge.count(JudgeLedger(doubts=[what]))
+    judge.note("doubts", what)
 
 
 def note_refused_download(judge: Judge, url: str) -> None:
     """Note what a script could not download because its address is private."""
-    judge.count(JudgeLedger(refused_downloads=[url]))
+    judge.note("refused_downloads", url)
 
 
 class Judge(Protocol):
@@ -50,11 +52,12 @@ class Judge(Protocol):
     def ledger(self) -> JudgeLedger:
         """Return what has been asked so far; it is for scripts and reports to look at."""
 
-    def count(self, ledger: JudgeLedger) -> None:
-        """Count what another ledger has as well."""
-
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
+
+    @property
+    def async_response(self) -> Callable[..., Awaitable[Any]]:
+        """Answer a request of a script's own (``AsyncCalls.async_response``)."""
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question; ``declined`` is set where the content was declined twice.
@@ -67,6 +70,9 @@ class Judge(Protocol):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good and return it, to be raised."""
+
+    def note(self, kind: Noted, what: str) -> None:
+        """List something in the ledger."""
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
         """Return why a verification that runs beside others is skipped, ``None`` if it is not.

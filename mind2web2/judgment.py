@@ -79,6 +79,20 @@ class JudgeIdentity(BaseModel):
         return [self.model, *(f"{name}={value}" for name, value in parameters.items()), f"at {self.endpoint}"]
 
 
+class JudgmentSource(BaseModel):
+    """The file of judgments that a replay answers from.
+
+    Args:
+        path: relative to the working directory where the file lies below it.
+        sha256: of an exported file's bytes; ``None`` for a store, whose bytes change without its judgments.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    sha256: str | None = None
+
+
 def judgment_key(request: ChatRequest, trial: int) -> str:
     """Return the hash of all that determines a reply: model, parameters, messages, schema, trial.
 

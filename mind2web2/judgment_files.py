@@ -2,16 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judgment import Judgment, problem_of
+from mind2web2.judgment import Judgment, JudgmentSource, problem_of
 from mind2web2.judgments import JudgmentStore
 from mind2web2.store_cures import REPLAYING
 from mind2web2.utils.files import remove_leftovers, write_whole
+
+EXPORT_SUFFIX = ".jsonl"
+
+
+def source_of(path: Path) -> JudgmentSource:
+    """Return how results name a file of judgments that they were replayed from."""
+    absolute, here = path.resolve(), Path.cwd()
+    shown = absolute.relative_to(here) if absolute.is_relative_to(here) else absolute
+    return JudgmentSource(path=shown.as_posix(), sha256=_export_sha256(path))
+
+
+def _export_sha256(path: Path) -> str | None:
+    if path.suffix != EXPORT_SUFFIX:
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def export_judgments(store: JudgmentStore, path: Path) -> int:
@@ -51,7 +68,7 @@ def open_for_replay(path: Path) -> JudgmentStore:
         raise UsageError(
             f"no judgments at {path}; evaluate with a judge first, or name a file with --judgments"
         )
-    if path.suffix == ".jsonl":
+    if path.suffix == EXPORT_SUFFIX:
         judgments = list(read_judgments(path))
         store = JudgmentStore(None)
         store.add(judgments)

@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from mind2web2.errors import JudgmentStoreError
+from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judgment import JudgeIdentity
-from mind2web2.judgment_files import read_judgments
+from mind2web2.judgment_files import EXPORT_SUFFIX, read_judgments
 from mind2web2.judgments import LATER_COLUMNS
 from mind2web2.llm_client.failures import one_line
 from mind2web2.store_cures import COMPARING, StoreUse, refuse_programs, store_cure
@@ -116,6 +116,22 @@ class ExportLookup:
     def replies(self, keys: Iterable[str]) -> dict[str, list[StoredReply]]:
         """Return the replies with these keys, as ``JudgmentLookup.replies`` promises."""
         return {key: self._replies[key] for key in set(keys) & self._replies.keys()}
+
+
+def lookup_in(path: Path, use: StoreUse) -> JudgmentLookup:
+    """Return where replies are looked up: a store, or an exported ``.jsonl`` file.
+
+    Raises:
+        UsageError: there is no such file, or it holds no judgments.
+    """
+    if not path.is_file():
+        raise UsageError(f"no judgments at {path}: name a judgments.sqlite3 or an exported .jsonl file")
+    lookup: JudgmentLookup = ExportLookup(path) if path.suffix == EXPORT_SUFFIX else StoreLookup(path, use)
+    try:
+        lookup.replies([""])
+    except JudgmentStoreError as error:
+        raise UsageError(str(error)) from error
+    return lookup
 
 
 def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.asking import EvaluatorConfig
+from mind2web2.judgment import JudgmentSource
 from mind2web2.prompts import instructions
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_inputs import ScriptInputs
@@ -85,6 +86,8 @@ class Provenance(BaseModel):
             results of earlier versions.
         served: what the judge was reported to be.
         inputs: what the script read beside answer and pages.
+        replayed_from: of a replay, the file that its judgments are from; ``None`` in results of earlier
+            versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -104,6 +107,7 @@ class Provenance(BaseModel):
     versions: Mapping[str, str] = Field(default_factory=dict)
     served: tuple[Served, ...] = ()
     inputs: ScriptInputs = ScriptInputs()
+    replayed_from: JudgmentSource | None = None
 
     def differs_from(self, current: Provenance) -> str | None:
         """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""

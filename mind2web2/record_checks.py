@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from mind2web2.staleness import (
     provenance_of,
     stale_reasons,
 )
-from mind2web2.store_checks import Judgments, store_findings
+from mind2web2.store_checks import Judgments, replayed_judgments, store_findings
 from mind2web2.summaries import task_answers
 from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
@@ -84,6 +85,14 @@ class RecordChecks:
         self._agent_name = agent_name
         self._judgments = judgments
         self._present = present
+        self._replayed = cache(replayed_judgments)
+
+    def _judgments_of(self, made_from: Provenance) -> tuple[Judgments | None, Sequence[Finding]]:
+        """Return where a result's votes are looked up, and what is wrong with their file."""
+        is_named = self._judgments is not None and self._judgments.is_named
+        if made_from.replayed_from is None or is_named:
+            return self._judgments, ()
+        return self._replayed(made_from.replayed_from)
 
     def task(self, task_id: str, answers: Sequence[AnswerFile]) -> Iterator[AnswerCheck]:
         """Check the results of a task, and yield what was found of each answer.
@@ -145,7 +154,7 @@ class RecordChecks:
         is_contradicted = False
         if made_from is not None:
             findings += _present_findings(folder / answer_name, found, made_from, present)
-            of_store = store_findings(found.content, made_from, self._judgments)
+            of_store = store_findings(found.content, made_from, *self._judgments_of(made_from))
             findings += of_store.findings
             is_contradicted = of_store.is_contradicted
         # A changed result has no score for that alone, which is told already.

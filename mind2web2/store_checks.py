@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judgment_reading import ExportLookup, JudgmentLookup, StoredReply, StoreLookup
+from mind2web2.errors import UsageError
+from mind2web2.judgment import JudgmentSource
+from mind2web2.judgment_files import source_of
+from mind2web2.judgment_reading import JudgmentLookup, StoredReply, lookup_in
 from mind2web2.judgments import FILE_NAME
 from mind2web2.provenance import Provenance
 from mind2web2.recorded_judge import REPLAY_ENDPOINT
@@ -20,14 +22,21 @@ from mind2web2.written_tree import TreeShapeError, only_tree, written_tree
 
 NOT_STORED = "the judgments that it names are not stored"
 NO_STORE = f"{NOT_STORED}: there is no store"
+NO_FILE = f"{NOT_STORED}: the file that it was replayed from is not there"
 
 
 @dataclass(frozen=True, slots=True)
 class Judgments:
-    """Where votes are looked up; ``is_own`` if that is the store that the agent's judgments are kept in."""
+    """Where votes are looked up.
+
+    Args:
+        is_own: it is the store that the agent's judgments are kept in.
+        is_named: the user named it.
+    """
 
     lookup: JudgmentLookup
     is_own: bool
+    is_named: bool = False
 
 
 class StoreFindings(NamedTuple):
@@ -50,30 +59,41 @@ def judgments_of(eval_results_root: Path, agent_name: str, path: Path | None) ->
     if path is None and not own.is_file():
         return None
     file = path or own
-    if not file.is_file():
-        raise UsageError(f"no judgments at {file}: name a {FILE_NAME} or an exported .jsonl file")
-    use = CHECKING_OWN if path is None else CHECKING_NAMED
-    lookup: JudgmentLookup = ExportLookup(file) if file.suffix == ".jsonl" else StoreLookup(file, use)
+    lookup = lookup_in(file, CHECKING_OWN if path is None else CHECKING_NAMED)
+    return Judgments(lookup, is_own=file.resolve() == own.resolve(), is_named=path is not None)
+
+
+def replayed_judgments(source: JudgmentSource) -> tuple[Judgments | None, tuple[Finding, ...]]:
+    """Return where the judgments of a replay are looked up, and what is wrong with their file."""
+    path = Path(source.path)
+    if not path.is_file():
+        return None, (Finding("missing", f"{NO_FILE}: {source.path}"),)
     try:
-        lookup.replies([""])
-    except JudgmentStoreError as error:
-        raise UsageError(str(error)) from error
-    return Judgments(lookup, is_own=file.resolve() == own.resolve())
+        judgments = Judgments(lookup_in(path, CHECKING_NAMED), is_own=False)
+    except UsageError as error:
+        return None, (Finding("missing", f"{NOT_STORED}: {error}"),)
+    if source_of(path).sha256 != source.sha256:
+        return judgments, (Finding("stale", f"judgments: {source.path} has changed since it was replayed"),)
+    return judgments, ()
 
 
 def store_findings(
-    result: Mapping[str, Any], made_from: Provenance, judgments: Judgments | None
+    result: Mapping[str, Any],
+    made_from: Provenance,
+    judgments: Judgments | None,
+    of_file: Sequence[Finding] = (),
 ) -> StoreFindings:
     """Return how a result differs from the judgments that it names.
 
     Args:
         judgments: where they are looked up; ``None`` where nothing is stored.
+        of_file: what is wrong with their file.
     """
     try:
         votes = list(votes_in(written_tree(only_tree(result))))
     except TreeShapeError:
         return StoreFindings()
-    found = []
+    found = list(of_file)
     if any(cast.vote.judgment is None for cast in votes) and not made_from.versions:
         found.append(Finding("missing", "its votes name no judgments, so that they cannot be checked"))
     # By what they decided, so that a reader finds them.
@@ -81,7 +101,7 @@ def store_findings(
     named += _extractions(result)
     keys = {key for _, key in named}
     if judgments is None:
-        found += [Finding("missing", NO_STORE)] if keys else []
+        found += [Finding("missing", NO_STORE)] if keys and not found else []
         return StoreFindings(tuple(found))
     stored = _of_judge(judgments.lookup.replies(keys), made_from)
     if not _is_record_of(made_from, judgments):

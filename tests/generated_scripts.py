@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.failure_latch import FailureLatch, current_latch
-from mind2web2.judge_ledger import JudgeLedger, current_ledger
+from mind2web2.failure_latch import FailureLatch
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.llm_client.chat import ChatReply
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary
@@ -379,17 +379,13 @@ class RandomJudge:
         """Return the first failure for good."""
         return self.latch.failure
 
-    def count(self, ledger):
-        """Count another ledger as well."""
-        current_ledger(self._ledger).add(ledger)
-
     def model_for(self, requested):
         """Return the model."""
         return requested
 
     async def ask(self, request, subject, limit):  # noqa: ARG002
         """Answer in its own time; what was asked before another attempt is known."""
-        current_latch(self.latch).check()
+        self.latch.check()
         question = (subject.node, subject.claim, subject.page, subject.trial)
         self.asked[question] += 1
         if self.started_over and self.replies.get(question, 0):
@@ -400,7 +396,7 @@ class RandomJudge:
         chance = random.Random(f"failure {self.seed} {question}").random()
         if self.fails_one_in is not None and chance < 1 / self.fails_one_in:
             raise self.fail(JudgeUnavailableError("outage"))
-        current_ledger(self._ledger).judgments += 1
+        self._ledger.judgments += 1
         supported = random.Random(f"{self.seed} {question}").random() < 0.6
         return ChatReply(text="", value=BinaryEvalResult(reasoning=str(question), result=supported))
 
@@ -410,7 +406,11 @@ class RandomJudge:
 
     def fail(self, failure):
         """Remember a failure."""
-        return current_latch(self.latch).fail(failure)
+        return self.latch.fail(failure)
+
+    def note(self, kind, what):
+        """List something in the ledger."""
+        getattr(self._ledger, kind).append(what)
 
     def start_over(self):
         """Remember what the first attempt has asked, as a run's judge does."""

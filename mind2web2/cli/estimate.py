@@ -106,8 +106,6 @@ def _notes(options: argparse.Namespace, run: PlannedRun, cost_usd: Range) -> lis
     notes = []
     if run.endpoint is None:
         notes.append("The judge's address is not set: results of any server were taken to hold.")
-    if options.speculate:
-        notes.append("--speculate asks more than that, by as much as turns out to be skipped.")
     if options.max_cost is not None and cost_usd.expected > 0:
         verdict = (
             "covers the run"

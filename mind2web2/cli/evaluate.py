@@ -125,17 +125,10 @@ def _add_pace_options(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--{name}", metavar="N", type=positive_int, default=given, help=f"{what} (default: {default})"
         )
-    order = group.add_mutually_exclusive_group()
-    order.add_argument(
+    group.add_argument(
         "--sequential",
         action="store_true",
         help="one verification after another, as the scripts have them; the scores are the same",
-    )
-    order.add_argument(
-        "--speculate",
-        action="store_true",
-        help="judge claims before it is known whether they will be skipped: the same scores, sooner, for "
-        "more requests; the run says what that cost",
     )
     group.add_argument(
         "--page_memory",

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,9 @@ from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
 from mind2web2.cli.console_log import ConsoleHandler
 from mind2web2.cli.display import RunDisplay
-from mind2web2.cli.options import caching_command
 from mind2web2.cli.plain_console import plain_console
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
@@ -45,7 +45,7 @@ from mind2web2.eval_runner import (
 from mind2web2.isolation.environment import hide_from_scripts
 from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
-from mind2web2.judgment_files import open_for_replay
+from mind2web2.judgment_files import open_for_replay, source_of
 from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
@@ -107,6 +107,8 @@ def run_evaluation(
     loop = RunLoop(run.tell_stopped)
     with _opened_store(options, folders) as store:
         settings = _judge_settings(options, store)
+        if options.llm_provider == REPLAY:
+            settings = replace(settings, replayed_from=source_of(_judgments_path(options, folders)))
         try:
             outcomes = loop.run(_evaluate(run, settings, store))
             complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
@@ -226,10 +228,8 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 
 def _order(options: argparse.Namespace) -> Order:
-    # A replay has nothing to wait for.
-    speculate = options.speculate and options.llm_provider != REPLAY
     # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, speculate, _ALL if options.batch else MOST_UNDER_WAY)
+    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:
@@ -304,13 +304,14 @@ def _no_capture(run: _Run) -> str:
 
 @contextmanager
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
-    own = folders.agent_results / FILE_NAME
-    if options.llm_provider == REPLAY:
-        store = open_for_replay(own if options.judgments is None else Path(options.judgments))
-    else:
-        store = JudgmentStore(own)
-    with store:
+    path = _judgments_path(options, folders)
+    with open_for_replay(path) if options.llm_provider == REPLAY else JudgmentStore(path) as store:
         yield store
+
+
+def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:
+    own = folders.agent_results / FILE_NAME
+    return own if options.judgments is None else Path(options.judgments)
 
 
 def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeSettings:

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if options.eval_version is not None:
         paths.script_versions()  # a version that does not exist is a mistake of the command
     task_ids = None if options.task_list is None else _task_ids(options.task_list)
-    agents = [_summed_up(paths, name, task_ids) for name in names]
+    agents = [_summed_up(options, paths, name, task_ids) for name in names]
     first, *others = agents
     comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
     if options.json:
@@ -83,7 +83,9 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
 
 
-def _summed_up(paths: PathConfig, agent_name: str, task_ids: list[str] | None) -> _Agent:
+def _summed_up(
+    options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
+) -> _Agent:
     from mind2web2.cli.agents import has_record, no_results
     from mind2web2.results_now import results_now
     from mind2web2.summaries import summarised_answers
@@ -91,7 +93,7 @@ def _summed_up(paths: PathConfig, agent_name: str, task_ids: list[str] | None) -
     root = paths.eval_results_root
     found = summarised_answers(root, agent_name, task_ids) if has_record(root, agent_name) else None
     if found is None:
-        raise no_results(root, agent_name)
+        raise no_results(options, root, agent_name)
     answers, summary = found
     return _Agent(agent_name, answers, summary, results_now(paths, agent_name, answers, task_ids))
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -55,23 +53,6 @@ class _OptionWord(str):
 
     __slots__ = ("typed",)
     typed: str
-
-
-def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
-    """Return the caching command that fits a run with these options, to be copied into the same shell."""
-    words = ["uv", "run"] if os.environ.get("UV") else []
-    words += ["mind2web2", "cache", agent_name, *more]
-    given = vars(options)
-    tasks = given.get("task_ids") or [given.get("task_id")]
-    for name, value in (
-        *(("task_id", task) for task in tasks),
-        ("answer_folder", given.get("answer_folder")),
-        ("cache_root", given.get("cache_root")),
-        ("cdp_url", given.get("cdp_url")),
-    ):
-        words += [] if value is None else [f"--{name}", str(value)]
-    words += [f"--{name}" for name in ("allow_private_network", "no_llm") if given.get(name)]
-    return shlex.join(words)
 
 
 def _with_underscores(word: str) -> str:

@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     root = paths.eval_results_root
     if not has_record(root, agent_name):
-        raise no_results(root, agent_name)
+        raise no_results(options, root, agent_name)
     paths.script_versions()  # a pinned version that does not exist is a mistake of the command
     judge = _judge(options) or newest_judge(root, agent_name)
     checks = RecordChecks(

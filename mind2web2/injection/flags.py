@@ -1,110 +1,163 @@
-"""What in a text looks as if it were meant for the judge: told to the result's reader; it decides nothing."""
+"""Flags: parts of a text that look as if they were written for the judge. A flag changes no verdict.
+
+The patterns run over readable text (lower case) and ask for words of command beside words of judging: many
+ordinary pages state that a claim is true, some rate claims, and a few explain which instructions to ignore.
+"""
 
 from __future__ import annotations
 
-import base64
 import html
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from operator import eq
+from functools import cache
 from urllib.parse import unquote
 
 from mind2web2.evidence import Flag, FlagKind
-from mind2web2.injection.invisible import (
-    hidden_runs,
-    longest_flood,
-    made_visible,
-    read_selectors,
-    read_tags,
-    spread_runs,
-    strewn_runs,
-    unseen_in,
-    without_unseen,
-)
-from mind2web2.injection.signs import ANCHORS, address_sign, signs
+from mind2web2.injection.invisible import hidden_runs, made_visible, read_selectors, read_tags, without_unseen
 
 _EXCERPT_CHARS = 160
 _BEFORE_SIGN_CHARS = 40
-# What is looked at around an anchor.
 _BEFORE_ANCHOR_CHARS = 300
 _AFTER_ANCHOR_CHARS = 900
-# A search lets no other thread run before it ends.
+# A regular expression holds the interpreter's lock until it ends.
 _LONGEST_WINDOW_CHARS = 20_000
 _NORMALIZED_AT_ONCE_CHARS = 20_000
-
-# Fewer may be what is left of a flag that was cut, of a paste or of padding.
+# Fewer invisible characters are left of an emoji flag, a copied text or padding.
 _FEWEST_HIDDEN = 8
 _FEWEST_PLAIN_HIDDEN = 16
 _LONGEST_PERIOD = 4
-# Padding may start or end with something else.
-_LEAST_REPEATED = 0.9
-_FEWEST_PILED = 20
-
-_MOST_ENCODED = 200
-_BASE64 = re.compile(r"(?<![\w+/=-])[A-Za-z0-9+/_-]{24,4000}={0,2}(?![\w+/-])")
-_HEX = re.compile(r"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2} ?){24,2000}(?![0-9A-Fa-f])")
-# The same in one character each, where that is not a piece of text in the wrong encoding.
-_ESCAPE = re.compile("\x1b[\\[\\]PX^_()]|(?<![\x80-\xff])(?:\x9b[0-9;?]+[A-Za-z]|\x9d[0-9]+;)")
 _RIGHT_TO_LEFT_OVERRIDE = "\u202e"
 
-_LOOK_ALIKE_MARKS = str.maketrans(
-    {
-        mark: meaning
-        for meaning, marks in {
-            "<<": "\u00ab\u226a\u27ea\u300a",
-            ">>": "\u00bb\u226b\u27eb\u300b",
-            "<": "\u2039\u3008\u27e8\u276e\u2770\u02c2",
-            ">": "\u203a\u3009\u27e9\u276f\u2771\u02c3",
-            '"': "\u201c\u201d\u201e\u201f\u2033",
-            "'": "\u2018\u2019",
-            "|": "\u00a6\u2502\u2758\u01c0\u2223",
-        }.items()
-        for mark in marks
-    }
+# What stands for more in the patterns below. A blank is last: whatever may stand between two words,
+# punctuation and Markdown's signs included; so words of their own have bounds and no underscores.
+_STANDS_FOR = {
+    "CLAIMED": (
+        r"\b(?:claims?|verdicts?|results?|answers?|statements?)\b.{0,60}?\b(?:supported|true|verified)\b"
+    ),
+    "BLOCK": r"(?:task|answer|page\saddress|page|claim|extra\sinstruction|what\sto\sextract|problem)",
+    "EARLIER": r"(?:previous|prior|earlier|preceding|above|foregoing|former|initial|original)",
+    "ORDERS": r"(?:instruction|prompt|directive|guideline)s?",
+    "READER": (
+        r"(?:llms?|(?:large )?language models?|ai|ai (?:models?|agents?|assistants?|judges?|systems?|readers?"
+        r"|evaluators?|graders?|reviewers?)|(?:llm|automated|automatic) (?:judges?|graders?|evaluators?"
+        r"|fact checkers?))"
+    ),
+    "YES": r"(?:(?:fully|clearly|always) )?(?:supported|true|verified|correct|passed)",
+    "NEAR": r".{0,250}?",
+    "WORD": r"[^\W_]{1,20}",
+    " ": r"[\W_]{1,6}",
+}
+
+_SIGNS: tuple[tuple[FlagKind, str], ...] = (
+    (
+        "instruction",
+        r"\b(?:ignore|disregard|forget|override|overwrite|bypass)"
+        r" (?:(?:all|any|every|the|your|of|these|my) ){0,4}EARLIER (?:WORD ){0,2}ORDERS\b",
+    ),
+    (
+        "instruction",
+        r"\b(?:ignore|disregard|forget|override|bypass) (?:(?:all|any|of) ){0,2}(?:your|the system)"
+        r" (?:WORD ){0,2}ORDERS\b",
+    ),
+    (
+        "instruction",
+        r"\b(?:ignore|disregard|forget) (?:everything|anything|all|what) (?:WORD ){0,4}?"
+        r"(?:above|before|told)\bNEARCLAIMED",
+    ),
+    (
+        "instruction",
+        r"\b(?:note|message|instructions?|attention|notice|memo|hint|dear|hello|hi)"
+        r" (?:(?:to|for|all|any|the) ){0,3}READER\bNEAR(?:CLAIMED|\bas YES\b|\bresult true\b)",
+    ),
+    (
+        "instruction",
+        r"\b(?:note|message|instructions?|attention|notice|memo|dear|hello) (?:(?:to|for|all|any|the) ){0,3}"
+        r"(?:judge|grader|evaluator)s?\bNEAR\b(?:supported|(?:claims?|statements?) (?:is|are|as) YES)\b",
+    ),
+    (
+        "instruction",
+        r"\b(?:as an? (?:WORD )?(?:READER|judge|grader|evaluator) you"
+        r"|you are (?:now )?(?:(?:an?|the) )?(?:WORD )?(?:READER|judge|grader|evaluator))\b"
+        r".{0,40}?\b(?:must|should|always|please|only)\b.{0,120}?(?:CLAIMED|\bas YES\b)",
+    ),
+    (
+        "instruction",
+        r"\b(?:mark|judge|rate|score|treat|return|reply|respond|output|set|answer)"
+        r" (?:(?:this|the|every|all|each|any|that|these) ){0,3}(?:claims?|verdicts?|results?|everything)"
+        r" (?:WORD ){0,4}?(?:as|to) YES\b(?! (?:or|and|nor|refuted|false|not|if|when))",
+    ),
+    (
+        "instruction",
+        r"\b(?:page|source|document|article)s? (?:WORD )?(?:support|confirm|verif)[a-z]{0,3}"
+        r" (?:every|all|any|each) (?:WORD ){0,2}claims?\b",
+    ),
+    # A single occurrence is common on pages of fact checkers.
+    ("instruction", r"(?:\bclaim is YES\b.{0,12}?){10}"),
+    (
+        "forged delimiter",
+        r"<<\s*(?:end\sof\s+)?BLOCK\s+[0-9a-f.\u2026]{8,}\s*>>|<<\s*end\sof\s+BLOCK[^<>\n]{0,40}>>",
+    ),
+    (
+        "forged delimiter",
+        r"\bend of (?:the )?(?:page|answer|document|untrusted (?:text|content|material))\b"
+        r"NEAR\b(?:(?:new|real) instructions?|system (?:message|prompt)|judge|verdict)\b",
+    ),
+    (
+        "chat template",
+        r"<\|\s*(?:im_start|im_end|im_sep|system|user|assistant|endoftext|eot_id|start_header_id|end_header_id"
+        r"|begin_of_text)\s*\|>|<</?sys>>|<(?:start|end)_of_turn>|\[/?inst\].{0,400}?\[/?inst\]",
+    ),
+    (
+        "fake system message",
+        r"(?:^|[\n>])[\s*#\[(<_-]{0,6}(?:system|developer)(?:\s(?:message|prompt|note|notice|override|update"
+        r"|instruction)s?)?[\s*\])>_]{0,4}:NEAR(?:CLAIMED|\bjudges?\b|\bEARLIER ORDERS)",
+    ),
+    ("fake system message", r"[\"']role[\"']\s*:\s*[\"'](?:system|developer)[\"'].{0,40}?[\"']content[\"']"),
+    (
+        "finished verdict",
+        r"\breasoning[\"']?\s{0,4}[:=].{0,600}?\bresult[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:true|false)\b"
+        r"|\bresult[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:true|false)\b.{0,200}?\breasoning[\"']?\s{0,4}[:=]",
+    ),
+    (
+        "finished verdict",
+        r"[\"'](?:verdict|(?:claim_)?supported)[\"']\s*:\s*[\"']?(?:true|supported|passed|yes)\b",
+    ),
 )
-_LOOK_ALIKE_LETTERS = str.maketrans("авекмнорстухѕіјԁһӏԛԝαεικνορτυχω", "abekmhopctyxsijdhlqwaeikvoptuxw")
-_FOREIGN_LETTER = "[\u0370-\u03ff\u0400-\u052f]"
-_MIXED_WORD = re.compile(f"[a-z]{_FOREIGN_LETTER}|{_FOREIGN_LETTER}[a-z]")
+
+# An address does not speak to a reader: there a bare assertion is enough.
+_IN_ADDRESSES = r"\bclaim (?:is )?YES\b|\bresult true\b|\bverdict YES\b"
+
+# The patterns are searched around these only; most pages have few of them.
+_ANCHORS = (
+    *("<<", "<|", "</", "[inst", "_of_turn>", "end of ", "system", "developer", "role", "reasoning"),
+    *("verdict", "supported", "judge", "judgment", "ignor", "disregard", "forget", "overrid", "overwrite"),
+    *("bypass", "llm", "language model", "grader", "evaluator", "instruction", "claim", "result"),
+    *(" ai ", " ai:", " ai,"),
+)
 
 
 def flags_of(text: str) -> tuple[Flag, ...]:
-    """Return the flags of an answer's, a page's or a claim's text, one a kind; most texts have none."""
-    return one_a_kind((*_of_characters(text), *_of_words(readable(text)), *_of_encoded(text)))
+    """Return the flags of a text, the first of each kind; most texts have none."""
+    return one_a_kind((*_of_characters(text), *_of_words(readable(text))))
 
 
 def address_flags(url: str) -> tuple[Flag, ...]:
     """Return the flags of a page's address."""
     text = readable(unquote(url).replace("+", " "))
-    found = address_sign().search(text)
+    found = _address_sign().search(text)
     asserted = [] if found is None else [_flag("instruction", text, found.start())]
     return one_a_kind((*asserted, *_of_words(text), *flags_of(url)))
 
 
 def readable(text: str) -> str:
-    """Return a text in lower case as a reader takes it: look-alikes and escapes as what they stand for."""
+    """Return a text in lower case as a reader sees it, with escapes and styled letters as plain ones."""
     plain = without_unseen(text)
     if "%20" in plain:
         plain = unquote(plain)
     if "&#" in plain or "&lt;" in plain:
         plain = html.unescape(plain)
-    if plain.isascii():
-        return plain.lower()
-    plain = "".join(_normalized(plain.translate(_LOOK_ALIKE_MARKS))).lower()
-    # Only where a word has letters of both kinds: a Russian text stays what it is.
-    if _MIXED_WORD.search(plain):
-        plain = f"{plain}\n{plain.translate(_LOOK_ALIKE_LETTERS)}"
-    return plain
-
-
-def _normalized(text: str) -> Iterator[str]:
-    """Return the text in pieces, each with styled and wide letters as plain ones."""
-    for start in range(0, len(text), _NORMALIZED_AT_ONCE_CHARS):
-        piece = text[start : start + _NORMALIZED_AT_ONCE_CHARS]
-        normalized = unicodedata.normalize("NFKC", piece)
-        # Some signs stand for whole phrases; a page of them is left as it is.
-        yield normalized if len(normalized) <= 2 * len(piece) else piece
+    return plain.lower() if plain.isascii() else "".join(_normalized(plain)).lower()
 
 
 def one_a_kind(flags: Iterable[Flag]) -> tuple[Flag, ...]:
@@ -113,6 +166,14 @@ def one_a_kind(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     for flag in flags:
         found.setdefault(flag.kind, flag)
     return tuple(found.values())
+
+
+def _normalized(text: str) -> Iterator[str]:
+    for start in range(0, len(text), _NORMALIZED_AT_ONCE_CHARS):
+        piece = text[start : start + _NORMALIZED_AT_ONCE_CHARS]
+        normalized = unicodedata.normalize("NFKC", piece)
+        # Some characters stand for whole phrases; a page of them stays as it is.
+        yield normalized if len(normalized) <= 2 * len(piece) else piece
 
 
 def _of_characters(text: str) -> Iterator[Flag]:
@@ -124,54 +185,29 @@ def _of_characters(text: str) -> Iterator[Flag]:
         if len(run) >= _FEWEST_PLAIN_HIDDEN and not _is_padding(run):
             yield Flag(kind="invisible text", excerpt=f"{len(run)} invisible characters in a row")
             break
-    for run in spread_runs(text):
-        if len(run) >= _FEWEST_PLAIN_HIDDEN and (_has_word(run) or not _is_mostly_padding(unseen_in(run))):
-            yield Flag(kind="invisible text", excerpt=_shown(f"behind each letter of: {without_unseen(run)}"))
-            break
-    for run in strewn_runs(text):
-        if len(run) >= _FEWEST_PLAIN_HIDDEN and not _is_mostly_padding(run):
-            yield Flag(kind="invisible text", excerpt=f"{len(run)} invisible characters among the letters")
-            break
     if _RIGHT_TO_LEFT_OVERRIDE in text:
         yield _flag("reversed text", text, text.index(_RIGHT_TO_LEFT_OVERRIDE))
-    if (piled := longest_flood(text)) >= _FEWEST_PILED:
-        yield Flag(kind="piled marks", excerpt=f"{piled} combining marks on one letter")
-    if escape := _ESCAPE.search(text):
-        yield _flag("terminal escapes", text, escape.start())
-
-
-def _has_word(run: str) -> bool:
-    return any(character.isalnum() for character in run)
 
 
 def _is_padding(run: str) -> bool:
-    """Tell whether a run repeats a few characters, which says nothing."""
+    """Tell whether a run repeats a few characters and so carries no message."""
     return any(run[period:] == run[:-period] for period in range(1, _LONGEST_PERIOD + 1))
 
 
-def _is_mostly_padding(run: str) -> bool:
-    return any(
-        sum(map(eq, run, run[period:])) >= _LEAST_REPEATED * (len(run) - period)
-        for period in range(1, _LONGEST_PERIOD + 1)
-    )
-
-
 def _of_words(text: str) -> Iterator[Flag]:
-    """Look at a readable text."""
     for window in _windows(text):
-        for kind, sign in signs():
+        for kind, sign in _compiled_signs():
             if found := sign.search(window):
                 yield _flag(kind, window, found.start())
 
 
 def _windows(text: str) -> Iterator[str]:
-    """Return the surroundings of all anchors, those that touch as one."""
+    """Yield the surroundings of all anchors, joined where they touch."""
     spans = []
-    for anchor in ANCHORS:
+    for anchor in _ANCHORS:
         at = text.find(anchor)
         while at != -1:
             spans.append((max(0, at - _BEFORE_ANCHOR_CHARS), at + _AFTER_ANCHOR_CHARS))
-            # What stands right behind has most of its surroundings in this window, and all in the next.
             at = text.find(anchor, at + _BEFORE_ANCHOR_CHARS)
     start = end = 0
     for first, last in sorted(spans):
@@ -182,31 +218,27 @@ def _windows(text: str) -> Iterator[str]:
     yield text[start:end]
 
 
-def _of_encoded(text: str) -> Iterator[Flag]:
-    """Look at what is written in base64 or hexadecimal digits."""
-    for encoding in (_BASE64, _HEX):
-        for run in islice(encoding.finditer(text), _MOST_ENCODED):
-            decoded = _decoded(run[0])
-            if decoded and any(True for _ in _of_words(readable(decoded))):
-                yield Flag(kind="encoded instruction", excerpt=_shown(decoded))
-                return
-
-
-def _decoded(run: str) -> str | None:
-    try:
-        if _HEX.fullmatch(run):
-            return bytes.fromhex(run).decode()
-        digits = run.rstrip("=").replace("-", "+").replace("_", "/")
-        return base64.b64decode(digits + "=" * (-len(digits) % 4)).decode()
-    except ValueError:
-        return None
-
-
 def _flag(kind: FlagKind, text: str, at: int) -> Flag:
     return Flag(kind=kind, excerpt=_shown(text[max(0, at - _BEFORE_SIGN_CHARS) :]))
 
 
 def _shown(text: str) -> str:
-    """Return the beginning of a text as one line that does no harm where it is printed."""
+    """Return the beginning of a text as one line that is safe to print."""
     line = " ".join(made_visible(text[:_EXCERPT_CHARS]).split())
     return line if len(line) <= _EXCERPT_CHARS else f"{line[: _EXCERPT_CHARS - 3]}..."
+
+
+@cache
+def _compiled_signs() -> tuple[tuple[FlagKind, re.Pattern[str]], ...]:
+    return tuple((kind, _compiled(sign)) for kind, sign in _SIGNS)
+
+
+@cache
+def _address_sign() -> re.Pattern[str]:
+    return _compiled(_IN_ADDRESSES)
+
+
+def _compiled(sign: str) -> re.Pattern[str]:
+    for name, meaning in _STANDS_FOR.items():
+        sign = sign.replace(name, meaning)
+    return re.compile(sign, re.DOTALL)

@@ -119,29 +119,6 @@ def hidden_runs(text: str) -> list[str]:
     return [found[0] for found in _HIDDEN.finditer(text) if found.lastgroup is None]
 
 
-def spread_runs(text: str) -> list[str]:
-    """Return the stretches whose letters each have something invisible behind them."""
-    return [] if text.isascii() else [found[0] for found in _SPREAD.finditer(text)]
-
-
-def strewn_runs(text: str) -> list[str]:
-    """Return the invisible characters of each stretch that has many of them among its letters."""
-    if text.isascii():
-        return []
-    stretches = (found[0] for found in _STREWN.finditer(text))
-    return ["".join(_strays(stretch)) for stretch in stretches if not _is_typeset(stretch)]
-
-
-def unseen_in(text: str) -> str:
-    """Return what is invisible in a text, and nothing else."""
-    return "".join(_UNSEEN.findall(text))
-
-
-def longest_flood(text: str) -> int:
-    """Return how many marks are piled on one letter at most, 0 where they are as many as languages need."""
-    return 0 if text.isascii() else max((len(run) for run in _FLOOD.findall(text)), default=0)
-
-
 def read_tags(run: str) -> str:
     """Return the ASCII text that tag characters in a run stand for."""
     return "".join(chr(ord(character) - 0xE0000) for character in run if 0xE0020 <= ord(character) <= 0xE007E)

@@ -30,7 +30,6 @@ from mind2web2.isolation.outcome import ledger_as_json
 from mind2web2.isolation.run_judge import RunJudge, ScriptJudge
 from mind2web2.isolation.run_pages import RunPages, captured_by_run
 from mind2web2.judge import note_refused_download
-from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.loop_guard import LoopGuard
@@ -39,7 +38,6 @@ from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_clock import ScriptClock
 from mind2web2.script_inputs import InputRecorder, ServiceAnswer, inputs_recorded
 from mind2web2.script_run import ScriptCall, script_result
-from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 # What scripts import (contract.md), and what is imported late elsewhere: once for all of them.
@@ -154,14 +152,13 @@ async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge, clock:
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
         reply = await channel.ask("service", **asdict(request))
-        judge.count(JudgeLedger(services=[ServiceAnswer.model_validate(reply["record"])]))
+        judge.note_service(ServiceAnswer.model_validate(reply["record"]))
         return reply["answer"]
 
     recorder = InputRecorder(job.call.script_path, is_only_one=True)
     with (
         inputs_recorded(recorder),
         pace_kept(job.pace),
-        dropped_counted(run_judge.dropped),
         downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
         refusals_told(partial(note_refused_download, judge)),
         services_answered_by(ask_run),

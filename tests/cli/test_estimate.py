@@ -101,7 +101,6 @@ def test_a_replay_costs_nothing(server):
     [
         (["--max_cost", "1000"], "--max_cost 1000 covers the run."),
         (["--max_cost", "$0.0001"], "--max_cost 0.0001 will probably not cover the run"),
-        (["--speculate"], "--speculate asks more than that"),
         (["--llm_provider", "azure_openai"], "results of any server were taken to hold"),
     ],
 )

@@ -1,5 +1,6 @@
 """``mind2web2 verify-results`` on the example as it was judged, and after changes of every kind."""
 
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -297,15 +298,32 @@ def test_a_judgment_that_was_changed_shows(example):
     assert len({name for _, name, _ in found}) > 5
 
 
-def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path):
-    """Its judge is a person, and there is no store of its own."""
-    words = ["--agent_name", "example", "--eval_results_root", tmp_path]
+def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, monkeypatch):
+    """Results record it, relative to the working directory; a changed or missing file is a finding."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "shared" / "judgments.jsonl"
+    file.parent.mkdir()
+    shutil.copy(RECORDED, file)
+    words = []
     for folder, option in zip(FOLDERS, ("answer_folder", "eval_scripts_root", "cache_root"), strict=True):
         words += [f"--{option}", REPOSITORY / folder]
-    replay = ["--llm_provider", "replay", "--judgments", RECORDED]
+    replay = ["--agent_name", "example", "--llm_provider", "replay", "--judgments", "shared/judgments.jsonl"]
     assert call(evaluate_main, *words, *replay).returncode == 0
-    assert verify(*words[2:], "--judgments", RECORDED)[:2] == (0, [])
-    assert {kind for kind, _, _ in verify(*words[2:])[1]} == {"missing"}
+    sha256 = hashlib.sha256(RECORDED.read_bytes()).hexdigest()
+    assert read_json(result_path(tmp_path))["provenance"]["replayed_from"] == {
+        "path": "shared/judgments.jsonl",
+        "sha256": sha256,
+    }
+    assert verify(*words)[:2] == (0, [])
+    with file.open("a", encoding="utf-8") as more:
+        more.write(RECORDED.read_text(encoding="utf-8").split("\n")[0] + "\n")
+    [(kind, _, text)] = verify(*words)[1]
+    assert (kind, text) == ("stale", "judgments: shared/judgments.jsonl has changed since it was replayed")
+    file.unlink()
+    assert {(kind, text.partition(": the file")[2]) for kind, _, text in verify(*words)[1]} == {
+        ("missing", " that it was replayed from is not there: shared/judgments.jsonl")
+    }
+    assert verify(*words, "--judgments", RECORDED)[:2] == (0, [])
 
 
 def test_results_of_earlier_tools_are_checked_as_far_as_they_go(tmp_path, monkeypatch):

@@ -5,15 +5,15 @@ from dataclasses import replace
 
 import pytest
 import pytest_asyncio
+from injection_suite.attack import FALSE_CLAIM, TRUE_CLAIM
+from injection_suite.attacks import ATTACKS
+from injection_suite.carriers import is_html
+from injection_suite.checks import blocks, check_attacks, check_material, outside_blocks
+from injection_suite.material import materials
 from pydantic import BaseModel
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.errors import JudgeOutputError
-from mind2web2.injection.attack import FALSE_CLAIM, TRUE_CLAIM
-from mind2web2.injection.attacks import ATTACKS
-from mind2web2.injection.carriers import is_html
-from mind2web2.injection_checks import blocks, check_attacks, check_material, outside_blocks
-from mind2web2.injection_material import materials
 from mind2web2.llm_client import LLMClient
 
 STATIC = [attack for attack in ATTACKS if not is_html(attack)]

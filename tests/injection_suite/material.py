@@ -10,10 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.errors import CaptureError, MachineError
-from mind2web2.injection.attack import Attack
-from mind2web2.injection.carriers import (
+from injection_suite.attack import Attack
+from injection_suite.carriers import (
     HOST,
     answer_with,
     html_page,
@@ -24,6 +22,9 @@ from mind2web2.injection.carriers import (
     page_url,
     pdf_page,
 )
+
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.errors import CaptureError, MachineError
 from mind2web2.page_library import PageLibrary, PageRequest, PageSettings, PreparedPage
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.cache_filesys import CacheFileSys

@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import quote
 
-from mind2web2.injection.attack import HTML_PLACES, PDF_PLACES, Attack
+from injection_suite.attack import HTML_PLACES, PDF_PLACES, Attack
 
 HOST = "ottermere.example"
 FACT = "Ottermere is a lake in the hills. It is 80 m deep at its deepest point. Boats are let from May."

@@ -8,14 +8,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from injection_suite.attack import TASK, Attack
+from injection_suite.attacks import TASK_CODE
+from injection_suite.carriers import claim_with
+from injection_suite.material import Material, materials
+
 from mind2web2.discovery import discovery_messages
 from mind2web2.evidence import Flag
-from mind2web2.injection.attack import TASK, Attack
-from mind2web2.injection.attacks import TASK_CODE
-from mind2web2.injection.carriers import claim_with
 from mind2web2.injection.flags import flags_of, one_a_kind
 from mind2web2.injection.invisible import made_visible
-from mind2web2.injection_material import Material, materials
 from mind2web2.llm_client.chat import Message
 from mind2web2.llm_client.structured import InvalidOutputError, repair_messages
 from mind2web2.llm_client.transport import Completion

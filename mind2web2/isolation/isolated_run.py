@@ -29,6 +29,7 @@ from mind2web2.isolation.processes import ForkServer, ScriptProcess, fork_server
 from mind2web2.isolation.worker import ScriptJob
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
+from mind2web2.llm_client.prices import own_prices
 from mind2web2.pace import Pace
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.script_inputs import ScriptInputs
@@ -186,6 +187,7 @@ def _job(
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
+        prices=own_prices(),
         allow_private_network=isolation.network.allow_private_network,
         as_of=run.as_of,
         zone=run.zone,

@@ -144,6 +144,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         clock=time.monotonic if batches is None else batches.worked_s,
         pace=_order(options),
         isolation=_isolation(options),
+        as_of=options.as_of,
     )
     at_once = Pace() if batches is None else Pace(_ALL, _ALL)
     pace = Pace(

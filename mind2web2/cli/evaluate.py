@@ -12,6 +12,7 @@ from mind2web2.cli.options import (
     add_folder_options,
     add_judge_parameters,
     add_task_option,
+    as_of,
     browser_address,
     byte_count,
     paths_of,
@@ -217,6 +218,14 @@ def _add_script_options(parser: argparse.ArgumentParser) -> None:
         "has no result (default: 1G, on Linux)",
     )
     group.add_argument(
+        "--as_of",
+        metavar="DATE",
+        type=as_of,
+        help="the date that isolated scripts take for today: 2025-03-14 (noon, and the clock stands still), "
+        "with a time such as 2025-03-14T09:30, or 'answer': when each answer was made, by 'created' in its "
+        "meta file or else by the time of its file (default: the real date; replay: that of the result)",
+    )
+    group.add_argument(
         "--script_env",
         metavar="NAME",
         action="append",
@@ -290,6 +299,10 @@ def _is_isolated(options: argparse.Namespace) -> bool:
         # Measured by benchmarks/isolation.py: 20 ms and 15 MB an answer, half a millisecond a question. That
         # is nothing beside a judge's seconds, unless hundreds of answers wait for a batch at the same time.
         options.isolate = IS_POSSIBLE and not options.batch
+    if options.as_of is not None and not options.isolate:
+        raise UsageError(
+            "--as_of sets the clock of isolated scripts, which this system has not: leave it out"
+        )
     return bool(options.isolate)
 
 

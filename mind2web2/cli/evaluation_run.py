@@ -148,6 +148,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         clock=time.monotonic if batches is None else batches.worked_s,
         pace=_order(options),
         isolation=_isolation(options),
+        as_of=options.as_of,
     )
     pace = _pace(options, parts.limits.llm)
     run.usages.append(judge.usage)

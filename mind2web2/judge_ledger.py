@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.script_inputs import ServiceAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class JudgeLedger:
         doubts: what might have come out otherwise on another machine or day; such a result is not reused.
         refused_downloads: by the script itself, from private addresses that it may not visit.
         ignored_arguments: names of arguments in the script that have no effect.
+        services: what map and paper services answered it.
     """
 
     judgments: int = 0
@@ -41,6 +43,7 @@ class JudgeLedger:
     doubts: list[str] = field(default_factory=list)
     refused_downloads: list[str] = field(default_factory=list)
     ignored_arguments: list[str] = field(default_factory=list)
+    services: list[ServiceAnswer] = field(default_factory=list)
 
     def note_created(self, moment: str | None) -> None:
         """Note when a judgment was made."""

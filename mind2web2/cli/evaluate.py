@@ -115,17 +115,27 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_pace_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how much at once")
-    for name, default, what in (
-        ("max_concurrent_tasks", 3, "tasks, all with --batch"),
-        ("max_concurrent_answers", 3, "answers of one task, all with --batch"),
-        ("max_webpage_retrieval", 10, "page captures, over the whole run"),
-        ("max_llm_requests", 30, "judge requests, over the whole run; not with --batch"),
-    ):
-        # What all means is known once the run begins.
-        given = None if "--batch" in what else default
+    for name, what in (("tasks", "tasks"), ("answers", "answers of one task")):
         group.add_argument(
-            f"--{name}", metavar="N", type=positive_int, default=given, help=f"{what} (default: {default})"
+            f"--max_concurrent_{name}",
+            metavar="N",
+            type=positive_int,
+            help=f"{what} at once, at most (default: as many as keep the judge requests busy, within a "
+            "quarter of the memory; all with --batch)",
         )
+    group.add_argument(
+        "--max_webpage_retrieval",
+        metavar="N",
+        type=positive_int,
+        default=10,
+        help="page captures, over the whole run (default: 10)",
+    )
+    group.add_argument(
+        "--max_llm_requests",
+        metavar="N",
+        type=positive_int,
+        help="judge requests, over the whole run; not with --batch (default: 30)",
+    )
     group.add_argument(
         "--sequential",
         action="store_true",

@@ -402,6 +402,8 @@ def test_a_result_can_be_audited(replayed):
     """Every leaf says what decided it: the judge's reasoning, a prerequisite, or a page not there."""
     decided_by = set()
     for result in newest_results(replayed[0]).values():
+        assert set(result["quotes"]) == {"found", "approximate", "not_found"}
+        assert sum(result["quotes"].values()) == result["quotes"]["found"]
         for leaf in leaves(result["eval_breakdown"][0]["verification_tree"]):
             evidence = leaf.get("evidence")
             if evidence is None:

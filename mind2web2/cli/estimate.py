@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from mind2web2.cli.amounts_table import print_amounts
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import plain_console, print_amounts
 from mind2web2.estimates import Range, TaskEstimate, total_ranges
 from mind2web2.eval_runner import DEFAULT_JUDGE_MODEL, RunFolders
 from mind2web2.llm_client.endpoints import endpoint_of

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from mind2web2.asking import Asking
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
-from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.evidence import NO_PAGE_NAMED, Evidence, PageCheck, Vote
 from mind2web2.injection.flags import flags_of
 from mind2web2.judge import Subject
 from mind2web2.pace import current_pace
@@ -59,14 +59,14 @@ class ClaimJudging:
         """Return whether the claim is supported, and by what.
 
         Args:
-            urls: one a page; none judges from the answer alone.
-            had_sources: sources were given, though they may name no page.
+            urls: one a page.
+            had_sources: sources were given; without any, the answer alone is judged.
         """
+        if not urls and had_sources:
+            return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         if not urls:
             votes, _ = await self._vote(verification, None)
-            reason = "the sources given name no page; judged from the answer alone" if had_sources else None
-            supported = _decision(votes, verification)
-            return supported, evidence_of(verification, "judge", votes=votes, reason=reason)
+            return _decision(votes, verification), evidence_of(verification, "judge", votes=votes)
         checks = await self._checks(verification, urls)
         if checks[-1].outcome == "supported":
             return True, evidence_of(verification, "judge", pages=checks)

@@ -7,6 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 DecidedBy = Literal["judge", "prerequisite", "page", "script", "error"]
+# Why a claim failed whose sources hold no URL.
+NO_PAGE_NAMED = "the sources given name no page"
 PageOutcome = Literal["supported", "not_supported", "unavailable"]
 FlagKind = Literal[
     "forged delimiter",

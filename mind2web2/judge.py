@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.failure_latch import Failure
@@ -53,6 +54,10 @@ class Judge(Protocol):
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
+
+    @property
+    def async_response(self) -> Callable[..., Awaitable[Any]]:
+        """Answer a request of a script's own (``AsyncCalls.async_response``)."""
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question; ``declined`` is set where the content was declined twice.

@@ -190,7 +190,7 @@ def _statistics_faults(result: Mapping[str, Any], root: WrittenNode) -> Iterator
 
 
 def _statistics(root: WrittenNode) -> dict[str, int]:
-    levels = {id(root): 1}
+    levels = {id(root): 0}
     leaf_count = 0
     for node in root.walk():
         leaf_count += not node.children

@@ -60,8 +60,8 @@ class TaskWork:
     problems: tuple[str, ...] = ()
 
 
-def select_work(paths: PathConfig, agent_name: str, task_id: str | None = None) -> list[TaskWork]:
-    """Return the agent's tasks in natural order, or only the named one.
+def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()) -> list[TaskWork]:
+    """Return the agent's tasks in natural order, or only the named ones.
 
     A task without a script is part of the list, with the reason, as long as any other has one.
 
@@ -69,10 +69,10 @@ def select_work(paths: PathConfig, agent_name: str, task_id: str | None = None) 
         UsageError: a name is not a plain one, or there is no such agent, no answer or no script.
     """
     agent_folder = _agent_folder(paths, agent_name)
-    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_id)]
+    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
     if not any(task.answers for task in tasks):
-        where = agent_folder if task_id is None else agent_folder / task_id
-        expected = "<task_id>/answer_<k>.md" if task_id is None else "answer_<k>.md"
+        where = agent_folder / task_ids[0] if len(task_ids) == 1 else agent_folder
+        expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
         raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
     answered = [task for task in tasks if task.answers]
     if all(task.script_path is None for task in answered):
@@ -104,8 +104,7 @@ def select_answers(
         UsageError: a name is not a plain one, or there is no such agent, task or answer.
     """
     agent_folder = _agent_folder(paths, agent_name)
-    names = [name for task_id in task_ids or (None,) for name in _task_ids(agent_folder, task_id)]
-    selected = {name: answer_files(agent_folder / name)[0] for name in names}
+    selected = {name: answer_files(agent_folder / name)[0] for name in _task_ids(agent_folder, task_ids)}
     if not any(selected.values()):
         where = name_list(task_ids) if task_ids else "any task"
         raise UsageError(f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md")
@@ -174,13 +173,12 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
 
 
-def _task_ids(agent_folder: Path, task_id: str | None) -> list[str]:
-    if task_id is not None:
+def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
+    for task_id in named:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
             raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
-        return [task_id]
-    return sorted(_folders(agent_folder), key=natural_key)
+    return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
 
 
 def _folders(folder: Path) -> list[str]:

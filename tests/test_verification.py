@@ -8,6 +8,7 @@ from pydantic import HttpUrl
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, EvaluatorConfig
+from mind2web2.evidence_verdicts import evidence_faults
 from mind2web2.verification import BinaryEvalResult, urls_of
 
 
@@ -100,9 +101,22 @@ async def test_odd_claims_are_judged(claim):
 # Sources
 
 
-@pytest.mark.parametrize("sources", [None, [], (), "", " ", [None], ["", None], [" "]])
+@pytest.mark.parametrize("sources", ["", " ", [None], ["", None], [" "], [[]], {""}, iter([None])])
+async def test_sources_that_name_no_page_fail_the_claim(sources, cache):
+    """As a page that is unavailable does: no judge is asked."""
+    judge = ScriptedJudge()
+    evaluator = started(judge, cache)
+    leaf = evaluator.add_leaf("leaf", "")
+    assert not await evaluator.verify("claim", leaf, sources)
+    assert judge.questions == []
+    assert (leaf.status, leaf.evidence.decided_by) == ("failed", "page")
+    assert leaf.evidence.reason == "the sources given name no page"
+    assert list(evidence_faults(leaf.evidence)) == []
+
+
+@pytest.mark.parametrize("sources", [None, [], ()])
 async def test_no_source_judges_from_the_answer_alone(sources, cache):
-    """``None`` and empty strings in a list are ignored; nothing else being there, no page is looked at."""
+    """No page is looked at."""
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
     assert await evaluator.verify("claim", None, sources)

@@ -11,6 +11,7 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_judge_parameters,
+    add_task_option,
     browser_address,
     byte_count,
     paths_of,
@@ -27,7 +28,7 @@ the rubric trees, and show the scores with the agent's metrics.
   {command} --estimate         say first what that will cost, and ask nothing
   {command} --max_cost 20      stop asking when the run has cost $20
   {command} --batch            for half the price, if it may take a day
-  {command} --task_id TASK     one task only
+  {command} --task_id TASK     one task only; may be repeated
   {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
   {indent}                    a server of your own
   {command} --llm_provider replay
@@ -58,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True)
     parser.add_argument(
         "--agent_name", metavar="NAME", required=agent_required, help="the agent, a folder under answers/"
     )
-    parser.add_argument("--task_id", metavar="ID", help="this task only (default: all that have answers)")
+    add_task_option(parser)
     add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
     parser.add_argument(
         "--eval_version",
@@ -240,10 +241,12 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
+    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
     from mind2web2.selection import select_work
 
     agent_name = _agent_name(options)
+    apply_settings_file(options)
     check_options(options)
     is_captured = not options.no_capture and options.llm_provider != "replay"
     # A new folder is filled with what is captured; where nothing is, a typing error would fail every claim.
@@ -251,7 +254,7 @@ def run(options: argparse.Namespace) -> int:
     if root is not None and not root.is_dir() and (root.exists() or not is_captured):
         raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     paths = paths_of(options)
-    work = select_work(paths, agent_name, options.task_id)
+    work = select_work(paths, agent_name, options.task_ids or ())
     if options.estimate:
         from mind2web2.cli.estimate import print_estimate
 

@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -29,10 +29,19 @@ _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that takes ``--like-this`` for ``--like_this``."""
+    """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once.
+
+    The names of the options that were given are in ``given`` of the namespace.
+    """
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
+        self.register("action", None, _StoreOnce)
+        self.register("action", "store", _StoreOnce)
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line without the usage, which would hide it, and exit."""
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -47,11 +56,35 @@ class CommandParser(argparse.ArgumentParser):
         return known, unknown
 
 
+class _StoreOnce(argparse.Action):
+    """Store a value; a second value for the same option is an error."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if option_string is not None:
+            given = given_options(namespace)
+            if self.dest in given:
+                parser.error(f"--{self.dest} was given twice")
+            namespace.given = given | {self.dest}
+        setattr(namespace, self.dest, values)
+
+
 class _OptionWord(str):
     """An option as we spell it, which remembers how it was typed."""
 
     __slots__ = ("typed",)
     typed: str
+
+
+def given_options(options: argparse.Namespace) -> frozenset[str]:
+    """Return the names of the single-valued options on the command line."""
+    given: frozenset[str] = getattr(options, "given", frozenset())
+    return given
 
 
 def _with_underscores(word: str) -> str:
@@ -130,6 +163,17 @@ def temperature(text: str) -> float:
     if not 0 <= value <= 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
     return value
+
+
+def add_task_option(parser: argparse.ArgumentParser, default: str = "all that have answers") -> None:
+    """Add ``--task_id``, which may be repeated."""
+    parser.add_argument(
+        "--task_id",
+        metavar="ID",
+        action="append",
+        dest="task_ids",
+        help=f"this task only; may be repeated (default: {default})",
+    )
 
 
 def add_judge_parameters(group: argparse._ArgumentGroup) -> None:

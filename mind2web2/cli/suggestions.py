@@ -51,9 +51,8 @@ def suggested_evaluation(
 def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
     """Return the caching command that fits a run with these options."""
     given = vars(options)
-    tasks = given.get("task_ids") or given.get("task_id") or []
     words = [agent_name, *more]
-    for task_id in [tasks] if isinstance(tasks, str) else tasks:
+    for task_id in given.get("task_ids") or ():
         words += ["--task_id", task_id]
     if given.get("cdp_url") is not None:
         words += ["--cdp_url", given["cdp_url"]]

@@ -109,6 +109,8 @@ class ScriptHost:
                 return await self._gate(_Gate.model_validate(message))
             case "page":
                 return await self._page(_Page.model_validate(message))
+            case "image":
+                return str(self._held.text(message["image"]))
             case "at_hand":
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
                 return await self._library.at_hand(self.cache, urls)

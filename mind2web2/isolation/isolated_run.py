@@ -28,6 +28,7 @@ from mind2web2.isolation.processes import ForkServer, ScriptProcess, fork_server
 from mind2web2.isolation.worker import ScriptJob
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
+from mind2web2.llm_client.prices import own_prices
 from mind2web2.pace import Pace
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.script_run import ScriptCall, checked_result, ended_in_time, out_of_time
@@ -180,6 +181,7 @@ def _job(
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
+        prices=own_prices(),
         allow_private_network=isolation.network.allow_private_network,
     )
 

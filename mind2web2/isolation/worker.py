@@ -30,7 +30,7 @@ from mind2web2.isolation.run_judge import RunJudge, ScriptJudge
 from mind2web2.isolation.run_pages import RunPages, captured_by_run
 from mind2web2.judge import note_refused_download
 from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.prices import price_usd
+from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.loop_guard import LoopGuard
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.recorded_judge import JudgeSettings
@@ -61,6 +61,7 @@ class ScriptJob(BaseModel):
         package_level: the least level of the package's own log.
         with_captures: the run captures pages that are not stored.
         stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
+        prices: the user's own, by model.
     """
 
     call: ScriptCall
@@ -77,6 +78,7 @@ class ScriptJob(BaseModel):
     package_level: int
     with_captures: bool
     stored_at_first: frozenset[str] | None
+    prices: dict[str, OwnPrice]
     allow_private_network: bool
 
 
@@ -92,6 +94,7 @@ def run(connection: socket.socket) -> None:
     channel = Channel(connection)
     job = ScriptJob.model_validate(channel.first_message()["job"])
     job.limits.hold_this_process()
+    set_own_prices(job.prices)
     # A script that takes its process down has said before what it had to say.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
     os.environ.update(job.variables)

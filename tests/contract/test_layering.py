@@ -27,11 +27,10 @@ LAYERS = (
     "page_library pages_ahead questions asking extraction "
     "claim_judging verification verification_batch eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
-    "estimates earlier_usage usage_guess run_estimate "
     "evaluator answer_cache provenance script_tasks script_run isolation selection staleness "
     "result_checks usage_checks store_checks cures summary_checks record_checks script_trust results_now "
     "answer_lock "
-    "answer_evaluation eval_runner",
+    "answer_evaluation eval_runner estimates",
     "cli",
     "__main__",
 )

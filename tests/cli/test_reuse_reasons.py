@@ -53,7 +53,11 @@ def other_page(project):
         (lambda project: project.add_answer(text="The lake is cold."), (), "answer changed"),
         (lambda project: project.add_script({"cold": ("It is cold.", PAGE)}), (), "script changed"),
         (other_page, (), f"page {PAGE} changed"),
-        (lambda _project: None, ("--judge_model", "gpt-4o"), "other judge (before: o4-mini at openai http://"),
+        (
+            lambda _project: None,
+            ("--judge_model", "gpt-4o"),
+            "other judge (before: o4-mini at openai http://",
+        ),
         (lambda _project: None, ("--overwrite",), "--overwrite"),
     ],
 )
@@ -84,14 +88,15 @@ def test_a_replay_that_comes_to_the_same_writes_nothing(project):
 
 def test_two_runs_that_overwrite_say_so(project):
     """While one judges an answer, the other one has judged the next."""
-    project.add_answer("answer_2")
+    project.add_answer("answer_2", "The lake is deep, too.")
     is_first = threading.Lock()
     others = []
 
     def reply(_body):
         if is_first.acquire(blocking=False):
             others.append(start_command(*words, cwd=project.root))
-            assert any("lake/answer_2.md: 1.0000" in line for line in others[0].stdout)
+            lines = iter(others[0].stdout.readline, "")
+            assert any("lake/answer_2.md: 1.0000" in line for line in lines), others[0].stderr.read()
         return {"reasoning": "read", "result": True}
 
     with JudgeServer(reply) as server:

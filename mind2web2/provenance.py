@@ -49,6 +49,12 @@ class JudgeRecord(BaseModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
 
+    def in_words(self) -> str:
+        """Return the model, its server and the parameters that are set."""
+        named = {"temperature": self.temperature, "effort": self.reasoning_effort}
+        parameters = "".join(f", {name} {value}" for name, value in named.items() if value is not None)
+        return f"{self.model} at {self.endpoint}{parameters}"
+
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
         """Return the record of a run's judge."""
@@ -124,10 +130,10 @@ class Provenance(BaseModel):
     def differs_from(self, current: Provenance) -> str | None:
         """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""
         changes = {
-            "answer": self.answer_sha256 != current.answer_sha256,
-            "script": self.script_sha256 != current.script_sha256,
-            "settings": self.settings_sha256 != current.settings_sha256,
-            "judge": self.judge != current.judge,
+            "answer changed": self.answer_sha256 != current.answer_sha256,
+            "script changed": self.script_sha256 != current.script_sha256,
+            "this version asks the judge differently": self.settings_sha256 != current.settings_sha256,
+            f"other judge (before: {self.judge.in_words()})": self.judge != current.judge,
         }
         changed = [name for name, is_different in changes.items() if is_different]
         return ", ".join(changed) or None

@@ -27,6 +27,8 @@ from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.seals import is_seal_broken, sealed
 
 JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
+SETTINGS_CHANGED = "this version asks the judge differently"
+OTHER_JUDGE = "other judge (before: judge-1 at openai http://localhost/v1)"
 MADE_FROM = Provenance(
     answer_sha256="a",
     script="example/t.py",
@@ -48,20 +50,26 @@ def test_the_same_is_no_difference():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"answer_sha256": "x"}, "answer"),
-        ({"script_sha256": "x"}, "script"),
-        ({"settings_sha256": "x"}, "settings"),
-        ({"judge": JUDGE.model_copy(update={"provider": "azure_openai"})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"endpoint": "elsewhere"})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"model": "judge-2"})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"temperature": 0.0})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"reasoning_effort": "low"})}, "judge"),
-        ({"answer_sha256": "x", "settings_sha256": "x"}, "answer, settings"),
+        ({"answer_sha256": "x"}, "answer changed"),
+        ({"script_sha256": "x"}, "script changed"),
+        ({"settings_sha256": "x"}, SETTINGS_CHANGED),
+        ({"judge": JUDGE.model_copy(update={"provider": "azure_openai"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"endpoint": "elsewhere"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"model": "judge-2"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"temperature": 0.0})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"reasoning_effort": "low"})}, OTHER_JUDGE),
+        ({"answer_sha256": "x", "settings_sha256": "x"}, f"answer changed, {SETTINGS_CHANGED}"),
     ],
 )
 def test_each_change_is_named(changes, words):
     """The log says why a result no longer holds."""
     assert MADE_FROM.differs_from(MADE_FROM.model_copy(update=changes)) == words
+
+
+def test_another_judge_is_named_with_what_tells_it_apart():
+    """Parameters that are not set are left out."""
+    judge = JUDGE.model_copy(update={"temperature": 0.5, "reasoning_effort": "low"})
+    assert judge.in_words() == "judge-1 at openai http://localhost/v1, temperature 0.5, effort low"
 
 
 def test_digests_are_over_the_very_bytes(tmp_path):

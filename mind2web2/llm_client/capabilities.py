@@ -9,8 +9,7 @@ from collections.abc import Sequence
 
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.schema import TemplateSchema
-from mind2web2.llm_client.transport import OutputMode, WireRequest
+from mind2web2.llm_client.transport import OutputMode, TemplateSchema, WireRequest
 
 log = logging.getLogger(__name__)
 

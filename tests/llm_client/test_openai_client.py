@@ -324,12 +324,15 @@ async def test_invalid_output_is_repaired_once(quick, fault):
 
 
 @pytest.mark.parametrize("fault", BAD_OUTPUTS)
-async def test_invalid_output_twice_is_no_verdict(quick, fault):
-    """After the repair the judge has failed, and nothing more is asked."""
+async def test_invalid_output_is_asked_afresh(quick, fault):
+    """After a repair that failed the question is put again, without what went wrong, and then no more."""
     with JudgeServer(faults=[fault] * 5) as server:
         text = await failure(server, quick, JudgeOutputError)
-    assert "no valid Verdict" in text
-    assert len(server.requests) == 2
+    assert "was not the JSON that was asked for (form 'Verdict'), 3 times: " in text
+    first, _, afresh = (body["messages"] for body in server.requests)
+    assert len(afresh) == len(first) and "cannot be used" not in prompt_text(server.requests[2])
+    with JudgeServer(faults=[fault] * 2) as server:
+        assert (await ask(server, quick)).attempts == 3
 
 
 async def test_the_repair_shows_what_was_wrong(quick):

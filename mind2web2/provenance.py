@@ -35,6 +35,7 @@ class JudgeRecord(BaseModel):
     model: str
     temperature: float | None = None
     reasoning_effort: str | None = None
+    max_images: int | None = None
 
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
@@ -45,6 +46,7 @@ class JudgeRecord(BaseModel):
             model=settings.model,
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
+            max_images=settings.max_images,
         )
 
 

@@ -16,7 +16,7 @@ from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.capabilities import Capabilities
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
-from mind2web2.llm_client.messages import checked_messages, with_text_at_end
+from mind2web2.llm_client.messages import checked_messages, image_urls, with_text_at_end
 from mind2web2.llm_client.pacing import Pacer, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
 from mind2web2.llm_client.structured_output import (
@@ -53,14 +53,15 @@ class AsyncProviderClient(AsyncCalls):
     Args:
         transport: speaks the provider's protocol.
         retry: how long to try.
+        one_by_one: whether a request that may be refused for its images goes alone.
 
     ``slowdown`` tells how much rate limits have held its requests back, ``retries`` what was tried again.
     """
 
-    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
+    def __init__(self, transport: Transport, retry: RetryPolicy, *, one_by_one: bool = True) -> None:
         self._transport = transport
         self._retry = retry
-        self._capabilities = Capabilities(transport.modes)
+        self._capabilities = Capabilities(transport.modes, one_by_one=one_by_one)
         self._pacers: dict[str, Pacer] = {}
         self.slowdown = Slowdown()
         self.retries = Retries()
@@ -169,22 +170,33 @@ class _Exchange:
         )
 
     async def _ask(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
+        async with self._capabilities.image_turn(self._request.model, image_urls(messages)):
+            return await self._answered(messages, must_show_schema=must_show_schema)
+
+    async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
         """Send the messages in the best form the server takes."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
-                wire = replace(wire, messages=with_text_at_end(messages, schema_text(self._schema)))
+                wire = replace(wire, messages=with_text_at_end(wire.messages, schema_text(self._schema)))
             try:
                 completion = await self._sent(wire)
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
+                if (refusal := self._capabilities.image_refusal(wire, failure)) is not None:
+                    raise refusal from failure
                 if failure.is_too_long or not self._capabilities.learn(wire, failure):
-                    service = self._transport.service
-                    raise judge_error(failure, service, self._request.model, self._attempts.made) from failure
+                    raise self._final(failure, wire) from failure
             else:
                 self._usage += completion.usage
                 return completion
+
+    def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
+        error = judge_error(failure, self._transport.service, self._request.model, self._attempts.made)
+        if type(error) is JudgeRequestError and image_urls(wire.messages):
+            error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
+        return error
 
     async def _sent(self, wire: WireRequest) -> Completion:
         """Send, again where that can help, and count it even where nothing comes of it."""

@@ -25,7 +25,9 @@ from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.program_order import check_look
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_inputs import ServiceAnswer
 from mind2web2.usage import cost_of, sum_usd, usage_of
+from mind2web2.utils.api_misuse import script_api
 
 
 class RunJudging(Protocol):
@@ -50,6 +52,7 @@ class RunJudging(Protocol):
         """Return why a verification is skipped, as ``RecordedJudge.gate`` promises."""
 
 
+@script_api
 class AnswerJudge(AsyncCalls):
     """The client that one answer's script is given: the run's judge, whatever model the script names.
 
@@ -153,6 +156,10 @@ class AnswerJudge(AsyncCalls):
     def note(self, kind: Noted, what: str) -> None:
         """List something in the ledger."""
         getattr(self._ledger, kind).append(what)
+
+    def note_service(self, answer: ServiceAnswer) -> None:
+        """List what a map or paper service answered."""
+        self._ledger.services.append(answer)
 
     def end(self) -> None:
         """Ask no more, as the evaluation is over: that is for tasks that the script has left behind."""

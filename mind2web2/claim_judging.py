@@ -17,7 +17,8 @@ from mind2web2.judge import Subject
 from mind2web2.pace import current_pace
 from mind2web2.pages_ahead import PagesAhead
 from mind2web2.prepared_page import PreparedPage
-from mind2web2.questions import NO_INSTRUCTION, verification_messages
+from mind2web2.questions import NO_INSTRUCTION, quotable, verification_messages
+from mind2web2.quotations import looked_up
 from mind2web2.utils.tasks import all_or_first_error
 from mind2web2.voting import outcome, trials_needed
 
@@ -26,10 +27,12 @@ PAGES_AT_ONCE = 3
 
 
 class BinaryEvalResult(BaseModel):
-    """A judge's verdict on one claim."""
+    """A judge's verdict on one claim, and the passage that decides it."""
 
     reasoning: str
     result: bool
+    # A client of a script's own may give the two published fields alone.
+    quote: str = ""
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,7 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
+            quote=await looked_up(verdict.quote, quotable(asking.answer, answered.page)),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )

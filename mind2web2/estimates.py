@@ -7,7 +7,7 @@ nothing where the result still holds, or where all judgments that a rerun needs 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
-from mind2web2.answer_evaluation import AnswerJob, current_provenance, held_result
+from mind2web2.answer_evaluation import AnswerJob, current_provenance, held_result, inputs_now
 from mind2web2.citations import read_citations
 from mind2web2.discovery import cited_urls, one_spelling_each
 from mind2web2.errors import Mind2Web2Error
@@ -29,6 +29,7 @@ from mind2web2.provenance import JudgeRecord, Provenance
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.request_size import PART_SIZE_PX, text_tokens
 from mind2web2.results import LoadedResult, latest_result, loaded_results
+from mind2web2.script_clock import AsOf
 from mind2web2.selection import TaskWork, read_answer
 from mind2web2.store_cures import ESTIMATING
 
@@ -55,6 +56,8 @@ class PlannedRun:
         overwrite: reuse neither results nor judgments.
         with_captures: whether pages that are not stored are captured.
         with_private_network: whether private addresses are visited as well.
+        as_of: the moment that scripts take for now; ``None`` for the real time.
+        variables: of the environment that scripts are given.
     """
 
     work: Sequence[TaskWork]
@@ -64,6 +67,8 @@ class PlannedRun:
     overwrite: bool
     with_captures: bool
     with_private_network: bool
+    as_of: AsOf | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Amounts(NamedTuple):
@@ -172,7 +177,8 @@ def _answers_to_evaluate(task: TaskWork, run: PlannedRun) -> tuple[list[_Answer]
     for job in jobs:
         try:
             answer = _with_provenance(job, run)
-            if run.overwrite or held_result(job, answer.provenance) is None:
+            now = inputs_now(job.answer, run.as_of, run.variables)
+            if run.overwrite or held_result(job, answer.provenance, now) is None:
                 answers.append(answer)
         except Mind2Web2Error as error:
             reasons[job.answer.name] = str(error)

@@ -18,7 +18,7 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.llm_client.messages import with_fewer_images
 
 Purpose = Literal["verify", "extract", "script"]
-Noted = Literal["doubts", "refused_downloads"]
+Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,11 @@ def note_doubt(judge: Judge, what: str) -> None:
 def note_refused_download(judge: Judge, url: str) -> None:
     """Note what a script could not download because its address is private."""
     judge.note("refused_downloads", url)
+
+
+def note_ignored_argument(judge: Judge, name: str) -> None:
+    """Note an argument in the script that has no effect."""
+    judge.note("ignored_arguments", name)
 
 
 class Judge(Protocol):

@@ -280,8 +280,9 @@ def _reply_fault(cast: CastVote, reply: StoredReply) -> str | None:
         said = _NO_OPINION if declined is not None else BinaryEvalResult.model_validate_json(reply.text)
     except ValidationError:
         return f"{what}: its judgment, as stored, is no verdict"
-    vote = (cast.vote.supported, cast.vote.reasoning, cast.vote.declined)
-    if vote != (said.result, said.reasoning, declined):
+    quote = "" if cast.vote.quote is None else cast.vote.quote.text
+    vote = (cast.vote.supported, cast.vote.reasoning, quote, cast.vote.declined)
+    if vote != (said.result, said.reasoning, said.quote if said.quote.strip() else "", declined):
         return f"{what}: it is not what the judge said, which is stored"
     return None
 

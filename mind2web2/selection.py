@@ -26,11 +26,18 @@ _META_NAME = re.compile(r"answer_[0-9]+\.meta\.json", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """One answer of the agent; ``name`` is its file name, ``time_s`` what the agent took where it says so."""
+    """One answer of the agent.
+
+    Args:
+        name: of its file.
+        time_s: what the agent took, where its meta file says so.
+        created: when it was made, in the words of its meta file.
+    """
 
     name: str
     path: Path
     time_s: float | None = None
+    created: str | None = None
 
     @property
     def stem(self) -> str:
@@ -221,11 +228,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
         entries = []
     except OSError as error:
         raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
-    answers = tuple(
-        AnswerFile(entry.name, entry, _time_s(entry))
-        for entry in entries
-        if _ANSWER_NAME.fullmatch(entry.name)
-    )
+    answers = tuple(_answer_file(entry) for entry in entries if _ANSWER_NAME.fullmatch(entry.name))
     problems = []
     others = [entry.name for entry in entries if not _is_expected(entry.name)]
     if others:
@@ -239,19 +242,24 @@ def _is_expected(name: str) -> bool:
     return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
 
 
-def _time_s(answer_path: Path) -> float | None:
+def _answer_file(answer_path: Path) -> AnswerFile:
     meta_path = answer_path.with_suffix(".meta.json")
     try:
         meta = json.loads(read_regular_file(meta_path))
     except FileNotFoundError:
-        return None
+        return AnswerFile(answer_path.name, answer_path)
     except (OSError, ValueError, RecursionError) as error:
         log.warning("ignored %s: %s", meta_path, error)
-        return None
-    if isinstance(meta, dict) and "time_seconds" not in meta:
-        return None
-    time_s = meta["time_seconds"] if isinstance(meta, dict) else None
-    if not is_time_s(time_s):
+        return AnswerFile(answer_path.name, answer_path)
+    fields = meta if isinstance(meta, dict) else {"time_seconds": None}
+    time_s = fields.get("time_seconds")
+    if "time_seconds" in fields and not is_time_s(time_s):
         log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
-        return None
-    return float(time_s)
+        time_s = None
+    created = fields.get("created")
+    return AnswerFile(
+        answer_path.name,
+        answer_path,
+        None if time_s is None else float(time_s),
+        None if created is None else str(created),
+    )

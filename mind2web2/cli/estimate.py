@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Sequence
 from functools import partial
 
@@ -57,6 +58,8 @@ def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[Ta
         overwrite=options.overwrite,
         with_captures=not options.no_capture,
         with_private_network=options.allow_private_network,
+        as_of=options.as_of,
+        variables={name: os.environ[name] for name in options.script_env},
     )
 
 

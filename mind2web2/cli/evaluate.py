@@ -12,6 +12,7 @@ from mind2web2.cli.options import (
     add_folder_options,
     add_judge_parameters,
     add_task_option,
+    as_of,
     browser_address,
     byte_count,
     paths_of,
@@ -129,17 +130,27 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_pace_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how much at once")
-    for name, default, what in (
-        ("max_concurrent_tasks", 3, "tasks, all with --batch"),
-        ("max_concurrent_answers", 3, "answers of one task, all with --batch"),
-        ("max_webpage_retrieval", 10, "page captures, over the whole run"),
-        ("max_llm_requests", 30, "judge requests, over the whole run; not with --batch"),
-    ):
-        # What all means is known once the run begins.
-        given = None if "--batch" in what else default
+    for name, what in (("tasks", "tasks"), ("answers", "answers of one task")):
         group.add_argument(
-            f"--{name}", metavar="N", type=positive_int, default=given, help=f"{what} (default: {default})"
+            f"--max_concurrent_{name}",
+            metavar="N",
+            type=positive_int,
+            help=f"{what} at once, at most (default: as many as keep the judge requests busy, within a "
+            "quarter of the memory; all with --batch)",
         )
+    group.add_argument(
+        "--max_webpage_retrieval",
+        metavar="N",
+        type=positive_int,
+        default=10,
+        help="page captures, over the whole run (default: 10)",
+    )
+    group.add_argument(
+        "--max_llm_requests",
+        metavar="N",
+        type=positive_int,
+        help="judge requests, over the whole run; not with --batch (default: 30)",
+    )
     group.add_argument(
         "--sequential",
         action="store_true",
@@ -222,6 +233,14 @@ def _add_script_options(parser: argparse.ArgumentParser) -> None:
         "has no result (default: 1G, on Linux)",
     )
     group.add_argument(
+        "--as_of",
+        metavar="DATE",
+        type=as_of,
+        help="the date that isolated scripts take for today: 2025-03-14 (noon, and the clock stands still), "
+        "with a time such as 2025-03-14T09:30, or 'answer': when each answer was made, by 'created' in its "
+        "meta file or else by the time of its file (default: the real date; replay: that of the result)",
+    )
+    group.add_argument(
         "--script_env",
         metavar="NAME",
         action="append",
@@ -295,6 +314,10 @@ def _is_isolated(options: argparse.Namespace) -> bool:
         # Measured by benchmarks/isolation.py: 20 ms and 15 MB an answer, half a millisecond a question. That
         # is nothing beside a judge's seconds, unless hundreds of answers wait for a batch at the same time.
         options.isolate = IS_POSSIBLE and not options.batch
+    if options.as_of is not None and not options.isolate:
+        raise UsageError(
+            "--as_of sets the clock of isolated scripts, which this system has not: leave it out"
+        )
     return bool(options.isolate)
 
 

@@ -7,8 +7,9 @@ import math
 import re
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -139,6 +140,20 @@ def byte_count(text: str) -> int:
     if size < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory such as 512M or 2G")
     return size
+
+
+def as_of(text: str) -> datetime | Literal["answer"]:
+    """Return the moment that scripts take for now, or that each answer names its own."""
+    from mind2web2.script_clock import parsed_moment
+
+    if text == "answer":
+        return "answer"
+    try:
+        return parsed_moment(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a date such as 2025-03-14 nor 'answer'"
+        ) from None
 
 
 def browser_address(text: str) -> str:

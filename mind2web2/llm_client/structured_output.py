@@ -179,7 +179,7 @@ def read_template(completion: Completion, template: type[BaseModel]) -> tuple[st
     except ValidationError as error:
         raise InvalidOutputError(_problems(error)) from error
     schema = schema_of(template).full
-    dispensable = getattr(template, "dispensable_properties", frozenset())
+    dispensable: frozenset[str] = getattr(template, "dispensable_properties", frozenset())
     missing = [name for name in _missing(_unambiguous(text), schema, schema) if name not in dispensable]
     if missing:
         raise InvalidOutputError(_listed([f"{name}: Field required" for name in missing]))

@@ -12,14 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from mind2web2 import __version__
 from mind2web2.answer_cache import AnswerCache, listing_sha256
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.api_tools.download import refusals_told
-from mind2web2.errors import AttemptRefusedError, EvalScriptError, Mind2Web2Error
+from mind2web2.api_tools.service_requests import AskService, ServiceRequest, services_answered_by
+from mind2web2.errors import AttemptRefusedError, EvalScriptError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
 from mind2web2.judge import note_refused_download
@@ -32,12 +31,29 @@ from mind2web2.provenance import (
     Provenance,
     file_sha256,
     library_versions,
+    provenance_in,
     served_by,
     settings_sha256,
     text_sha256,
 )
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.results import LoadedResult, latest_result, newest_result_name, write_file, write_result
+from mind2web2.script_clock import (
+    AsOf,
+    answer_moment,
+    known_zone,
+    reading_at,
+    recorded_moment,
+    static_reading,
+)
+from mind2web2.script_inputs import (
+    InputRecorder,
+    InputsNow,
+    ScriptInputs,
+    changed_inputs,
+    inputs_recorded,
+    variable_digests,
+)
 from mind2web2.script_run import ScriptCall, checked_result, script_result
 from mind2web2.seals import has_seal, is_seal_broken, sealed
 from mind2web2.selection import AnswerFile, read_answer
@@ -83,6 +99,8 @@ class RunParts:
         isolation: how scripts are run in processes of their own; ``None`` runs them in this one.
         with_private_network: private addresses are visited as well, by captures and by scripts' downloads.
         log_to_console: show everything that is logged, with tracebacks.
+        as_of: the moment at which isolated scripts see the clock stand still; ``None`` for the real time, in
+            a replay for that of the newest result.
     """
 
     judge: RecordedJudge
@@ -96,6 +114,15 @@ class RunParts:
     clock: Callable[[], float] = time.monotonic
     pace: Pace = field(default_factory=Pace)
     isolation: Isolation | None = None
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True)
+class _ScriptTime:
+    """The clock of a script: where it stands still, and in which time zone; ``None`` for the real ones."""
+
+    as_of: datetime | None = None
+    zone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -145,7 +172,12 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
             with_captures=run.captures is not None,
             with_private_network=run.with_private_network,
         )
-        earlier = await asyncio.to_thread(held_result, job, provenance) if run.reuse else None
+        script_time = await asyncio.to_thread(_script_time, job, run)
+        if run.as_of is not None and script_time.as_of is not None:
+            inputs = ScriptInputs(as_of=script_time.as_of.isoformat())
+            provenance = provenance.model_copy(update={"inputs": inputs})
+        now = inputs_now(job.answer, script_time.as_of, _variables(run))
+        earlier = await _reusable_result(job, run, provenance, now)
         if earlier is None:
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
@@ -153,9 +185,9 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                 seen, newest = newest, await asyncio.to_thread(newest_result_name, job.folder / "results")
                 if run.reuse and seen != newest:
                     # Another process has judged it since.
-                    earlier = await asyncio.to_thread(held_result, job, provenance)
+                    earlier = await _reusable_result(job, run, provenance, now)
                 if earlier is None:
-                    return _outcome(job, text, await _evaluate(job, run, text, provenance))
+                    return _outcome(job, text, await _evaluate(job, run, text, provenance, script_time))
         await clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except (Mind2Web2Error, OSError) as error:
@@ -204,15 +236,57 @@ def current_provenance(
     )
 
 
-def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
+def _moment(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
+    return answer_moment(answer.path, answer.created) if as_of == "answer" else as_of
+
+
+def _script_time(job: AnswerJob, run: RunParts) -> _ScriptTime:
+    if run.as_of is not None:
+        return _ScriptTime(_moment(job.answer, run.as_of))
+    if not run.judge.is_replay:
+        return _ScriptTime()
+    found = latest_result(job.folder / "results")
+    made_from = None if found is None else provenance_in(found.content)
+    clock = None if made_from is None else made_from.inputs.clock
+    return _ScriptTime() if clock is None else _ScriptTime(recorded_moment(clock), known_zone(clock.zone))
+
+
+def inputs_now(answer: AnswerFile, as_of: AsOf | None, variables: Mapping[str, str]) -> InputsNow:
+    """Return what a script would see if it ran now.
+
+    Raises:
+        AnswerError: the answer does not tell when it was made.
+    """
+    moment = _moment(answer, as_of) or datetime.now(UTC)
+    return InputsNow(reading_at(moment, is_read=True), variable_digests(variables))
+
+
+def _variables(run: RunParts) -> Mapping[str, str]:
+    return {} if run.isolation is None else run.isolation.variables
+
+
+async def _reusable_result(
+    job: AnswerJob, run: RunParts, provenance: Provenance, now: InputsNow
+) -> LoadedResult | None:
+    if not run.reuse:
+        return None
+    found = await asyncio.to_thread(held_result, job, provenance, now)
+    if found is None:
+        return None
+    services = Provenance.model_validate(found.content["provenance"]).inputs.services
+    if changed := await run.judge.services.changed(services):
+        log.info("result no longer holds path=%s changed=%s", found.path, "; ".join(changed))
+        return None
+    return found
+
+
+def held_result(job: AnswerJob, provenance: Provenance, now: InputsNow) -> LoadedResult | None:
     """Return the newest result if nothing that it was made from has changed."""
     found = latest_result(job.folder / "results")
     if found is None:
         return None
-    try:
-        made_from = Provenance.model_validate(found.content.get("provenance"))
-        checked_result(found.content, found.path)
-    except (ValidationError, EvalScriptError):
+    made_from = provenance_in(found.content)
+    if made_from is None or not _is_result(found):
         # A result of another tool says nothing about its making, so that it cannot be told to hold.
         return None
     changed = made_from.differs_from(provenance)
@@ -223,6 +297,8 @@ def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
         changed = "pages that the script has brought itself, perhaps: they cannot be compared"
     if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
         changed = "pages"
+    if changed is None:
+        changed = "; ".join(changed_inputs(made_from.inputs, job.script_path.parent, now)) or None
     if changed is None:
         changed = _to_be_had_now(made_from, provenance)
     if made_from.listing_sha256 not in (None, listing_sha256(job.task_cache)):
@@ -237,6 +313,14 @@ def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
     return found
 
 
+def _is_result(found: LoadedResult) -> bool:
+    try:
+        checked_result(found.content, found.path)
+    except EvalScriptError:
+        return False
+    return True
+
+
 def _to_be_had_now(made_from: Provenance, current: Provenance) -> str | None:
     if current.with_captures and not made_from.with_captures and None in made_from.pages.values():
         return "missing pages can be captured now"
@@ -247,7 +331,9 @@ def _to_be_had_now(made_from: Provenance, current: Provenance) -> str | None:
     return None
 
 
-async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Provenance) -> dict[str, Any]:
+async def _evaluate(
+    job: AnswerJob, run: RunParts, text: str, provenance: Provenance, script_time: _ScriptTime
+) -> dict[str, Any]:
     context = {"task": job.task_id, "answer": job.answer.name}
     logger, _ = await asyncio.to_thread(
         create_logger,
@@ -258,7 +344,7 @@ async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Proven
         console_level=logging.DEBUG,
     )
     try:
-        complete = await _evaluate_logged(job, run, text, provenance, logger)
+        complete = await _evaluate_logged(job, run, text, provenance, script_time, logger)
         await asyncio.to_thread(_write, job, text, complete)
         logger.info("result written score=%s", complete["final_score"])
     except Mind2Web2Error as error:
@@ -271,7 +357,12 @@ async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Proven
 
 
 async def _evaluate_logged(
-    job: AnswerJob, run: RunParts, text: str, provenance: Provenance, logger: logging.Logger
+    job: AnswerJob,
+    run: RunParts,
+    text: str,
+    provenance: Provenance,
+    script_time: _ScriptTime,
+    logger: logging.Logger,
 ) -> dict[str, Any]:
     started = time.monotonic()
     # Before the script can store anything itself.
@@ -286,12 +377,12 @@ async def _evaluate_logged(
         model=run.judge.settings.model,
     )
     try:
-        result, ledger = await _script_result(job, run, call, cache, logger)
+        result, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
     except AttemptRefusedError as refused:
         logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
         cache.start_over()
         in_order = replace(run, pace=replace(run.pace, sequential=True))
-        result, ledger = await _script_result(job, in_order, call, cache, logger)
+        result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
     pages = await asyncio.to_thread(cache.pages_used)
     listing = await asyncio.to_thread(cache.listing_used)
     answer_flags = await asyncio.to_thread(flags_of, text)
@@ -303,6 +394,13 @@ async def _evaluate_logged(
             "other_pages": await asyncio.to_thread(other_pages, result, pages),
             "listing_sha256": listing,
             "served": served_by(ledger.served),
+            "inputs": inputs.model_copy(
+                update={
+                    "variables": variable_digests(_variables(run)),
+                    "services": tuple({answer.key: answer for answer in ledger.services}.values()),
+                    "as_of": provenance.inputs.as_of,
+                }
+            ),
             "replayed_from": run.judge.settings.replayed_from,
         }
     )
@@ -341,19 +439,46 @@ def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | N
 
 
 async def _script_result(
-    job: AnswerJob, run: RunParts, call: ScriptCall, cache: AnswerCache, logger: logging.Logger
-) -> tuple[dict[str, Any], JudgeLedger]:
-    """Run the script, in this process or in one of its own, and return what its questions came to as well."""
+    job: AnswerJob,
+    run: RunParts,
+    call: ScriptCall,
+    cache: AnswerCache,
+    script_time: _ScriptTime,
+    logger: logging.Logger,
+) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
+    """Run the script, in this process or in one of its own; return also its questions and what it read."""
     if run.isolation is not None:
-        side = RunSide(run.judge, run.limits, run.pace, run.answer_timeout_s, run.clock)
+        side = RunSide(
+            run.judge,
+            run.limits,
+            run.pace,
+            run.answer_timeout_s,
+            run.clock,
+            script_time.as_of,
+            script_time.zone,
+        )
         return await isolated_result(call, job.task_id, cache, side, run.isolation, logger)
     judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
+    recorder = InputRecorder(job.script_path)
+
+    async def answer_service(request: ServiceRequest, ask: AskService) -> Any:
+        source = (job.task_id, job.answer.name)
+        try:
+            answer, record = await run.judge.services.answer(request, ask, source)
+        except JudgmentMissingError as error:
+            raise judge.fail(error) from error.__cause__
+        judge.note_service(record)
+        return answer
+
     with (
+        inputs_recorded(recorder),
+        services_answered_by(answer_service),
         pace_kept(run.pace),
         refusals_told(partial(note_refused_download, judge)),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)
-    return result, judge.ledger
+    inputs = await asyncio.to_thread(lambda: recorder.inputs(static_reading(recorder.sources())))
+    return result, judge.ledger, inputs
 
 
 def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:

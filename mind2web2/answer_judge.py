@@ -24,6 +24,7 @@ from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.program_order import check_asking, check_look, watching
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_inputs import ServiceAnswer
 from mind2web2.usage import cost_of, sum_usd, usage_of
 
 
@@ -142,6 +143,10 @@ class AnswerJudge(AsyncCalls):
     def note(self, kind: Noted, what: str) -> None:
         """List something in the ledger."""
         getattr(self._ledger, kind).append(what)
+
+    def note_service(self, answer: ServiceAnswer) -> None:
+        """List what a map or paper service answered."""
+        self._ledger.services.append(answer)
 
     def end(self) -> None:
         """Ask no more, as the evaluation is over: that is for tasks that the script has left behind."""

@@ -11,13 +11,14 @@ from pydantic import BaseModel
 
 from mind2web2.asking import Asking
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
-from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.evidence import NO_PAGE_NAMED, Evidence, PageCheck, Vote
 from mind2web2.injection.flags import flags_of
 from mind2web2.judge import Subject
 from mind2web2.pace import current_pace
 from mind2web2.pages_ahead import PagesAhead
 from mind2web2.prepared_page import PreparedPage
-from mind2web2.questions import NO_INSTRUCTION, verification_messages
+from mind2web2.questions import NO_INSTRUCTION, quotable, verification_messages
+from mind2web2.quotations import looked_up
 from mind2web2.utils.tasks import all_or_first_error
 from mind2web2.voting import outcome, trials_needed
 
@@ -26,10 +27,12 @@ PAGES_AT_ONCE = 3
 
 
 class BinaryEvalResult(BaseModel):
-    """A judge's verdict on one claim."""
+    """A judge's verdict on one claim, and the passage that decides it."""
 
     reasoning: str
     result: bool
+    # A client of a script's own may give the two published fields alone.
+    quote: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,20 +62,20 @@ class ClaimJudging:
         """Return whether the claim is supported, and by what.
 
         Args:
-            urls: one a page; none judges from the answer alone.
-            had_sources: sources were given, though they may name no page.
+            urls: one a page.
+            had_sources: sources were given; without any, the answer alone is judged.
         """
+        if not urls and had_sources:
+            return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         if not urls:
             votes, _ = await self._vote(verification, None)
-            reason = "the sources given name no page; judged from the answer alone" if had_sources else None
-            supported = _decision(votes, verification)
-            return supported, evidence_of(verification, "judge", votes=votes, reason=reason)
+            return _decision(votes, verification), evidence_of(verification, "judge", votes=votes)
         checks = await self._checks(verification, urls)
         if checks[-1].outcome == "supported":
             return True, evidence_of(verification, "judge", pages=checks)
         if all(check.outcome == "unavailable" for check in checks):
             return False, evidence_of(
-                verification, "page", pages=checks, reason="no source page could be had"
+                verification, "page", pages=checks, reason="no source page was available"
             )
         return False, evidence_of(verification, "judge", pages=checks)
 
@@ -175,6 +178,7 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
+            quote=await looked_up(verdict.quote, quotable(asking.answer, answered.page)),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )

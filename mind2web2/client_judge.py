@@ -10,11 +10,12 @@ from mind2web2.failure_latch import Failure, FailureLatch
 from mind2web2.judge import Judge, Noted, Subject, ask_twice_if_declined, note_rejection
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import CheckedLimit
+from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit
 from mind2web2.program_order import check_look
 
 
-class ClientJudge:
+class ClientJudge(AsyncCalls):
     """Asks a client directly, outside of any run; nothing is stored."""
 
     def __init__(self, provider: ChatProvider) -> None:
@@ -34,9 +35,18 @@ class ClientJudge:
         check_look("whether the judge has failed")
         return self._latch.failure
 
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this client's server from others."""
+        return self._provider.endpoint
+
     def model_for(self, requested: str) -> str:
         """Return the requested model: such a client takes any."""
         return requested
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer a request of the script's own."""
+        return await self.ask(request, Subject("script"), limit)
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""

@@ -8,11 +8,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from mind2web2.asking import Asking, EvaluatorConfig, limits_of
+from mind2web2.asking import Asking, EvaluatorConfig, ScriptAccess, limits_of
 from mind2web2.client_judge import as_judge
 from mind2web2.errors import CaptureError
 from mind2web2.extraction import ExtractionRecord, empty_instance
 from mind2web2.judge import Judge, Subject, cut_off_noted
+from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.page_library import PageCache, PageLibrary
 from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
@@ -20,14 +21,21 @@ from mind2web2.questions import NO_INSTRUCTION, extraction_messages
 from mind2web2.shared_captures import PageCapture, SharedCaptures
 from mind2web2.verification import BinaryEvalResult, Verifier
 
-__all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "Verifier", "create_evaluator"]
+__all__ = [
+    "BinaryEvalResult",
+    "EvaluatorConfig",
+    "Extractor",
+    "LLMClient",
+    "Verifier",
+    "create_evaluator",
+]
 
 log = logging.getLogger(__name__)
 
 Template = TypeVar("Template", bound=BaseModel)
 
 
-class Extractor:
+class Extractor(ScriptAccess):
     """Fills pydantic templates with what an answer or a page says.
 
     Args:
@@ -35,8 +43,7 @@ class Extractor:
     """
 
     def __init__(self, asking: Asking) -> None:
-        self._asking = asking
-        self.logger = asking.logger
+        super().__init__(asking)
         self._numbers = itertools.count()
         self._records: dict[int, ExtractionRecord] = {}
 

@@ -41,7 +41,10 @@ class Evaluator(Rubric):
         self.answer_name = "unknown_answer"
         self._judge: Judge | None = None
         self._judge_models = ("", "")
-        self._info: list[dict[str, Any]] = []
+        # Scripts read the last of these.
+        self._extraction_results: list[dict[str, Any]] = []
+        self._ground_truth: list[dict[str, Any]] = []
+        self._custom_info: list[dict[str, Any]] = []
 
     def initialize(
         self,
@@ -85,7 +88,7 @@ class Evaluator(Rubric):
         self.agent_name = agent_name or "unknown_agent"
         self.answer_name = answer_name or "unknown_answer"
         self._judge = as_judge(client) if client is not None else None
-        self._info = []
+        self._extraction_results, self._ground_truth, self._custom_info = [], [], []
         self._last_suffix = {}
         self.root = VerificationNode(id="root", desc=description, strategy=strategy)
         models = (verify_model or default_model, extract_model or default_model)
@@ -122,18 +125,18 @@ class Evaluator(Rubric):
     ) -> Template:
         """Fill ``template_class`` from the answer, or from the page at ``source``, and record it.
 
+        Args:
+            source: a URL; an empty one is a page that is unavailable, which gives an empty instance.
+
         Raises:
-            ValueError: ``source`` is not a URL.
+            ValueError: ``source`` is not a string.
             JudgeError: the judge failed for good.
         """
         self._warn_of_unknown("extract", unknown)
         if self.extractor is None:
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
-        if source is not None and not (isinstance(source, str) and source.strip()):
+        if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
-        # Its place is taken now, so that what is extracted at the same time stands in the order asked for.
-        entry: dict[str, Any] = {}
-        self._info.append(entry)
         value = await self._extracted(
             self.extractor,
             prompt,
@@ -143,7 +146,8 @@ class Evaluator(Rubric):
             additional_instruction,
             use_screenshot,
         )
-        entry[extraction_name] = plain_info(value.model_dump(mode="json", warnings=False))
+        result = plain_info(value.model_dump(mode="json", warnings=False))
+        self._extraction_results.append({"type": extraction_name, "result": result})
         return value
 
     async def _extracted(
@@ -212,7 +216,7 @@ class Evaluator(Rubric):
         )
 
     async def batch_verify(
-        self, verifications: Iterable[BatchItem], **kwargs: Any
+        self, claims_and_sources: Iterable[BatchItem], **kwargs: Any
     ) -> list[bool | BaseException]:
         """Verify ``(claim, sources, node, additional_instruction)`` tuples at the same time.
 
@@ -222,7 +226,7 @@ class Evaluator(Rubric):
         Raises:
             JudgeError: the judge failed for good.
         """
-        batch = [(claim, sources, node, words) for claim, sources, node, words in verifications]
+        batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
         deferral = current_deferral()
         if deferral is None:
             results = await self._verified_together(batch, kwargs)
@@ -267,10 +271,10 @@ class Evaluator(Rubric):
 
         return Request(request.leaves, start)
 
-    def _batch_request(self, verifications: Iterable[BatchItem], **options: Any) -> Request | None:
-        if not isinstance(verifications, list | tuple) or not self._verifies_itself():
+    def _batch_request(self, claims_and_sources: Iterable[BatchItem], **options: Any) -> Request | None:
+        if not isinstance(claims_and_sources, list | tuple) or not self._verifies_itself():
             return None
-        batch = [(claim, sources, node, words) for claim, sources, node, words in verifications]
+        batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
         if self.verifier is None or not all(
             self.verifier.may_defer(sources) and not is_used_up(sources) for _, sources, _, _ in batch
         ):
@@ -290,15 +294,15 @@ class Evaluator(Rubric):
 
     # What is kept beside the tree
 
-    def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
+    def add_ground_truth(self, gt_info: dict[str, Any], gt_type: str = "ground_truth") -> None:
         """Keep what the script knows to be true in the summary."""
-        self._info.append({gt_type: plain_info(info)})
+        self._ground_truth.append({gt_type: plain_info(gt_info)})
 
     def add_custom_info(
         self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None
     ) -> None:
         """Keep anything else in the summary."""
-        self._info.append({info_name or info_type: plain_info(info)})
+        self._custom_info.append({info_name or info_type: plain_info(info)})
 
     # Results
 
@@ -328,8 +332,7 @@ class Evaluator(Rubric):
             "extract_model": self._judge_models[1],
             "eval_breakdown": [
                 {
-                    "info": [entry for entry in self._info if entry]
-                    or [{"no_info": "No information recorded"}],
+                    "info": self._info() or [{"no_info": "No information recorded"}],
                     "verification_tree": tree_as_dict(root),
                 }
             ],
@@ -339,6 +342,10 @@ class Evaluator(Rubric):
             ],
             "extractions": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
         }
+
+    def _info(self) -> list[dict[str, Any]]:
+        extractions = [{each["type"]: each["result"]} for each in self._extraction_results]
+        return [*extractions, *self._ground_truth, *self._custom_info]
 
     async def close(self) -> None:
         """End the evaluation; there is nothing to release, as clients and caches belong to the caller."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from mind2web2.deferral import STOPPED, cut_off
 from mind2web2.errors import Mind2Web2Error
@@ -68,6 +68,10 @@ class Judge(Protocol):
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
+
+    @property
+    def async_response(self) -> Callable[..., Awaitable[Any]]:
+        """Answer a request of a script's own (``AsyncCalls.async_response``)."""
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question; ``declined`` is set where the content was declined twice.

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.script_inputs import ServiceAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class JudgeLedger:
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: what might have come out otherwise on another machine or day; such a result is not reused.
         refused_downloads: by the script itself, from private addresses that it may not visit.
+        services: what map and paper services answered it.
     """
 
     judgments: int = 0
@@ -39,6 +41,7 @@ class JudgeLedger:
     rejections: list[Rejection] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     refused_downloads: list[str] = field(default_factory=list)
+    services: list[ServiceAnswer] = field(default_factory=list)
 
     def note_created(self, moment: str | None) -> None:
         """Note when a judgment was made."""

@@ -72,6 +72,10 @@ class PageLibrary:
             raise type(known.page)(str(known.page)) from known.page
         return known.page
 
+    async def images_of(self, page: PreparedPage) -> list[str]:
+        """Return a page's images as data URLs."""
+        return [str(image) for image in page.images]
+
     async def note_stored(self, cache: PageCache) -> None:
         """Note what a cache holds, unless that has been done: pages that come later are not at hand."""
         await self._addresses(shared_cache(cache))

@@ -133,4 +133,4 @@ def decided_prerequisites(
 
 
 def _reason(leaf: VerificationNode, status: str) -> str:
-    return f"prerequisite '{leaf.id}' is {status}"
+    return f"not judged, because '{leaf.id}' {'failed' if status == 'failed' else 'was skipped'}"

@@ -120,17 +120,21 @@ def _on_audit_event(event: str, arguments: tuple[Any, ...]) -> None:
     if event != "open" and event not in _CHANGES:
         return
     attempt = _current.get()
-    if attempt is None or (event == "open" and not _is_written(arguments[0], arguments[2])):
+    if attempt is None or _is_harmless(event, arguments):
         return
     if caller_of(sys._getframe(1)) == "script":
         _change(attempt, f"files or processes ({event})")
 
 
-def _is_written(path: object, flags: object) -> bool:
-    if not isinstance(path, str | bytes | os.PathLike) or not isinstance(flags, int):
-        return False
-    name = os.fsdecode(path)
-    return bool(flags & _WRITING) and not name.startswith("/dev/") and "__pycache__" not in name
+def _is_harmless(event: str, arguments: tuple[Any, ...]) -> bool:
+    """Tell whether this only reads a file, or stores the compiled form of a module."""
+    path = arguments[0] if arguments else None
+    name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
+    if event == "open":
+        flags = arguments[2]
+        is_read = not name or not isinstance(flags, int) or not flags & _WRITING
+        return is_read or name.startswith("/dev/") or "__pycache__" in name
+    return "__pycache__" in name
 
 
 def is_on_the_loop() -> bool:

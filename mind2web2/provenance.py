@@ -12,13 +12,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.asking import EvaluatorConfig
 from mind2web2.judgment import JudgmentSource
 from mind2web2.prompts import instructions
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_inputs import ScriptInputs
 from mind2web2.utils.foreign_files import read_regular_file
 
 # What asks judges, and what renders and scales the pages that they are shown.
@@ -84,6 +85,7 @@ class Provenance(BaseModel):
         versions: of this package, of Python and of the libraries that shape what a judge is shown; empty in
             results of earlier versions.
         served: what the judge was reported to be.
+        inputs: what the script read beside answer and pages.
         replayed_from: of a replay, the file that its judgments are from; ``None`` in results of earlier
             versions.
     """
@@ -104,6 +106,7 @@ class Provenance(BaseModel):
     other_pages: Mapping[str, tuple[str | None, ...]] = Field(default_factory=dict)
     versions: Mapping[str, str] = Field(default_factory=dict)
     served: tuple[Served, ...] = ()
+    inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
 
     def differs_from(self, current: Provenance) -> str | None:
@@ -116,6 +119,14 @@ class Provenance(BaseModel):
         }
         changed = [name for name, is_different in changes.items() if is_different]
         return ", ".join(changed) or None
+
+
+def provenance_in(result: Mapping[str, Any]) -> Provenance | None:
+    """Return what a result was made from; ``None`` where it does not say, as another tool's."""
+    try:
+        return Provenance.model_validate(result.get("provenance"))
+    except ValidationError:
+        return None
 
 
 def text_sha256(text: str) -> str:

@@ -30,6 +30,7 @@ from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.toll import Retries, Toll, toll_counted
 from mind2web2.reply_keeping import ReplyKeeper
+from mind2web2.service_answers import ServiceAnswers
 from mind2web2.spending import Budget
 from mind2web2.usage import RunUsage, cost_of, sum_usd, usage_of
 from mind2web2.utils.loop_turns import loop_turn
@@ -114,6 +115,7 @@ class RecordedJudge:
         )
         self.usage = RunUsage()
         self.budget = budget
+        self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self._provider = provider
         self._store = store
         self._keeper = ReplyKeeper(store)
@@ -123,6 +125,11 @@ class RecordedJudge:
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def is_replay(self) -> bool:
+        """Tell whether only stored judgments answer."""
+        return self._provider is None
 
     @property
     def endpoint(self) -> str:

@@ -50,19 +50,28 @@ def latest_result(folder: Path) -> LoadedResult | None:
     A newest file that is damaged counts as no result, with a warning: an older one may have judged
     another answer or script.
     """
+    return next(_loaded(folder), None)
+
+
+def loaded_results(folder: Path) -> Iterator[LoadedResult]:
+    """Yield all results of a folder that can be read, the newest first."""
+    return (result for result in _loaded(folder) if result is not None)
+
+
+def _loaded(folder: Path) -> Iterator[LoadedResult | None]:
     # The stamp leads the name.
-    paths = sorted(folder.glob("*.md.json"), key=lambda path: path.name) if folder.is_dir() else []
-    if not paths:
-        return None
-    try:
-        content = json.loads(read_regular_file(paths[-1]).decode())
-    except (OSError, ValueError, RecursionError) as error:
-        _tell_damaged(paths[-1], str(error))
-        return None
-    if not isinstance(content, dict):
-        _tell_damaged(paths[-1], "not an object")
-        return None
-    return LoadedResult(paths[-1], content)
+    for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
+        try:
+            content = json.loads(read_regular_file(path).decode())
+        except (OSError, ValueError, RecursionError) as error:
+            _tell_damaged(path, str(error))
+            yield None
+            continue
+        if isinstance(content, dict):
+            yield LoadedResult(path, content)
+        else:
+            _tell_damaged(path, "not an object")
+            yield None
 
 
 def _tell_damaged(path: Path, error: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from mind2web2.asking import Asking
+from mind2web2.asking import Asking, ScriptAccess
 from mind2web2.claim_judging import BinaryEvalResult, ClaimJudging, Verification, evidence_of
 from mind2web2.deferral import Request, current_deferral, decide, deferrable, prerequisites_now
 from mind2web2.errors import MachineError, Mind2Web2Error
@@ -33,7 +33,7 @@ OPTIONS = frozenset(
 )
 
 
-class Verifier:
+class Verifier(ScriptAccess):
     """Judges claims and writes verdicts into leaves.
 
     The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
@@ -44,10 +44,9 @@ class Verifier:
     """
 
     def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+        super().__init__(asking)
         self._judging = ClaimJudging(asking)
         self._config = asking.config
-        self.logger = asking.logger
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
         # for one of them.
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
@@ -252,13 +251,20 @@ def urls_of(sources: Sources) -> list[str]:
 def _noted_urls(sources: Sources) -> NotedSources:
     """Read the sources now, as a script may change its lists; iterators, once they are needed."""
     if is_used_up(sources):
-        return lambda: (urls_of(sources), bool(sources))
+        return lambda: (urls_of(sources), True)
     try:
-        noted = urls_of(sources), bool(sources)
+        noted = urls_of(sources), _are_given(sources)
     except Exception as error:
         # It is part of what is judged: it will cost this leaf only.
         return _raising(error)
     return lambda: noted
+
+
+def _are_given(sources: Sources) -> bool:
+    """Tell sources from none: only ``None`` and an empty list judge the answer alone (contract.md)."""
+    return sources is not None and not (
+        isinstance(sources, Collection) and not isinstance(sources, str) and not sources
+    )
 
 
 def _raising(error: Exception) -> NotedSources:

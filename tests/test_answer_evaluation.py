@@ -60,7 +60,7 @@ async def test_a_result_says_what_it_was_made_from(project):
     assert (outcome.score, outcome.reason, outcome.reused, outcome.word_count) == (2 / 3, None, False, 6)
     assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("bot", "answer_1.md", TASK)
     assert (result["final_score"], result["judge_model"]) == (2 / 3, "judge-1")
-    assert result["tree_statistics"] == {"depth": 2, "total_nodes": 4, "leaf_nodes": 3}
+    assert result["tree_statistics"] == {"depth": 1, "total_nodes": 4, "leaf_nodes": 3}
     made_from = Provenance.model_validate(result["provenance"])
     assert made_from.answer_sha256 == text_sha256(ANSWER)
     assert made_from.script == "example/lake.py"

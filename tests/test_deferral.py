@@ -119,7 +119,7 @@ async def test_a_dependent_waits_and_is_not_asked_about_when_its_gate_fails(tmp_
     summary = await run(tmp_path, body + END, judge)
     assert "dependent" not in judge.claims
     node = summary["eval_breakdown"][0]["verification_tree"]["children"][2]
-    assert node["evidence"]["reason"] == "prerequisite 'l0' is failed"
+    assert node["evidence"]["reason"] == "not judged, because 'l0' failed"
 
 
 async def test_what_is_asked_later_does_not_exist_yet(tmp_path):

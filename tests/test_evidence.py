@@ -39,8 +39,10 @@ async def test_a_score_can_be_audited_from_the_result_alone(cache):
     outcomes = [check["outcome"] for check in nodes["denied"]["evidence"]["pages"]]
     assert outcomes == ["not_supported", "not_supported", "unavailable"]
     assert nodes["answer"]["evidence"]["votes"][0]["reasoning"] == "on good answer"
-    assert nodes["skipped"]["evidence"]["reason"] == "prerequisite 'gate' is failed"
-    assert nodes["gate"]["evidence"]["reason"] == "the script's own condition is False"
+    assert nodes["skipped"]["evidence"]["reason"] == "not judged, because 'gate' failed"
+    assert (
+        nodes["gate"]["evidence"]["reason"] == "checked by the script without a judge: not met (value: None)"
+    )
 
 
 async def test_a_leaf_behind_a_shortfall_shows_what_was_superseded():

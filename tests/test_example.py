@@ -30,7 +30,8 @@ from mind2web2.judgments import FILE_NAME
 
 SCORES = read_json(REPOSITORY / "examples" / "expected_scores.json")
 ANSWERS = [(task, answer) for task, answers in SCORES.items() for answer in answers]
-JUDGMENT_COUNT = 144
+# What three answers extract from one page is the same question.
+QUESTION_COUNT, JUDGMENT_COUNT = 144, 142
 
 FAULTS = (
     [None] * 4
@@ -154,8 +155,8 @@ def test_the_table_shows_scores_and_metrics(replayed):
         "1: 1  2: 0.375  3: 0.5",
         "1: 0.4444  2: 1  3: 0",
         "example, all results: 3 tasks, 3 runs",
-        "human-reading (replay)",
-        f"0 judgments asked, {JUDGMENT_COUNT} reused, 0 tokens",
+        "example-key (replay)",
+        f"0 judgments asked, {QUESTION_COUNT} reused, 0 tokens",
     ):
         assert words in output
     assert "No result" not in output
@@ -189,7 +190,7 @@ def test_the_metrics_are_those_worked_out_by_hand(replayed):
         "pass": True,
     }
     assert (summary["missing"], summary["warnings"]) == ([], [])
-    assert summary["judge_models"] == {"human-reading": 9}
+    assert summary["judge_models"] == {"example-key": 9}
 
 
 def test_the_summaries_have_the_published_form(replayed):
@@ -224,7 +225,7 @@ def without_run(text):
     return head
 
 
-def test_the_readings_give_the_recorded_judgments(tmp_path):
+def test_the_answer_key_gives_the_recorded_judgments(tmp_path):
     """Each is used, and none is missing: recording them again gives the same file."""
     recorded = tmp_path / "judgments.jsonl"
     subprocess.run(
@@ -255,7 +256,7 @@ def test_a_server_that_misbehaves_changes_no_score(judged, replayed):
 def test_the_run_says_what_it_cost(judged):
     """Requests, tokens and dollars, with the tokens of repairs and second tries."""
     output = judged[1].stdout
-    assert f"{JUDGMENT_COUNT} judgments asked, 0 reused" in output
+    assert f"{JUDGMENT_COUNT} judgments asked, 2 reused" in output
     assert "Judge: o4-mini (openai http://127.0.0.1:" in output
     assert "$0.0" in output
 
@@ -276,7 +277,7 @@ def test_without_results_the_judgments_are_reused(again):
         shutil.rmtree(results / "example" / task)
     run, asked = evaluate()
     assert (run.returncode, asked) == (0, [])
-    assert f"0 judgments asked, {JUDGMENT_COUNT} reused" in run.stdout
+    assert f"0 judgments asked, {QUESTION_COUNT} reused" in run.stdout
     check_scores(results)
 
 
@@ -370,7 +371,7 @@ def test_a_replay_of_two_judges_asks_which(again):
     run = replay(results, judgments=None)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith(
-        "run_eval.py: replay needs one judge, several fit; the store has: human-reading at "
+        "run_eval.py: replay needs one judge, several fit; the store has: example-key at "
     )
     assert "; o4-mini at openai http://127.0.0.1" in run.stderr
     assert "Choose with --judge_model" in run.stderr
@@ -379,12 +380,12 @@ def test_a_replay_of_two_judges_asks_which(again):
     assert "none fits" in run.stderr
     run = replay(results, "--judge_base_url", "http://elsewhere.example", judgments=None)
     assert run.returncode == 2
-    assert "none fits; the store has: human-reading at " in run.stderr
-    run = replay(results, "--judge_model", "human-reading", judgments=None)
+    assert "none fits; the store has: example-key at " in run.stderr
+    run = replay(results, "--judge_model", "example-key", judgments=None)
     assert run.returncode == 0
-    assert "human-reading (replay)" in run.stdout
+    assert "example-key (replay)" in run.stdout
     check_scores(results)
-    assert {result["judge_model"] for result in newest_results(results).values()} == {"human-reading"}
+    assert {result["judge_model"] for result in newest_results(results).values()} == {"example-key"}
 
 
 @pytest.mark.usefixtures("repository")

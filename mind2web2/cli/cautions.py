@@ -9,6 +9,7 @@ from typing import Any
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.flagged_texts import flagged_line
 from mind2web2.cli.metric_tables import counted
+from mind2web2.provenance import provenance_in
 from mind2web2.result_facts import (
     decisive_troubles,
     declined_counts,
@@ -18,7 +19,7 @@ from mind2web2.result_facts import (
     refused_downloads,
     refused_pages,
 )
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.names import name_list, natural_key
 from mind2web2.written_tree import other_score_by_tree
 
 _ON_PRIVATE_NETWORK = (
@@ -59,6 +60,26 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
     if flagged := flagged_line(outcomes):
         found.append(flagged)
     return found
+
+
+def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    """Return which scripts read the clock, and on which dates, in one line."""
+    scripts: set[str] = set()
+    dates: set[str] = set()
+    is_fixed = True
+    for outcome in outcomes:
+        made_from = None if outcome.result is None else provenance_in(outcome.result)
+        clock = None if made_from is None else made_from.inputs.clock
+        if made_from is not None and clock is not None and clock.is_read:
+            scripts.add(outcome.task_id)
+            dates.add(clock.date)
+            is_fixed = is_fixed and made_from.inputs.as_of is not None
+    if not scripts:
+        return None
+    names = name_list(scripts)
+    reads = "1 script reads" if len(scripts) == 1 else f"{len(scripts)} scripts read"
+    how = "set by --as_of" if is_fixed else "--as_of fixes the date"
+    return f"{reads} the clock: {names}; date seen: {name_list(dates)} ({how})"
 
 
 def _missing_line(outcomes: Sequence[AnswerOutcome]) -> str | None:

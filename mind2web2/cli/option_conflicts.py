@@ -75,7 +75,7 @@ def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
-    given = [f"--{name}" for name in ("script_memory", "script_env") if getattr(options, name)]
+    given = [f"--{name}" for name in ("script_memory", "script_env", "as_of") if getattr(options, name)]
     if not given:
         return
     if options.isolate is False:

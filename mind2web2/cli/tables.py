@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.answer_evaluation import AnswerOutcome
-from mind2web2.cli.cautions import cautions
+from mind2web2.cli.cautions import cautions, clock_line
 from mind2web2.cli.display import totals_text
 from mind2web2.cli.metric_tables import line, number, print_metrics
 from mind2web2.cli.usage_report import budget_text, print_usage
@@ -47,6 +47,8 @@ def print_run(
         line(console, f"Warning: {caution}")
     for problem in problems:
         line(console, f"Warning: {problem}")
+    if clock := clock_line(outcomes):
+        line(console, f"Note: {clock}")
     for task in work:
         for problem in task.problems:
             line(console, f"Note: {task.task_id}: {problem}")

@@ -11,9 +11,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from typing import Any, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from mind2web2.answer_cache import AnswerCache
+from mind2web2.api_tools.service_requests import ServiceRequest
+from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.client_provider import unexpected
@@ -62,9 +64,20 @@ class _Page(BaseModel):
 
 
 class _MapsQuestion(BaseModel):
+    service: Literal["google_maps"]
     name: Literal["geocode", "distance_matrix"]
     arguments: list[str | list[str]]
     keywords: dict[str, str]
+
+
+class _PaperQuestion(BaseModel):
+    service: Literal["arxiv"]
+    name: Literal["by_id", "by_title"]
+    arguments: list[str] = Field(min_length=1, max_length=1)
+    keywords: dict[str, int]
+
+
+_ServiceQuestion = TypeAdapter[_MapsQuestion | _PaperQuestion](_MapsQuestion | _PaperQuestion)
 
 
 class ScriptHost:
@@ -109,12 +122,13 @@ class ScriptHost:
                 return await self._gate(_Gate.model_validate(message))
             case "page":
                 return await self._page(_Page.model_validate(message))
+            case "image":
+                return str(self._held.text(message["image"]))
             case "at_hand":
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
                 return await self._library.at_hand(self.cache, urls)
-            case "maps":
-                asked = _MapsQuestion.model_validate(message)
-                return await self._maps.request(asked.name, *asked.arguments, **asked.keywords)
+            case "service":
+                return await self._service(_ServiceQuestion.validate_python(message))
         raise ValueError(f"nobody here answers a question about {message['kind'][:100]!r}")
 
     def note(self, message: Message) -> None:
@@ -157,6 +171,23 @@ class ScriptHost:
             return await self._judge.gate(gate.subject, self._source, gate.ordinal, gate.skip_reason)
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
+
+    async def _service(self, asked: _MapsQuestion | _PaperQuestion) -> Message:
+        request = ServiceRequest(asked.service, asked.name, asked.arguments, asked.keywords)
+
+        async def ask() -> Any:
+            if isinstance(asked, _MapsQuestion):
+                return await self._maps.request(asked.name, *asked.arguments, **asked.keywords)
+            papers = ArxivTool(asked.keywords.get("page_size", 100))
+            if asked.name == "by_id":
+                return await papers.search_arxiv_by_id(*asked.arguments)
+            return await papers.search_arxiv_by_title(*asked.arguments)
+
+        try:
+            answer, record = await self._judge.services.answer(request, ask, self._source)
+        except JudgeError as error:
+            raise self.latch.fail(error) from error.__cause__
+        return {"answer": answer, "record": record.model_dump()}
 
     async def _page(self, asked: _Page) -> Message:
         request = PageRequest(

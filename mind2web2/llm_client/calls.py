@@ -36,9 +36,13 @@ class AsyncCalls:
         count_token: bool = False,
         temperature: float | None = None,
         reasoning_effort: str | None = None,
+        limit: Limit | None = None,
         **extra: Any,
     ) -> Any:  # what response_format and count_token ask for
         """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
+
+        Args:
+            limit: entered around the request.
 
         Raises:
             ValueError: a keyword makes no sense; those of ``extra`` go to the provider as they are.
@@ -53,7 +57,7 @@ class AsyncCalls:
             reasoning_effort=reasoning_effort,
             extra=extra,
         )
-        reply = await self.chat(request)
+        reply = await self.chat(request, limit)
         if reply.declined is not None:
             raise JudgeDeclinedError(f"judge {model} at {self.endpoint} declined: {one_line(reply.declined)}")
         result = reply.text if reply.value is None else reply.value

@@ -240,6 +240,12 @@ class CacheFileSys:
         stored = self._find(url)
         return self._digest_of(*stored) if stored else None
 
+    def page_files(self, url: str) -> tuple[Path, ...]:
+        """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
+        stored = self._find(url)
+        paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
+        return tuple(path for path in paths if path.exists())
+
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
         check_look(_PAGES)

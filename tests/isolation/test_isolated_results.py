@@ -72,7 +72,14 @@ own = await client.async_response(
 own_depth, tokens = await client.async_response(
     model="any", messages=[{"role": "user", "content": "Deep?"}], response_format=Depth, count_token=True
 )
-evaluator.add_custom_info({"own": own, "metres": own_depth.metres, "tokens": tokens})
+images, text = await evaluator.verifier.get_page_info(LAKE)
+again = await evaluator.extractor.call_llm_with_semaphore(
+    model="any", messages=[{"role": "user", "content": "Deep?"}], response_format=Depth
+)
+evaluator.add_custom_info({
+    "own": own, "metres": own_depth.metres, "tokens": tokens, "images": images, "text": text,
+    "again": again.metres, "gone": await evaluator.extractor.get_page_info(GONE),
+})
 return evaluator.get_summary()
 """
 )

@@ -26,6 +26,7 @@ from mind2web2.program_order import check_asking, check_look, watching
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_inputs import ServiceAnswer
 from mind2web2.usage import cost_of, sum_usd, usage_of
+from mind2web2.utils.api_misuse import script_api
 
 
 class RunJudging(Protocol):
@@ -51,6 +52,7 @@ class RunJudging(Protocol):
 
 
 @watching
+@script_api
 class AnswerJudge(AsyncCalls):
     """The client that one answer's script is given: the run's judge, whatever model the script names.
 

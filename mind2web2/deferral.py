@@ -240,9 +240,10 @@ class Deferral:
         listeners = _listeners(logger)
         if listeners is None or not isinstance(logger, logging.Logger):
             return True
-        if logger not in self._loggers:
+        is_known = listeners <= self._listeners
+        if is_known and logger not in self._loggers:
             self._loggers.append(logger)
-        return not listeners <= self._listeners
+        return not is_known
 
     def _check_listeners(self) -> None:
         if any(map(self.is_heard, self._loggers)):

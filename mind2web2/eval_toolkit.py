@@ -19,6 +19,7 @@ from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION, extraction_messages
 from mind2web2.shared_captures import PageCapture, SharedCaptures
+from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification import BinaryEvalResult, Verifier
 
 __all__ = [
@@ -35,6 +36,7 @@ log = logging.getLogger(__name__)
 Template = TypeVar("Template", bound=BaseModel)
 
 
+@script_api
 class Extractor(ScriptAccess):
     """Fills pydantic templates with what an answer or a page says.
 
@@ -131,6 +133,7 @@ class Extractor(ScriptAccess):
         return empty_instance(template_class) if answered.value is None else answered.value, record
 
 
+@checked_call
 def create_evaluator(
     *,
     client: Any,

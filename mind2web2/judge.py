@@ -15,7 +15,7 @@ from mind2web2.judge_ledger import JudgeLedger, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 
 Purpose = Literal["verify", "extract", "script"]
-Noted = Literal["doubts", "refused_downloads"]
+Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,11 @@ def cut_off_noted(judge: Judge, what: str) -> Iterator[None]:
         if STOPPED not in error.args:
             judge.fail(cut_off(what))
         raise
+
+
+def note_ignored_argument(judge: Judge, name: str) -> None:
+    """Note an argument in the script that has no effect."""
+    judge.note("ignored_arguments", name)
 
 
 class Judge(Protocol):

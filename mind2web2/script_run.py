@@ -18,11 +18,13 @@ from mind2web2.answer_cache import AnswerCache
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.deferral import STOPPED, EvaluateAnswer
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.judge import note_ignored_argument
 from mind2web2.limits import DualSemaphore
 from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
 from mind2web2.metrics import is_score
 from mind2web2.provenance import file_sha256
 from mind2web2.script_tasks import UnseenErrors
+from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
 
 # A script that swallows its cancellation is left behind after this long.
@@ -113,6 +115,31 @@ async def script_result(
         EvalScriptError: the script failed, or was changed just now.
         Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
     """
+    try:
+        with script_reports(ScriptReports(judge.fail, partial(note_ignored_argument, judge))):
+            result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
+    except Mind2Web2Error:
+        # Whatever the script made of a judge that failed, the judge is what failed.
+        if judge.failure is not None:
+            raise judge.failure from None
+        raise
+    finally:
+        failure = judge.failure
+        judge.end()
+    if failure is not None:
+        # An answer during which one happened gets no result (contract.md).
+        raise failure
+    return result
+
+
+async def _loaded_and_run(
+    call: ScriptCall,
+    judge: AnswerJudge,
+    cache: AnswerCache,
+    logger: logging.Logger,
+    timeout_s: float | None,
+    clock: Callable[[], float],
+) -> dict[str, Any]:
     evaluate_answer = load_script(call.script_path)
     try:
         if await asyncio.to_thread(file_sha256, call.script_path) != call.script_sha256:
@@ -122,22 +149,10 @@ async def script_result(
         arguments = _arguments(call, judge, cache, logger)
         if "model" in inspect.signature(evaluate_answer).parameters:
             arguments["model"] = call.model
-        result = await run_script(
-            partial(evaluate_answer, **arguments), call.script_path, timeout_s, logger, clock
-        )
-    except Mind2Web2Error:
-        # Whatever the script made of a judge that failed, the judge is what failed.
-        if judge.failure is not None:
-            raise judge.failure from None
-        raise
+        evaluate = partial(evaluate_answer, **arguments)
+        return await run_script(evaluate, call.script_path, timeout_s, logger, clock)
     finally:
-        failure = judge.failure
-        judge.end()
         unload_eval_script(evaluate_answer)
-    if failure is not None:
-        # An answer during which one happened gets no result (contract.md).
-        raise failure
-    return result
 
 
 def _arguments(

@@ -18,6 +18,7 @@ from mind2web2.pending_verdicts import NotedPrerequisites
 from mind2web2.program_order import is_watching
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.url_tools import lookup_key
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.voting import check_trials
@@ -33,6 +34,7 @@ OPTIONS = frozenset(
 )
 
 
+@script_api
 class Verifier(ScriptAccess):
     """Judges claims and writes verdicts into leaves.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
-from typing import Any, Literal, NoReturn, Protocol, Self, get_args
+from enum import EnumType, StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from mind2web2.aggregation import Outcome, aggregate
 from mind2web2.evidence import Evidence
+from mind2web2.utils.api_misuse import checked_methods, report_missing
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -17,7 +18,15 @@ _SCORED_FIELDS = frozenset({"score", "status", "critical", "strategy"})
 _VERDICT_FIELDS = ("score", "status", "evidence")
 
 
-class AggregationStrategy(StrEnum):
+class _StrategyNames(EnumType):
+    """Reports strategies that do not exist."""
+
+    def __getattr__(cls, name: str) -> Any:
+        report_missing(cls, name)
+        raise AttributeError(f"there is no strategy {name!r}")
+
+
+class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
     """How the children of a node make up its score."""
 
     PARALLEL = "parallel"
@@ -114,6 +123,7 @@ class _Children(list["VerificationNode"]):
     insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = __imul__ = _refuse
 
 
+@checked_methods
 class VerificationNode(BaseModel):
     """A node of a rubric tree; a node without children is a leaf.
 
@@ -157,12 +167,24 @@ class VerificationNode(BaseModel):
         for child in given:
             self.add_node(child)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a private attribute."""
+            try:
+                return object.__getattribute__(self, "__pydantic_private__")[name]
+            except (AttributeError, KeyError, TypeError):
+                report_missing(self, name)
+            return super().__getattr__(name)
+
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field; what bears on scores makes remembered ones stale."""
         if name in ("children", "id") and "_tree" in (self.__pydantic_private__ or {}):
             if value is self.__dict__[name]:  # "node.children += more" ends in assigning what is there
                 return
             raise TypeError(f"'{name}' of node '{self.id}' cannot be replaced")
+        if name not in type(self).__pydantic_fields__ and not name.startswith("_"):
+            report_missing(self, name)
         if name in _VERDICT_FIELDS:
             self._check_decided(f"'{name}' of")
         if name == "critical":

@@ -20,7 +20,14 @@ def answers(table, **fields):
 
 
 NOTHING_DOUBTFUL = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
-NOTHING_JUDGED = {"claims": 0, "reservations": NOTHING_DOUBTFUL, "voted": 0, "split": 0}
+NOTHING_QUOTED = {"found": 0, "approximate": 0, "not_found": 0}
+NOTHING_JUDGED = {
+    "claims": 0,
+    "reservations": NOTHING_DOUBTFUL,
+    "voted": 0,
+    "split": 0,
+    "quotes": NOTHING_QUOTED,
+}
 THREE_TASKS = {"a": [1.0, 0.5], "b": [0.0, 1.0], "c": [0.25, 0.0]}
 
 

@@ -146,7 +146,7 @@ CASES = {
     try:
         status = operator.attrgetter("status")(nodes[0])
     except:
-        status = await client.async_response(messages=[{"role": "user", "content": "what now"}])
+        status = await client.async_response(model=model, messages=[{"role": "user", "content": "what now"}])
 """
         + END,
         1.0,
@@ -244,14 +244,15 @@ def test_no_way_asks_more_than_program_order(ways):
     assert {way: count for way, (_, count) in ways.items()} == dict.fromkeys(WAYS, ways["sequential"][1])
 
 
-def test_a_second_evaluator_and_properties_need_no_second_attempt(tmp_path):
-    """Nor does another description of a pending leaf."""
-    project_with(tmp_path, {"second_evaluator": CASES["second_evaluator"][0]})
+def test_what_is_noticed_in_time_needs_no_second_attempt(tmp_path):
+    """Second evaluators, own properties, descriptions; log handlers, clients and files from the start."""
+    names = ("second_evaluator", "log_count", "client_namespace", "file_state")
+    project_with(tmp_path, {name: CASES[name][0] for name in names})
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
         run(server)
-    log = log_of(tmp_path, "second_evaluator")
-    assert "result written score=1.0" in log
-    assert "again in program order" not in log
+    for name in names:
+        assert "result written score=1.0" in log_of(tmp_path, name)
+        assert "again in program order" not in log_of(tmp_path, name)
 
 
 LIMITED = (

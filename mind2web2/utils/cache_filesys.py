@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.errors import CacheMiss, CacheWriteError
 from mind2web2.program_order import check_change, check_look, watching
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.cache_captures import (
     content_of,
     is_sidecar,
@@ -44,6 +45,7 @@ _log = logging.getLogger(__name__)
 _PAGES = "the page cache"
 
 
+@script_api
 @watching
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.

@@ -52,7 +52,7 @@ class _Script:
             return result
         pace = current_pace()
         in_order = self._keeps_program_order or pace.sequential
-        log.info("script runs in_order=%s name=%s", in_order, self._name)
+        log.debug("script runs in_order=%s name=%s", in_order, self._name)
         if in_order:
             return await self._function(*arguments, **keywords)
         with replies_kept() as replies:

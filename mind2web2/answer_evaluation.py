@@ -37,6 +37,7 @@ from mind2web2.provenance import (
     text_sha256,
 )
 from mind2web2.recorded_judge import RecordedJudge
+from mind2web2.result_facts import quote_counts
 from mind2web2.results import (
     LoadedResult,
     latest_result,
@@ -503,6 +504,7 @@ async def _evaluate_logged(
         "time_seconds": job.answer.time_s,
         "provenance": made_from.model_dump(mode="json"),
         "judge_usage": _judge_usage(ledger),
+        "quotes": quote_counts(result),
         "doubts": sorted(ledger.doubts),
         "ignored_arguments": sorted(set(ledger.ignored_arguments)),
         "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],

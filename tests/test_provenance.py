@@ -5,12 +5,15 @@ import json
 import platform
 import subprocess
 import sys
+from collections import defaultdict
 from importlib.metadata import version
 
 import pytest
 from projects import clean_environment
+from pydantic import create_model
 
 from mind2web2 import __version__
+from mind2web2.prompts import HashedText
 from mind2web2.provenance import (
     JudgeRecord,
     Provenance,
@@ -87,6 +90,33 @@ def test_settings_are_the_same_in_another_process():
         check=True,
     )
     assert other.stdout.strip() == settings_sha256()
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("questions._ON_PAGE", "Is this claim in line with the page?"),
+        ("questions._WITHOUT_PAGE", "Does this claim hold?"),
+        ("questions._FROM_PAGE", "Fill in the form."),
+        ("questions._FROM_ANSWER", "Fill in the form."),
+        ("questions._NO_IMAGES", "There is nothing to see."),
+        ("questions.instructions", "You are a judge: {}.".format),
+        ("prompts.blocks._REMOVED", "[gone]"),
+        ("prompts.blocks._CODE_LENGTH", 10),
+        ("provenance.NO_SCREENSHOT", "no picture"),
+        ("capture.trouble_notes._IN_WORDS", defaultdict(lambda: "something is wrong")),
+        ("prepared_page.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
+        ("provenance.schema_text", lambda _: "Reply in JSON."),
+        ("provenance.repair_messages", lambda *_: ["Once more."]),
+        ("provenance.BinaryEvalResult", create_model("Verdict", __doc__="A verdict.", result=(bool, ...))),
+    ],
+)
+def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
+    """Instructions, questions, blocks, notes and schemas: a result made with another is not reused."""
+    before = settings_sha256()
+    assert settings_sha256.__wrapped__() == before
+    monkeypatch.setattr(f"mind2web2.{place}", text)
+    assert settings_sha256.__wrapped__() != before
 
 
 def test_versions_are_those_that_shape_what_a_judge_is_shown():

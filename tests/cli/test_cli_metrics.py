@@ -127,9 +127,9 @@ def test_what_the_scores_rest_on(results):
     assert "votes differ, of 3 1 33.3% c 1 of 2" in rows
     assert "Extractions: 1 empty, as the judge refused to answer." in rows
     assert "Warning: answers that try to instruct the judge: 1 (d/answer_1.md)" in rows
-    assert "Warning: results in doubt, judged anew by the next run: 1 (d/answer_1.md)" in rows
-    assert any(row.startswith("Warning: results that say nothing of their evidence") for row in rows)
-    assert any(row.startswith("Warning: scores that a script gave without a rubric tree") for row in rows)
+    assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
+    assert any(row.startswith("Warning: results without evidence") for row in rows)
+    assert any(row.startswith("Warning: scores without a rubric tree") for row in rows)
 
 
 def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):

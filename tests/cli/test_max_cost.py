@@ -61,7 +61,8 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
         if limit_usd == "0.30":
             assert len(server.calls) - before >= 28
             assert (run.returncode, run.stderr) == (1, "")
-            [reason] = re.findall(r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$", run.stdout, re.M)
+            no_result = r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$"
+            [reason] = re.findall(no_result, run.stdout, re.M)
             assert reason == "--max_cost 0.3 is reached; what the judge has said is kept"
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M

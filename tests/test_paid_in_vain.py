@@ -144,7 +144,7 @@ async def test_what_the_server_does_not_tell_is_counted(faults, tokens, untold, 
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
     console = Console(file=io.StringIO(), width=200)
     print_usage(console, run.usage)
-    assert ("not told by the server: the tokens of 1 of the" in console.file.getvalue()) is bool(untold)
+    assert ("the server did not report the tokens of 1 requests" in console.file.getvalue()) is bool(untold)
 
 
 async def test_a_request_that_takes_too_long_is_not_told():

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,9 +23,10 @@ from mind2web2.batch_jobs import BatchJobs
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
 from mind2web2.cli.console import ConsoleHandler, plain_console
+from mind2web2.cli.options import paths_of
 from mind2web2.cli.progress import RunDisplay
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.suggestions import caching_command
+from mind2web2.cli.suggestions import caching_command, suggested_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
@@ -177,9 +178,25 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             await client.close()
     summary = await asyncio.to_thread(_summed_up, run)
     recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
-    problems = run.progress.problems
-    print_run(run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture)
+    problems = [*run.progress.problems, *_forgettable(run, summary)]
+    print_run(
+        run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture, display.elapsed_s
+    )
     return outcomes
+
+
+def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield how to get rid of the results of tasks that have no answers any more, in one line."""
+    if summary is None:
+        return
+    answers = paths_of(run.options).answers_root / run.folders.agent_name
+    known = dict.fromkeys([*summary["tasks"], *(missing["task_id"] for missing in summary["missing"])])
+    removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
+    if removed:
+        words = [word for task_id in removed for word in ("--forget", task_id)]
+        command = suggested_command(run.options, "metrics", run.folders.agent_name, *words)
+        folders = ", ".join(str(run.folders.agent_results / task_id) for task_id in removed)
+        yield f"tasks without answers, whose stored results still count: {folders}; to delete: {command}"
 
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:

@@ -108,7 +108,8 @@ async def record(judge: KeyJudge, results: Path) -> list[AnswerOutcome]:
         answer_timeout_s=None,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
-    return await evaluate_work(select_work(paths, AGENT), folders, run, Pace(), RunProgress())
+    # One answer at a time: of answers that ask the same, the last one's name stands beside the judgment.
+    return await evaluate_work(select_work(paths, AGENT), folders, run, Pace(1, 1), RunProgress())
 
 
 def complaints(judge: KeyJudge, outcomes: list[AnswerOutcome], expected: dict[str, Any]) -> list[str]:

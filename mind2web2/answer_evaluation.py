@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from mind2web2.answer_judge import AnswerJudge
 from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.api_tools.download import refusals_told
 from mind2web2.api_tools.service_requests import AskService, ServiceRequest, services_answered_by
-from mind2web2.errors import EvalScriptError, JudgmentMissingError, Mind2Web2Error
+from mind2web2.errors import AttemptRefusedError, EvalScriptError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
 from mind2web2.judge import note_refused_download
@@ -37,7 +37,16 @@ from mind2web2.provenance import (
     text_sha256,
 )
 from mind2web2.recorded_judge import RecordedJudge
-from mind2web2.results import LoadedResult, latest_result, newest_result_name, write_file, write_result
+from mind2web2.result_facts import quote_counts
+from mind2web2.results import (
+    LoadedResult,
+    latest_result,
+    newest_result_name,
+    newest_result_time_s,
+    replace_result,
+    write_file,
+    write_result,
+)
 from mind2web2.script_clock import (
     AsOf,
     answer_moment,
@@ -55,7 +64,7 @@ from mind2web2.script_inputs import (
     variable_digests,
 )
 from mind2web2.script_run import ScriptCall, checked_result, script_result
-from mind2web2.seals import has_seal, is_seal_broken, sealed
+from mind2web2.seals import content_sha256, has_seal, is_seal_broken, sealed
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.cache_filesys import CacheFileSys
@@ -101,6 +110,7 @@ class RunParts:
         log_to_console: show everything that is logged, with tracebacks.
         as_of: the moment at which isolated scripts see the clock stand still; ``None`` for the real time, in
             a replay for that of the newest result.
+        started_s: when the run began, in seconds of the epoch.
     """
 
     judge: RecordedJudge
@@ -114,6 +124,7 @@ class RunParts:
     clock: Callable[[], float] = time.monotonic
     pace: Pace = field(default_factory=Pace)
     isolation: Isolation | None = None
+    started_s: float = field(default_factory=time.time)
     as_of: AsOf | None = None
 
 
@@ -132,7 +143,8 @@ class AnswerOutcome:
     Args:
         result: the result file's content.
         reason: one line; ``None`` where there is a result.
-        reused: the result is an earlier run's.
+        reused: the result is an earlier run's, or a replay came to the same as an earlier one.
+        changed: why an earlier result no longer holds, in one line; ``None`` where none was there.
         word_count: of the answer, where it could be read.
         earlier_result: where there is none, the name of the newest result file that was there before; a
             later one is another process's, and counts.
@@ -143,6 +155,7 @@ class AnswerOutcome:
     result: dict[str, Any] | None
     reason: str | None
     reused: bool = False
+    changed: str | None = None
     word_count: int | None = None
     earlier_result: str | None = None
 
@@ -177,17 +190,22 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
             inputs = ScriptInputs(as_of=script_time.as_of.isoformat())
             provenance = provenance.model_copy(update={"inputs": inputs})
         now = inputs_now(job.answer, script_time.as_of, _variables(run))
-        earlier = await _reusable_result(job, run, provenance, now)
-        if earlier is None:
+        is_asked_again = newest is not None and not run.reuse and not _is_replay(run)
+        changes = [_why_overwritten(job, run)] if is_asked_again else []
+        earlier = await _reusable_result(job, run, provenance, now, changes)
+        if earlier is None or _has_other_time(earlier, job):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
                 seen, newest = newest, await asyncio.to_thread(newest_result_name, job.folder / "results")
                 if run.reuse and seen != newest:
                     # Another process has judged it since.
-                    earlier = await _reusable_result(job, run, provenance, now)
+                    changes.clear()
+                    earlier = await _reusable_result(job, run, provenance, now, changes)
                 if earlier is None:
-                    return _outcome(job, text, await _evaluate(job, run, text, provenance, script_time))
+                    changed = changes[0] if changes else None
+                    return await _judged(job, run, text, provenance, script_time, changed)
+                earlier = await asyncio.to_thread(_with_time, earlier, job)
         await clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except (Mind2Web2Error, OSError) as error:
@@ -202,10 +220,39 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words, earlier_result=newest)
 
 
-def _outcome(job: AnswerJob, text: str, result: dict[str, Any], reused: bool = False) -> AnswerOutcome:
+async def _judged(
+    job: AnswerJob,
+    run: RunParts,
+    text: str,
+    provenance: Provenance,
+    script_time: _ScriptTime,
+    changed: str | None,
+) -> AnswerOutcome:
+    result, is_same = await _evaluate(job, run, text, provenance, script_time)
+    return _outcome(job, text, result, reused=is_same, changed=None if is_same else changed)
+
+
+def _outcome(
+    job: AnswerJob, text: str, result: dict[str, Any], reused: bool = False, changed: str | None = None
+) -> AnswerOutcome:
+    words = len(text.split())
     return AnswerOutcome(
-        job.task_id, job.answer.name, result, None, reused=reused, word_count=len(text.split())
+        job.task_id, job.answer.name, result, None, reused=reused, changed=changed, word_count=words
     )
+
+
+def _has_other_time(found: LoadedResult, job: AnswerJob) -> bool:
+    return found.content.get("time_seconds") != job.answer.time_s
+
+
+def _with_time(found: LoadedResult, job: AnswerJob) -> LoadedResult:
+    """Return the result with the time that the agent took as it is known now, which changes no verdict."""
+    if not _has_other_time(found, job):
+        return found
+    content = sealed({**found.content, "time_seconds": job.answer.time_s})
+    replace_result(found.path, content)
+    log.info("time of the agent updated path=%s time_s=%s", found.path, job.answer.time_s)
+    return LoadedResult(found.path, content)
 
 
 def current_provenance(
@@ -266,51 +313,74 @@ def _variables(run: RunParts) -> Mapping[str, str]:
 
 
 async def _reusable_result(
-    job: AnswerJob, run: RunParts, provenance: Provenance, now: InputsNow
+    job: AnswerJob, run: RunParts, provenance: Provenance, now: InputsNow, changes: list[str]
 ) -> LoadedResult | None:
     if not run.reuse:
         return None
-    found = await asyncio.to_thread(held_result, job, provenance, now)
+    found = await asyncio.to_thread(held_result, job, provenance, now, changes)
     if found is None:
         return None
     services = Provenance.model_validate(found.content["provenance"]).inputs.services
     if changed := await run.judge.services.changed(services):
-        log.info("result no longer holds path=%s changed=%s", found.path, "; ".join(changed))
+        changes.append("; ".join(changed))
+        log.info("result no longer holds path=%s changed=%s", found.path, changes[-1])
         return None
     return found
 
 
-def held_result(job: AnswerJob, provenance: Provenance, now: InputsNow) -> LoadedResult | None:
-    """Return the newest result if nothing that it was made from has changed."""
+def held_result(
+    job: AnswerJob, provenance: Provenance, now: InputsNow, changes: list[str] | None = None
+) -> LoadedResult | None:
+    """Return the newest result if nothing that it was made from has changed.
+
+    Args:
+        changes: gets the reason why the newest result does not hold, in one line.
+    """
     found = latest_result(job.folder / "results")
     if found is None:
         return None
     made_from = provenance_in(found.content)
     if made_from is None or not _is_result(found):
         # A result of another tool says nothing about its making, so that it cannot be told to hold.
+        _note(changes, "the earlier result does not say what it was made from")
         return None
     changed = made_from.differs_from(provenance)
     if is_seal_broken(found.content) or not has_seal(found.content):
         # Every result of this version has a seal, and none of another one comes so far.
-        changed = "the file itself, after it was written"
+        changed = "the result file was changed after it was written"
     if made_from.other_pages:
-        changed = "pages that the script has brought itself, perhaps: they cannot be compared"
-    if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
-        changed = "pages"
+        changed = "the script stored pages itself, which cannot be compared"
+    if changed is None:
+        changed = _changed_page(job, made_from)
     if changed is None:
         changed = "; ".join(changed_inputs(made_from.inputs, job.script_path.parent, now)) or None
     if changed is None:
         changed = _to_be_had_now(made_from, provenance)
     if made_from.listing_sha256 not in (None, listing_sha256(job.task_cache)):
-        changed = "list of pages"
-    if found.content.get("time_seconds") != job.answer.time_s:
-        changed = "time that the agent took"
+        changed = "the list of cached pages changed"
     if found.content.get("doubts"):
-        changed = "nothing, but it is in doubt"
+        changed = "the earlier result is in doubt"
     if changed is not None:
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
+        _note(changes, changed)
         return None
     return found
+
+
+def _note(changes: list[str] | None, change: str) -> None:
+    if changes is not None:
+        changes.append(change)
+
+
+def _changed_page(job: AnswerJob, made_from: Provenance) -> str | None:
+    now = {url: job.task_cache.digest(url) for url in made_from.pages}
+    changed = [url for url, was in made_from.pages.items() if now[url] != was]
+    if not changed:
+        return None
+    url = changed[0]
+    how = "no longer cached" if now[url] is None else "changed" if made_from.pages[url] else "cached since"
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    return f"page {url}{more} {how}"
 
 
 def _is_result(found: LoadedResult) -> bool:
@@ -333,7 +403,8 @@ def _to_be_had_now(made_from: Provenance, current: Provenance) -> str | None:
 
 async def _evaluate(
     job: AnswerJob, run: RunParts, text: str, provenance: Provenance, script_time: _ScriptTime
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], bool]:
+    """Return the result, and whether it is the same as a replay has written before."""
     context = {"task": job.task_id, "answer": job.answer.name}
     logger, _ = await asyncio.to_thread(
         create_logger,
@@ -345,15 +416,39 @@ async def _evaluate(
     )
     try:
         complete = await _evaluate_logged(job, run, text, provenance, script_time, logger)
+        if _is_replay(run):
+            earlier = await asyncio.to_thread(latest_result, job.folder / "results")
+            if earlier is not None and _is_same(earlier.content, complete):
+                logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
+                return earlier.content, True
         await asyncio.to_thread(_write, job, text, complete)
         logger.info("result written score=%s", complete["final_score"])
     except Mind2Web2Error as error:
         logger.error("no result: %s", _one_line(error))
         raise
     else:
-        return complete
+        return complete, False
     finally:
         cleanup_logger(logger)
+
+
+def _why_overwritten(job: AnswerJob, run: RunParts) -> str:
+    """Say that everything is asked again, and whether another process has just paid for the same."""
+    found = newest_result_time_s(job.folder / "results")
+    others = found is not None and found >= run.started_s
+    return "--overwrite, though another process has judged it in the meantime" if others else "--overwrite"
+
+
+def _is_replay(run: RunParts) -> bool:
+    return run.judge.settings.replayed_from is not None
+
+
+def _is_same(earlier: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Tell whether two results differ in nothing but when and how fast they were made."""
+    if is_seal_broken(earlier) or not has_seal(earlier):
+        return False
+    one, other = ({**each, "run": None} for each in (earlier, result))
+    return content_sha256(one) == content_sha256(other)
 
 
 async def _evaluate_logged(
@@ -376,7 +471,13 @@ async def _evaluate_logged(
         answer=text,
         model=run.judge.settings.model,
     )
-    result, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
+    try:
+        result, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
+    except AttemptRefusedError as refused:
+        logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
+        cache.start_over()
+        in_order = replace(run, pace=replace(run.pace, sequential=True))
+        result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
     pages = await asyncio.to_thread(cache.pages_used)
     listing = await asyncio.to_thread(cache.listing_used)
     answer_flags = await asyncio.to_thread(flags_of, text)
@@ -409,7 +510,9 @@ async def _evaluate_logged(
         "time_seconds": job.answer.time_s,
         "provenance": made_from.model_dump(mode="json"),
         "judge_usage": _judge_usage(ledger),
+        "quotes": quote_counts(result),
         "doubts": sorted(ledger.doubts),
+        "ignored_arguments": sorted(set(ledger.ignored_arguments)),
         "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],
         "run": {
             "version": __version__,

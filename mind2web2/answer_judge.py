@@ -16,16 +16,17 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.failure_latch import Failure, FailureLatch
-from mind2web2.judge import Noted, Subject, note_rejection
+from mind2web2.judge import Noted, Subject, cut_off_noted, note_rejection
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.judgment import Judgment, judgment_key
 from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.program_order import check_look
+from mind2web2.program_order import check_asking, check_look, watching
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_inputs import ServiceAnswer
 from mind2web2.usage import cost_of, sum_usd, usage_of
+from mind2web2.utils.api_misuse import script_api
 
 
 class RunJudging(Protocol):
@@ -50,6 +51,8 @@ class RunJudging(Protocol):
         """Return why a verification is skipped, as ``RecordedJudge.gate`` promises."""
 
 
+@watching
+@script_api
 class AnswerJudge(AsyncCalls):
     """The client that one answer's script is given: the run's judge, whatever model the script names.
 
@@ -73,12 +76,6 @@ class AnswerJudge(AsyncCalls):
         """Return what has been asked so far."""
         check_look("what the judge has been asked")
         return self._ledger
-
-    def start_over(self) -> None:
-        """Forget what has been asked: the same evaluation begins again."""
-        self._own_requests.clear()
-        self._gates.clear()
-        self._ledger = JudgeLedger()
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -105,7 +102,8 @@ class AnswerJudge(AsyncCalls):
             self._own_requests.get(judgment_key(request, 0), 0) + 1
         )
         try:
-            return await self.ask(request, Subject("script", trial=trial), None)
+            with cut_off_noted(self, "a request of its own"):
+                return await self.ask(request, Subject("script", trial=trial), None)
         except (ContextTooLongError, JudgmentMissingError) as error:
             raise self.fail(error) from error.__cause__
 
@@ -116,6 +114,7 @@ class AnswerJudge(AsyncCalls):
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
+        check_asking()
         self._latch.check()
         settings = self._run.settings
         request = replace(

@@ -25,6 +25,7 @@ from mind2web2.page_request import shared_cache
 from mind2web2.prepared_page import PageSettings, PreparedPage
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
+from mind2web2.utils.api_misuse import script_api
 
 # A page too long for the judge's context is cut further, this often at most (contract.md).
 _FURTHER_CUTS = 2
@@ -32,6 +33,7 @@ _FURTHER_CUTS = 2
 Template = TypeVar("Template", bound=BaseModel)
 
 
+@script_api
 @dataclass
 class EvaluatorConfig:
     """Settings of an evaluation; the published ones, and how screenshots and PDFs are shown.
@@ -190,6 +192,7 @@ class Asking:
                 return Answered(reply, cast("Template | None", reply.value), page)
 
 
+@script_api
 class ScriptAccess:
     """Pages and model as a script may use them itself, by way of its extractor or verifier.
 

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
-
-from pydantic import ValidationError
 
 from mind2web2.client_provider import as_provider, unexpected
 from mind2web2.errors import ContextTooLongError, JudgeError, Mind2Web2Error
 from mind2web2.failure_latch import Failure, FailureLatch
 from mind2web2.judge import Judge, Noted, Subject, ask_twice_if_declined, note_rejection
 from mind2web2.judge_ledger import JudgeLedger
-from mind2web2.judgment import judgment_key
-from mind2web2.kept_replies import current_replies
 from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit
@@ -57,7 +52,9 @@ class ClientJudge(AsyncCalls):
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
         try:
-            reply = await self._reply(request, subject.trial, CheckedLimit(limit, self._latch.check))
+            reply = await ask_twice_if_declined(
+                self._provider.chat, request, CheckedLimit(limit, self._latch.check)
+            )
         except ContextTooLongError:
             raise
         except JudgeError as error:
@@ -68,16 +65,6 @@ class ClientJudge(AsyncCalls):
         ledger.judgments += 1
         ledger.usage += reply.usage
         note_rejection(ledger, reply, subject)
-        return reply
-
-    async def _reply(self, request: ChatRequest, trial: int, limit: Limit) -> ChatReply:
-        replies = current_replies()
-        if replies is None:
-            return await ask_twice_if_declined(self._provider.chat, request, limit)
-        question = judgment_key(request, trial)
-        kept = _for_template(replies.take(question), request)
-        reply = kept or await ask_twice_if_declined(self._provider.chat, request, limit)
-        replies.keep(question, reply)
         return reply
 
     def fail(self, failure: Failure) -> Failure:
@@ -93,19 +80,10 @@ class ClientJudge(AsyncCalls):
         return skip_reason
 
 
-def _for_template(reply: ChatReply | None, request: ChatRequest) -> ChatReply | None:
-    """Return a reply from an earlier attempt with the template of this one: the script was imported anew."""
-    if reply is None or reply.value is None or request.template is None:
-        return reply
-    try:
-        return replace(reply, value=request.template.model_validate_json(reply.text))
-    except ValidationError:
-        return None
-
-
 def as_judge(client: Any) -> Judge:
     """Return the judge behind a client: itself where it can be asked, else wrapped."""
-    if hasattr(client, "ask") and hasattr(client, "ledger"):
+    # Of the class: a look at the ledger itself counts as the script's.
+    if hasattr(type(client), "ask") and hasattr(type(client), "ledger"):
         judge: Judge = client
         return judge
     return ClientJudge(as_provider(client))

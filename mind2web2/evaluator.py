@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -18,6 +18,7 @@ from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.rubric import Rubric
 from mind2web2.shared_captures import PageCapture
 from mind2web2.summary import plain_info, tree_as_dict, tree_statistics
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification import OPTIONS, Prerequisites, Sources, Verifier, has_own, is_used_up, request_of
 from mind2web2.verification_batch import BatchItem, VerificationBatch
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
@@ -29,6 +30,7 @@ log = logging.getLogger(__name__)
 Template = TypeVar("Template", bound=BaseModel)
 
 
+@script_api
 class Evaluator(Rubric):
     """One answer's evaluation: a rubric tree, and the judge that decides its leaves."""
 
@@ -80,7 +82,7 @@ class Evaluator(Rubric):
                 run's judge answers whatever is named here.
             config: settings in place of the defaults.
             browser_manager: captures pages that are not stored.
-            unknown: ignored with a warning.
+            unknown: ignored; the run says so in the end.
         """
         self.logger = logger or log
         self._warn_of_unknown("initialize", unknown)
@@ -121,7 +123,6 @@ class Evaluator(Rubric):
         additional_instruction: str | None = None,
         *,
         use_screenshot: bool = True,
-        **unknown: Any,
     ) -> Template:
         """Fill ``template_class`` from the answer, or from the page at ``source``, and record it.
 
@@ -132,7 +133,6 @@ class Evaluator(Rubric):
             ValueError: ``source`` is not a string.
             JudgeError: the judge failed for good.
         """
-        self._warn_of_unknown("extract", unknown)
         if self.extractor is None:
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
         if source is not None and not isinstance(source, str):
@@ -183,7 +183,6 @@ class Evaluator(Rubric):
         majority_vote: bool | None = None,
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
-        **unknown: Any,
     ) -> bool:
         """Judge ``claim`` and write passed, failed or skipped into ``node``.
 
@@ -197,13 +196,11 @@ class Evaluator(Rubric):
             majority_vote: ``False`` lets one request decide.
             num_trials: of the vote, odd.
             use_screenshot: ``False`` shows the judge text alone.
-            unknown: ignored with a warning.
 
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
             JudgeError: the judge failed for good.
         """
-        self._warn_of_unknown("verify", unknown)
         return await self._ready_verifier().verify(
             claim,
             node,
@@ -216,9 +213,17 @@ class Evaluator(Rubric):
         )
 
     async def batch_verify(
-        self, claims_and_sources: Iterable[BatchItem], **kwargs: Any
+        self,
+        claims_and_sources: Iterable[BatchItem],
+        *,
+        extra_prerequisites: Prerequisites = None,
+        majority_vote: bool | None = None,
+        num_trials: int | None = None,
+        use_screenshot: bool | None = None,
     ) -> list[bool | BaseException]:
         """Verify ``(claim, sources, node, additional_instruction)`` tuples at the same time.
+
+        The keywords are those of ``verify``, for all of them.
 
         Returns:
             The verdicts in input order, an exception in place of one whose arguments made no sense.
@@ -227,14 +232,20 @@ class Evaluator(Rubric):
             JudgeError: the judge failed for good.
         """
         batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
+        options: dict[str, Any] = {
+            "extra_prerequisites": extra_prerequisites,
+            "majority_vote": majority_vote,
+            "num_trials": num_trials,
+            "use_screenshot": use_screenshot,
+        }
         deferral = current_deferral()
         if deferral is None:
-            results = await self._verified_together(batch, kwargs)
+            results = await self._verified_together(batch, options)
         else:
             for _, _, node, _ in batch:
                 await deferral.decided(node)
             with deferral.beside():
-                results = await self._verified_together(batch, kwargs)
+                results = await self._verified_together(batch, options)
         for result in results:
             if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result
@@ -244,42 +255,29 @@ class Evaluator(Rubric):
         self, batch: Sequence[BatchItem], options: dict[str, Any]
     ) -> list[bool | BaseException]:
         if self._verifies_itself():
-            return await self._batch(batch, options).verdicts()
+            return await VerificationBatch(self._ready_verifier, batch, options).verdicts()
         calls = (
             self.verify(claim, node, sources, additional_instruction=words, **options)
             for claim, sources, node, words in batch
         )
         return list(await asyncio.gather(*calls, return_exceptions=True))
 
-    def _batch(self, batch: Sequence[BatchItem], options: dict[str, Any]) -> VerificationBatch:
-        known = {name: value for name, value in options.items() if name in OPTIONS}
-        for _ in batch:
-            self._warn_of_unknown("verify", options.keys() - known.keys())
-        return VerificationBatch(self._ready_verifier, batch, known)
-
     def _verify_request(
         self, claim: str, node: VerificationNode | None, sources: Sources = None, **options: Any
     ) -> Request | None:
-        known = {name: value for name, value in options.items() if name in OPTIONS}
-        request = request_of(self.verifier, claim, node, sources, **known)
-        if request is None:
-            return None
-
-        def start() -> Sequence[Coroutine[Any, Any, bool] | None]:
-            self._warn_of_unknown("verify", options.keys() - known.keys())
-            return request.start()
-
-        return Request(request.leaves, start)
+        return request_of(self.verifier, claim, node, sources, **options)
 
     def _batch_request(self, claims_and_sources: Iterable[BatchItem], **options: Any) -> Request | None:
-        if not isinstance(claims_and_sources, list | tuple) or not self._verifies_itself():
+        is_known = options.keys() <= OPTIONS - {"additional_instruction"}
+        if not isinstance(claims_and_sources, list | tuple) or not is_known or not self._verifies_itself():
             return None
         batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
         if self.verifier is None or not all(
             self.verifier.may_defer(sources) and not is_used_up(sources) for _, sources, _, _ in batch
         ):
             return None
-        return Request([node for _, _, node, _ in batch], lambda: self._batch(batch, options).started())
+        verifications = VerificationBatch(self._ready_verifier, batch, options)
+        return Request([node for _, _, node, _ in batch], verifications.started)
 
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
@@ -354,11 +352,6 @@ class Evaluator(Rubric):
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
             raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
-        # A script's own time limit that a slow judge exceeded is no verdict either.
-        abandoned = [node.id for node in self.verifier.abandoned] if self.verifier is not None else []
-        abandoned += sorted(self.extractor.abandoned) if self.extractor is not None else []
-        if abandoned:
-            raise JudgeError(f"no result, since the script stopped waiting for the judge on {abandoned[0]!r}")
 
 
 # Private ones of the class above: the same calls, as requests that may be deferred.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
+from mind2web2.deferral import STOPPED, cut_off
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.failure_latch import Failure
 from mind2web2.judge_ledger import JudgeLedger, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 
 Purpose = Literal["verify", "extract", "script"]
-Noted = Literal["doubts", "refused_downloads"]
+Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,22 @@ def note_doubt(judge: Judge, what: str) -> None:
 def note_refused_download(judge: Judge, url: str) -> None:
     """Note what a script could not download because its address is private."""
     judge.note("refused_downloads", url)
+
+
+@contextmanager
+def cut_off_noted(judge: Judge, what: str) -> Iterator[None]:
+    """Count it as a failure of the judge where the script cancels the work in the ``with`` block."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if STOPPED not in error.args:
+            judge.fail(cut_off(what))
+        raise
+
+
+def note_ignored_argument(judge: Judge, name: str) -> None:
+    """Note an argument in the script that has no effect."""
+    judge.note("ignored_arguments", name)
 
 
 class Judge(Protocol):

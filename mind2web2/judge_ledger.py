@@ -28,6 +28,7 @@ class JudgeLedger:
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: what might have come out otherwise on another machine or day; such a result is not reused.
         refused_downloads: by the script itself, from private addresses that it may not visit.
+        ignored_arguments: names of arguments in the script that have no effect.
         services: what map and paper services answered it.
     """
 
@@ -41,6 +42,7 @@ class JudgeLedger:
     rejections: list[Rejection] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     refused_downloads: list[str] = field(default_factory=list)
+    ignored_arguments: list[str] = field(default_factory=list)
     services: list[ServiceAnswer] = field(default_factory=list)
 
     def note_created(self, moment: str | None) -> None:

@@ -8,11 +8,14 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext,
 from types import TracebackType
 from typing import Any, Self
 
+from mind2web2.utils.api_misuse import script_api
+
 # Seconds between two looks at the judge's requests, and for a new answer to send its first ones.
 _LOOK_EVERY_S = 0.05
 _STEP_S = 0.03
 
 
+@script_api
 class DualSemaphore:
     """The limits that a script is given.
 

@@ -16,6 +16,12 @@ from mind2web2.prompts import BlockChain, instructions, shown_text
 # Scripts pass this where they have nothing to add (contract.md).
 NO_INSTRUCTION = "None"
 
+_ON_PAGE = "Does the page support this claim?"
+_WITHOUT_PAGE = "Is this claim correct?"
+_FROM_PAGE = "Fill the form from the page above."
+_FROM_ANSWER = "Fill the form from the answer above."
+_NO_IMAGES = "No images are shown."
+
 
 def verification_messages(
     task: str, answer: str, page: PreparedPage | None, claim: str, additional_instruction: str | None
@@ -28,7 +34,7 @@ def verification_messages(
     closing = [
         str(chain.block("claim", claim)),
         _extra_instruction(chain, additional_instruction),
-        "Is this claim correct?" if page is None else "Does the page support this claim?",
+        _WITHOUT_PAGE if page is None else _ON_PAGE,
     ]
     return _messages("verify", [*parts, _text(closing)])
 
@@ -49,7 +55,7 @@ def extraction_messages(
     closing = [
         str(chain.block("what to extract", prompt)),
         _extra_instruction(chain, additional_instruction),
-        f"Fill the form from the {'answer' if page is None else 'page'} above.",
+        _FROM_ANSWER if page is None else _FROM_PAGE,
     ]
     return _messages("extract", [*parts, _text(closing)])
 
@@ -68,7 +74,7 @@ def _messages(name: str, parts: list[dict[str, Any]]) -> list[Message]:
 def _page_parts(chain: BlockChain, page: PreparedPage) -> list[dict[str, Any]]:
     address = chain.block("page address", page.url)
     text = chain.block("page", page.text)
-    images = f"Images of the page: {len(page.images)}." if page.images else "No images are shown."
+    images = f"Images of the page: {len(page.images)}." if page.images else _NO_IMAGES
     # Square brackets, as the instructions announce; such a note is ours and stands outside the page's block.
     images += "".join(f" [{note}]" for note in page.notes)
     return [

@@ -103,9 +103,7 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
     Raises:
         ResultWriteError: the folder cannot be written.
     """
-    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    # A judge's half surrogate becomes its JSON escape.
-    written = text.encode("utf-8", "backslashreplace")
+    written = _result_bytes(content)
     while True:
         path = _free_path(folder, answer_name)
         try:
@@ -116,6 +114,21 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
                 raise _not_writable(folder, error) from error
         else:
             return path
+
+
+def replace_result(path: Path, content: dict[str, Any]) -> None:
+    """Write a result in the place of the one that its file holds.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+    write_file(path, _result_bytes(content))
+
+
+def _result_bytes(content: dict[str, Any]) -> bytes:
+    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    # A judge's half surrogate becomes its JSON escape.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def write_file(path: Path, content: str | bytes) -> None:
@@ -159,6 +172,15 @@ def writing_in(folder: Path) -> Iterator[None]:
 def newest_result_name(folder: Path) -> str | None:
     """Return the name of a folder's newest result file, readable or not; ``None`` where there is none."""
     return max((path.name for path in folder.glob("*.md.json")), default=None)
+
+
+def newest_result_time_s(folder: Path) -> float | None:
+    """Return when a folder's newest result file was written, in seconds of the epoch."""
+    name = newest_result_name(folder)
+    try:
+        return None if name is None else (folder / name).stat().st_mtime
+    except OSError:
+        return None
 
 
 def _not_writable(folder: Path, error: OSError) -> ResultWriteError:

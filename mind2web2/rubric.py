@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mind2web2.evidence import Evidence
+from mind2web2.utils.api_misuse import note_ignored_argument, script_api
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
 
 log = logging.getLogger(__name__)
@@ -19,6 +20,7 @@ _SHOWN_TYPES = (str, int, float, type(None), list, tuple, dict, set)
 _MOST_CHARS_SHOWN = 80
 
 
+@script_api
 class Rubric:
     """A tree that an eval script adds nodes to, and looks for them in."""
 
@@ -129,6 +131,7 @@ class Rubric:
 
     def _warn_of_unknown(self, where: str, names: Iterable[str]) -> None:
         for name in sorted(names):
+            note_ignored_argument(name)
             self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
 
 

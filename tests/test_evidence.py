@@ -60,3 +60,24 @@ async def test_sources_that_name_no_page_are_remarked(cache):
     evaluator = started(cache=cache)
     await evaluator.verify("claim", evaluator.add_leaf("leaf", ""), [None, ""])
     assert "name no page" in evidence_of(evaluator, "leaf")["reason"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "quote", "expected"),
+    [
+        (PAGE, "80\u00a0M", {"match": "found", "source": "page", "start": 7, "end": 11}),
+        (PAGE, PAGE, {"match": "found", "source": "address", "start": 0, "end": len(PAGE)}),
+        (PAGE, "The lake is 80 m deep.", {"match": "not_found"}),
+        (None, "80 m deep", {"match": "found", "source": "answer", "start": 12, "end": 21}),
+        (PAGE, " ", None),
+    ],
+)
+async def test_the_passage_that_the_judge_quotes_is_looked_up(sources, quote, expected, cache):
+    """In what it was shown; a passage that is not there changes no verdict."""
+    judge = ScriptedJudge(lambda _: BinaryEvalResult(reasoning="r", result=True, quote=quote))
+    evaluator = started(judge, cache, answer="The lake is 80 m deep.")
+    leaf = evaluator.add_leaf("leaf", "")
+    assert await evaluator.verify("claim", leaf, sources, majority_vote=False)
+    evidence = tree_nodes(evaluator.get_summary())["leaf"]["evidence"]
+    [vote] = evidence["votes"] if sources is None else evidence["pages"][0]["votes"]
+    assert vote.get("quote") == (expected and {"text": quote, **expected})

@@ -127,4 +127,3 @@ def test_the_ways_out_of_damage_are_some(tmp_path):
     by_a_replay(tmp_path / "out.jsonl")
     path.rename(tmp_path / "away")
     by_a_judged_run(path)
-    by_a_check_of_results(path)

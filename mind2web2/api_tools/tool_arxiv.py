@@ -12,6 +12,7 @@ from mind2web2.api_tools.arxiv_links import ArxivId, id_from_pdf_link, parse_arx
 from mind2web2.api_tools.service_requests import ServiceRequest, service_answer
 from mind2web2.api_tools.titles import normalise_title, plain_words, title_words
 from mind2web2.errors import ToolError
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     import arxiv  # type: ignore[import-untyped]  # it ships without types
@@ -28,6 +29,7 @@ _request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
 _clients: dict[tuple[str, int, float], arxiv.Client] = {}
 
 
+@script_api
 class ArxivTool:
     """Looks papers up on arXiv.
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mind2web2.api_tools.service_requests import ServiceRequest, service_answer
 from mind2web2.errors import ToolError
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     import googlemaps
@@ -38,6 +39,7 @@ MapsRequest = Literal["geocode", "distance_matrix"]
 _NO_ROUTE = {"ZERO_RESULTS", "NOT_FOUND"}
 
 
+@script_api
 class GoogleMapsTool:
     """Asks Google Maps, with the key of the environment variable ``GOOGLE_MAPS_API_KEY``.
 

@@ -14,10 +14,9 @@ from rich.console import Console
 
 from mind2web2.agent_cache import AgentCache
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.cli.cache_display import CrawlDisplay
 from mind2web2.cli.cache_tables import print_cached
-from mind2web2.cli.console_log import warnings_on
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import plain_console, warnings_on
+from mind2web2.cli.progress import CrawlDisplay
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
 from mind2web2.cli.settings_file import names_a_judge
 from mind2web2.cli.suggestions import caching_command

@@ -16,6 +16,7 @@ from mind2web2.result_facts import (
     leaves_of,
     pages_not_had,
     pages_not_read,
+    quote_counts,
     refused_downloads,
     refused_pages,
 )
@@ -57,6 +58,8 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         found.append(downloads)
     if declined := _declined_line(outcomes):
         found.append(declined)
+    if misquoted := _misquoted_line(outcomes):
+        found.append(misquoted)
     if flagged := flagged_line(outcomes):
         found.append(flagged)
     return found
@@ -135,6 +138,22 @@ def _declined_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     return (
         f"declined by the judge, twice each: votes {votes.total()}, extractions {extractions.total()} "
         f"({listed}); such votes count as not supported, such extractions as empty"
+    )
+
+
+def _misquoted_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    quoted = 0
+    tasks: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts = {} if outcome.result is None else quote_counts(outcome.result)
+        quoted += sum(counts.values())
+        tasks[outcome.task_id] += counts.get("not_found", 0)
+    if not +tasks:
+        return None
+    listed = ", ".join(f"{task} {tasks[task]}" for task in sorted(+tasks, key=natural_key))
+    return (
+        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of {quoted} "
+        f"({listed}); no verdict changes for that"
     )
 
 

@@ -8,8 +8,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from mind2web2.cli.amounts_table import print_amounts
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import plain_console, print_amounts
 from mind2web2.estimates import PlannedRun, Range, RunEstimate, TaskEstimate, estimate_run, total
 from mind2web2.eval_runner import DEFAULT_JUDGE_MODEL, RunFolders
 from mind2web2.llm_client.endpoints import endpoint_of

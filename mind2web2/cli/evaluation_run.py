@@ -22,9 +22,8 @@ from mind2web2.batch_client import BatchClient
 from mind2web2.batch_jobs import BatchJobs
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
-from mind2web2.cli.console_log import ConsoleHandler
-from mind2web2.cli.display import RunDisplay
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import ConsoleHandler, plain_console
+from mind2web2.cli.progress import RunDisplay
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
 from mind2web2.cli.suggestions import caching_command
 from mind2web2.cli.tables import print_run

@@ -101,6 +101,7 @@ def _summed_up(
 
 
 def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
+    from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import (
         print_comparison,
         print_metrics,
@@ -108,7 +109,6 @@ def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> 
         print_now,
         print_verdicts,
     )
-    from mind2web2.cli.plain_console import plain_console
 
     console = plain_console()
     for agent in agents:
@@ -125,7 +125,7 @@ def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> 
 
 
 def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     contents = [agent.summary | agent.now.summary() for agent in agents]
     content: object = contents[0]

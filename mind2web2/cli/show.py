@@ -98,8 +98,8 @@ def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
 def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]) -> None:
     from rich.table import Table
 
+    from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import counted, line, number
-    from mind2web2.cli.plain_console import plain_console
     from mind2web2.cli.suggestions import suggested_command
 
     console = plain_console()
@@ -127,8 +127,8 @@ def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence
 def _print_task(options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]) -> None:
     from rich.table import Table
 
+    from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import line, number
-    from mind2web2.cli.plain_console import plain_console
     from mind2web2.cli.suggestions import suggested_command
 
     console = plain_console()
@@ -176,7 +176,7 @@ class _Page:
     def __init__(
         self, options: argparse.Namespace, paths: PathConfig, agent_name: str, answer: ScoredAnswer
     ) -> None:
-        from mind2web2.cli.plain_console import plain_console
+        from mind2web2.cli.console import plain_console
 
         self._options = options
         self._paths = paths

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.cautions import cautions, clock_line
-from mind2web2.cli.display import totals_text
 from mind2web2.cli.metric_tables import line, number, print_metrics
+from mind2web2.cli.progress import totals_text
 from mind2web2.cli.usage_report import budget_text, print_usage
 from mind2web2.eval_runner import RunFolders
 from mind2web2.recorded_judge import RecordedJudge

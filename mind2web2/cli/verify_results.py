@@ -157,7 +157,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     console = plain_console()
     table = Table(title=f"Results of {options.agent}")
@@ -253,7 +253,7 @@ def _state(answer: AnswerCheck) -> str:
 def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
     import json
 
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     content = {
         "answers": [

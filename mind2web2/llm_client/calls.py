@@ -10,11 +10,13 @@ from pydantic import BaseModel
 from mind2web2.errors import JudgeDeclinedError
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message, TokenUsage
 from mind2web2.llm_client.failures import one_line
+from mind2web2.utils.api_misuse import script_api
 
 # Streaming is another protocol, of no use for a reply that is validated as a whole.
 _REFUSED_PARAMETERS = frozenset({"stream", "stream_options"})
 
 
+@script_api
 class AsyncCalls:
     """Gives ``async_response`` to a class that has ``chat`` and ``endpoint``."""
 

@@ -49,10 +49,11 @@ SIGNATURES = {
     "mind2web2.evaluator:Evaluator.add_custom_node": "result id desc parent=None critical=True **",
     "mind2web2.evaluator:Evaluator.add_existence_node": "result id desc **",
     "mind2web2.evaluator:Evaluator.extract": "prompt template_class extraction_name='extraction' source=None "
-    "additional_instruction=None * use_screenshot=True **",
+    "additional_instruction=None * use_screenshot=True",
     "mind2web2.evaluator:Evaluator.verify": "claim node sources=None * extra_prerequisites=None "
-    "additional_instruction='None' majority_vote=None num_trials=None use_screenshot=None **",
-    "mind2web2.evaluator:Evaluator.batch_verify": "claims_and_sources **",
+    "additional_instruction='None' majority_vote=None num_trials=None use_screenshot=None",
+    "mind2web2.evaluator:Evaluator.batch_verify": "claims_and_sources * extra_prerequisites=None "
+    "majority_vote=None num_trials=None use_screenshot=None",
     "mind2web2.evaluator:Evaluator.add_ground_truth": "gt_info gt_type='ground_truth'",
     "mind2web2.evaluator:Evaluator.add_custom_info": "info info_type='custom' info_name=None",
     "mind2web2.evaluator:Evaluator.score": "",

@@ -293,7 +293,7 @@ async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
     )
     with MapsServer().serve() as web:
         monkeypatch.setattr(
-            "mind2web2.api_tools.tool_googlemap.GoogleMapsTool.__init__.__kwdefaults__",
+            "mind2web2.api_tools.tool_googlemap.GoogleMapsTool.__init__.__wrapped__.__kwdefaults__",
             {"base_url": web.url, "retry_timeout_s": 30.0, "first_delay_s": 0.0},
         )
         [outcome] = await evaluate(project, SeededJudge(1), isolation=Isolation())

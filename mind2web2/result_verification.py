@@ -285,9 +285,7 @@ def _copied(judgments: Path, copy: Path, use: Any) -> Iterator[Path]:
     """Copy a store of judgments, which may be in use; an exported file is only read."""
     if judgments.suffix != EXPORT_SUFFIX:
         with reading(judgments, use) as source, closing(connect(copy)) as target:
-            source.execute(
-                "SELECT count(key || text) FROM judgments"
-            )
+            source.execute("SELECT count(key || text) FROM judgments")
             source.backup(target)
         judgments = copy
     yield judgments

@@ -59,7 +59,7 @@ from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.spending import BATCH_CAUTION, Budget
 from mind2web2.usage import RunUsage
-from mind2web2.utils.garbage import loaded_for_good
+from mind2web2.utils.garbage import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig, ScriptFile
@@ -126,8 +126,9 @@ def run_evaluation(
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
     options = run.options
     batches = open_batches(options, run.folders, settings.model, store)
-    client = _client(options, batches)
-    judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
+    with loading():
+        client = _client(options, batches)
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options)
     parts = RunParts(
         judge=judge,

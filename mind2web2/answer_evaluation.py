@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from mind2web2.answer_judge import AnswerJudge
 from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.api_tools.download import refusals_told
 from mind2web2.api_tools.service_requests import AskService, ServiceRequest, services_answered_by
-from mind2web2.errors import EvalScriptError, JudgmentMissingError, Mind2Web2Error
+from mind2web2.errors import AttemptRefusedError, EvalScriptError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
 from mind2web2.judge import note_refused_download
@@ -471,7 +471,13 @@ async def _evaluate_logged(
         answer=text,
         model=run.judge.settings.model,
     )
-    result, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
+    try:
+        result, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
+    except AttemptRefusedError as refused:
+        logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
+        cache.start_over()
+        in_order = replace(run, pace=replace(run.pace, sequential=True))
+        result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
     pages = await asyncio.to_thread(cache.pages_used)
     listing = await asyncio.to_thread(cache.listing_used)
     answer_flags = await asyncio.to_thread(flags_of, text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from typing import Any, TypeVar
@@ -13,7 +12,7 @@ from mind2web2.asking import Asking, EvaluatorConfig, ScriptAccess, limits_of
 from mind2web2.client_judge import as_judge
 from mind2web2.errors import CaptureError
 from mind2web2.extraction import ExtractionRecord, empty_instance
-from mind2web2.judge import Judge, Subject
+from mind2web2.judge import Judge, Subject, cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.page_library import PageCache, PageLibrary
 from mind2web2.prepared_page import PreparedPage
@@ -49,7 +48,6 @@ class Extractor(ScriptAccess):
         super().__init__(asking)
         self._numbers = itertools.count()
         self._records: dict[int, ExtractionRecord] = {}
-        self.abandoned: set[str] = set()
 
     @property
     def records(self) -> list[ExtractionRecord]:
@@ -94,7 +92,8 @@ class Extractor(ScriptAccess):
         name = encodable(extraction_name)
         self._asking.note_brought(url)
         try:
-            page = await self._asking.page(url, use_screenshot)
+            with cut_off_noted(self._asking.judge, name):
+                page = await self._asking.page(url, use_screenshot)
         except CaptureError as error:
             self.logger.warning("extraction empty name=%s url=%s reason=%s", name, url, error)
             self._records[number] = ExtractionRecord(name=name, url=url, unavailable=str(error))
@@ -114,7 +113,7 @@ class Extractor(ScriptAccess):
     ) -> tuple[Template, ExtractionRecord]:
         asking = self._asking
         url = None if page is None else page.url
-        try:
+        with cut_off_noted(asking.judge, name):
             answered = await asking.ask(
                 template_class,
                 page,
@@ -123,10 +122,6 @@ class Extractor(ScriptAccess):
                 ),
                 Subject("extract", node=name, page=url),
             )
-        except asyncio.CancelledError:
-            self.abandoned.add(name)
-            raise
-        self.abandoned.discard(name)
         record = ExtractionRecord(
             name=name,
             url=url,

@@ -352,11 +352,6 @@ class Evaluator(Rubric):
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
             raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
-        # A script's own time limit that a slow judge exceeded is no verdict either.
-        abandoned = [node.id for node in self.verifier.abandoned] if self.verifier is not None else []
-        abandoned += sorted(self.extractor.abandoned) if self.extractor is not None else []
-        if abandoned:
-            raise JudgeError(f"no result, since the script stopped waiting for the judge on {abandoned[0]!r}")
 
 
 # Private ones of the class above: the same calls, as requests that may be deferred.

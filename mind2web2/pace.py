@@ -17,11 +17,13 @@ class Pace:
 
     Args:
         sequential: everything in program order: one verification, and one source page, after another.
+        in_own_process: the process runs nothing but this answer's script.
         most_under_way: verifications of one script that nobody waits for; the next one waits.
     """
 
     sequential: bool = False
     most_under_way: int = MOST_UNDER_WAY
+    in_own_process: bool = False
 
 
 _DEFAULT = Pace()

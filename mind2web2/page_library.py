@@ -272,4 +272,7 @@ def _page(request: PageRequest, content: PageContent, sha256: str | None) -> Pre
 def _addresses(cache: PageCache) -> frozenset[str] | None:
     """Return what the stored pages are looked up by, ``None`` where a cache does not list them."""
     get_all_urls = getattr(cache, "get_all_urls", None)
-    return None if get_all_urls is None else frozenset(filter(None, map(lookup_key, get_all_urls())))
+    if get_all_urls is None:
+        return None
+    redirected_urls = getattr(cache, "redirected_urls", list)
+    return frozenset(filter(None, map(lookup_key, (*get_all_urls(), *redirected_urls()))))

@@ -13,9 +13,9 @@ from mind2web2.claim_judging import BinaryEvalResult, ClaimJudging, Verification
 from mind2web2.deferral import Request, current_deferral, decide, deferrable, prerequisites_now
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.evidence import Evidence
-from mind2web2.judge import Subject, note_doubt
+from mind2web2.judge import Subject, cut_off_noted, note_doubt
 from mind2web2.pending_verdicts import NotedPrerequisites
-from mind2web2.program_order import check_look, is_watching
+from mind2web2.program_order import is_watching
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.utils.api_misuse import script_api
@@ -49,20 +49,15 @@ class Verifier(ScriptAccess):
         super().__init__(asking)
         self._judging = ClaimJudging(asking)
         self._config = asking.config
-        self._abandoned: list[VerificationNode] = []
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
         # for one of them.
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
 
-    @property
-    def abandoned(self) -> list[VerificationNode]:
-        """Return the leaves that are undecided since the script stopped waiting for their verdict."""
-        check_look("which verdicts were not waited for")
-        return [node for node in self._abandoned if node.verdict.status == "initialized"]
-
     def may_defer(self, sources: Sources) -> bool:
-        """Tell whether a script that looks at its page cache meanwhile sees what program order shows."""
-        cache, capture = self._asking.cache, self._asking.capture
+        """Tell whether client, log and page cache show a script what program order shows."""
+        cache, capture, deferral = self._asking.cache, self._asking.capture, current_deferral()
+        if not is_watching(self._asking.judge) or (deferral and deferral.is_heard(self.logger)):
+            return False
         if sources is None or cache is None:
             return True
         # What is captured shows in a cache, unless that keeps a view of its own for the script.
@@ -133,6 +128,9 @@ class Verifier(ScriptAccess):
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
         """
+        deferral = current_deferral()
+        if deferral is not None:
+            deferral.count_verification()
         verification = self._filled_in(
             claim, node, additional_instruction, majority_vote, num_trials, use_screenshot
         )
@@ -151,12 +149,13 @@ class Verifier(ScriptAccess):
         sources: NotedSources,
         prerequisites: NotedPrerequisites,
     ) -> bool:
-        # All that was started together has looked by now, and may decide without a question, as a skip does.
-        await asyncio.sleep(0)
-        skip_reason = await self._gate(verification, await prerequisites.skip_reason())
-        if skip_reason is not None:
-            return self._skip(verification, node, skip_reason)
-        return await self._judge(judging, verification, node, sources)
+        with cut_off_noted(self._asking.judge, verification.node_id or verification.claim):
+            # All that was started together has looked by now, and may decide without a question, as a skip.
+            await asyncio.sleep(0)
+            skip_reason = await self._gate(verification, await prerequisites.skip_reason())
+            if skip_reason is not None:
+                return self._skip(verification, node, skip_reason)
+            return await self._judge(judging, verification, node, sources)
 
     async def _judge(
         self,
@@ -169,10 +168,6 @@ class Verifier(ScriptAccess):
             supported, evidence = await judging.judged(verification, *sources())
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
-            raise
-        except asyncio.CancelledError:
-            if node is not None:
-                self._abandoned.append(node)
             raise
         except MemoryError as error:
             # It says as little about the claim as a disk that fails.

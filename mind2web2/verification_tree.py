@@ -217,7 +217,7 @@ class VerificationNode(BaseModel):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> VerificationNode:
         """Return a tree of its own, from this node down."""
-        self._check_settled("a copy of")
+        self.check_settled("a copy of")
         twins: dict[int, VerificationNode] = {}
         for node in self.walk():
             score, status = node._verdict
@@ -275,7 +275,7 @@ class VerificationNode(BaseModel):
             return
         self._check_child(child)
         self._check_decided("a child of")
-        child._check_settled("a new place for")
+        child.check_settled("a new place for")
         if self._tree.watch is not None:
             self._tree.watch.note_change()
         child._parent = self
@@ -326,6 +326,7 @@ class VerificationNode(BaseModel):
     @property
     def blocked_as(self) -> Status | None:
         """Return how this leaf was last decided so that it blocks others, ``None`` if it never was."""
+        self._check_decided("'blocked_as' of")
         return self._blocked_as
 
     def _update_blocking(self) -> None:
@@ -355,7 +356,8 @@ class VerificationNode(BaseModel):
         if self.awaits_verdict:
             self._refuse(what)
 
-    def _check_settled(self, what: str) -> None:
+    def check_settled(self, what: str) -> None:
+        """Give the attempt up if verdicts on this tree are pending, which ``what`` depends on."""
         if self._tree.watch is not None:
             self._refuse(what)
 
@@ -366,27 +368,27 @@ class VerificationNode(BaseModel):
 
     def __getstate__(self) -> dict[Any, Any]:
         """Return what a pickle holds."""
-        self._check_settled("a pickle of")
+        self.check_settled("a pickle of")
         return super().__getstate__()
 
     def __copy__(self) -> Self:
         """Return a shallow copy."""
-        self._check_settled("a copy of")
+        self.check_settled("a copy of")
         return super().__copy__()
 
     def __iter__(self) -> Any:
         """Yield names and values of the fields, as pydantic does."""
-        self._check_settled("the fields of")
+        self.check_settled("the fields of")
         return super().__iter__()
 
     def model_dump(self, **keywords: Any) -> dict[str, Any]:
         """Return the fields as plain data."""
-        self._check_settled("a dump of")
+        self.check_settled("a dump of")
         return super().model_dump(**keywords)
 
     def model_dump_json(self, **keywords: Any) -> str:
         """Return the fields as JSON."""
-        self._check_settled("a dump of")
+        self.check_settled("a dump of")
         return super().model_dump_json(**keywords)
 
     # Scores
@@ -399,7 +401,7 @@ class VerificationNode(BaseModel):
 
     def compute_score(self, mutate: bool = False) -> float:
         """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
-        self._check_settled("the score of")
+        self.check_settled("the score of")
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
@@ -410,7 +412,7 @@ class VerificationNode(BaseModel):
     @property
     def aggregated_score(self) -> float:
         """Return the score written back once and remembered until something changes."""
-        self._check_settled("the score of")
+        self.check_settled("the score of")
         if self._remembered is not None and self._remembered[0] == self._tree.version:
             return self._remembered[1]
         return self.compute_score(mutate=True)

@@ -133,8 +133,10 @@ class Project:
         return sorted((self.folder(stem, task) / "results").glob("*"))
 
     def task_summary(self, task: str = TASK) -> dict[str, dict]:
-        """Return the entries of the task's summary by answer name."""
-        return {entry["answer_name"]: entry for entry in read_json(self.results / task / "summary.json")}
+        """Return the entries of the task's two summary files by answer name."""
+        paths = [self.results / task / name for name in ("summary.json", "unscored.json")]
+        entries = [entry for path in paths if path.exists() for entry in read_json(path)]
+        return {entry["answer_name"]: entry for entry in entries}
 
 
 class ClaimJudge:

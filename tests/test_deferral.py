@@ -10,7 +10,7 @@ from projects import ClaimJudge, Project, evaluate, read_json
 
 from mind2web2.errors import EvalScriptError, JudgeUnavailableError
 from mind2web2.pace import MOST_UNDER_WAY, Pace
-from mind2web2.program_order import ProgramOrderNeeded
+from mind2web2.program_order import ProgramOrderNeeded, watching
 from mind2web2.script_run import load_script, run_script
 from mind2web2.utils.load_eval_script import load_eval_script
 
@@ -36,6 +36,7 @@ ALL = "    for leaf in leaves:\n        await evaluator.verify(leaf.id, leaf)\n"
 END = "    return evaluator.get_summary()\n"
 
 
+@watching
 class WatchedJudge(RandomJudge):
     """Supports every claim but those named, after some turns; knows how much it was asked at once."""
 
@@ -166,7 +167,7 @@ READS = [
     "[vars(first).get('status')]",
     "[first.__dict__['score']]",
     "[getattr(first, 'status')]",
-    "[client.ledger.judgments, len(evaluator.verifier.abandoned)]",
+    "[client.ledger.judgments, client.failure]",
     "[str(sum(client.asked.values()))]",
 ]
 HIDDEN_READS = [
@@ -205,12 +206,10 @@ async def test_a_read_that_no_syntax_shows_costs_the_attempt(tmp_path, read):
     assert judge.started_over == 1
 
 
-async def test_another_attempt_asks_a_bare_client_nothing_again(tmp_path):
-    """Its replies are kept for that."""
-    body = f"{ALL}    evaluator.add_custom_info({{'read': [repr(first)]}})\n{END}"
-    client = ClaimJudge()
-    assert statuses(await run(tmp_path, body, client)) == ["passed"] * 6
-    assert len(client.claims) == 12
+async def test_a_client_that_is_not_ours_is_asked_in_program_order(tmp_path):
+    """It may count what it is asked, by itself or by another object around it."""
+    assert statuses(await run(tmp_path, ALL + END, client := ClaimJudge())) == ["passed"] * 6
+    assert client.claims == [f"l{number}" for number in range(6) for _ in range(2)]
 
 
 async def test_another_attempt_counts_once_in_a_run(tmp_path):
@@ -259,7 +258,8 @@ async def test_a_task_that_verifies_beside_deferred_work_costs_the_attempt(tmp_p
         "    task = beside(other())\n    await evaluator.verify('c', first)\n    await task\n"
     )
     judge = WatchedJudge()
-    assert statuses(await run(tmp_path, body + END, judge))[:2] == ["passed", "passed"]
+    alone = Pace(in_own_process=True)
+    assert statuses(await run(tmp_path, body + END, judge, alone))[:2] == ["passed", "passed"]
     assert judge.started_over == 1
 
 
@@ -321,6 +321,7 @@ async def test_a_judge_that_fails_comes_before_what_a_script_raises_later(tmp_pa
 async def test_a_script_that_is_stopped_takes_its_work_along(tmp_path):
     """Also while it waits for what it has deferred, and though it looks at results on its way out."""
 
+    @watching
     class Silent(WatchedJudge):
         async def ask(self, request, subject, limit):  # noqa: ARG002
             self.at_once += 1

@@ -9,8 +9,9 @@ from projects import ClaimJudge, Project, evaluate, read_json
 
 from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
+from mind2web2.errors import AttemptRefusedError
 from mind2web2.evaluator import Evaluator
-from mind2web2.pace import Pace
+from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.load_eval_script import load_eval_script
@@ -115,6 +116,8 @@ async def test_a_script_may_look_at_a_plain_cache(tmp_path):
     )
     judge, cache = RandomJudge(0, 0), CacheFileSys(tmp_path / "cache")
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
-    summary = await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
+    with pytest.raises(AttemptRefusedError, match="a look at the page cache"):
+        await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
+    with pace_kept(SEQUENTIAL):
+        summary = await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
     assert summary["eval_breakdown"][0]["info"] == [{"custom": {"urls": []}}]
-    assert judge.started_over == 1

@@ -95,16 +95,6 @@ async def test_a_verdict_without_a_leaf_blocks_nobody():
     assert await NotedPrerequisites(None, (verdict,)).skip_reason() is None
 
 
-@pytest.mark.parametrize(
-    ("decided", "count", "expected"),
-    [(None, 1, True), (None, 0, False), ("blocked", 1, False), ("blocked", 0, False)],
-)
-def test_only_what_is_open_may_be_asked_ahead(decided, count, expected):
-    """What is blocked in any case never has to be asked, what is free is asked at once."""
-    pending = tuple(PendingVerdict(node("p")) for _ in range(count))
-    assert NotedPrerequisites(decided, pending).may_be_asked_ahead is expected
-
-
 def test_pending_leaves_are_found_from_above():
     """On every level up to the root, in order, until the last of a branch is there."""
     leaves = [node(name) for name in "abc"]

@@ -137,8 +137,6 @@ class ScriptHost:
             case "failed":
                 error = error_from(message["error"])
                 self.latch.fail(error if isinstance(error, Mind2Web2Error) else unexpected(error))
-            case "start_over":
-                self.cache.start_over()
             case "forget":
                 self._library.forget(self.cache.task_cache)
             case "release":

@@ -178,7 +178,7 @@ def _job(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        pace=run.pace,
+        pace=replace(run.pace, in_own_process=True),
         limits=isolation.limits,
         variables=dict(isolation.variables),
         folder=Path.cwd(),

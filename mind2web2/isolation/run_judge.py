@@ -17,8 +17,9 @@ from mind2web2.isolation.run_pages import PageText
 from mind2web2.judge import Subject
 from mind2web2.judgment import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Limit
-from mind2web2.llm_client.structured import InvalidOutputError, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
+from mind2web2.program_order import watching
 from mind2web2.recorded_judge import JudgeSettings
 
 
@@ -90,6 +91,7 @@ class RunJudge:
         return self._told_templates[self._templates.index(template)]
 
 
+@watching
 class ScriptJudge(AnswerJudge):
     """The client of a script in a process of its own: the run hears of every failure at once."""
 
@@ -102,11 +104,6 @@ class ScriptJudge(AnswerJudge):
         if self._latch.failure is None:
             self._channel.note("failed", error=error_as_json(failure))
         return self._latch.fail(failure)
-
-    def start_over(self) -> None:
-        """Forget what has been asked, here and there: the same evaluation begins again."""
-        self._channel.note("start_over")
-        super().start_over()
 
 
 def _told_message(message: Mapping[str, Any]) -> Message:

@@ -12,8 +12,12 @@ from mind2web2.errors import CacheMiss, CacheWriteError
 from mind2web2.program_order import check_change, check_look, watching
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.cache_captures import (
+    FAILURES_NAME,
+    REDIRECTS_NAME,
+    UrlNotes,
     content_of,
     is_sidecar,
+    listed_failure_record,
     may_replace,
     read_sidecar,
     redirect_target,
@@ -59,6 +63,8 @@ class CacheFileSys:
         self.task_dir = Path(task_dir)
         self._folder_text = str(self.task_dir)
         self._index_file = IndexFile(self.task_dir)
+        self._failures = UrlNotes(self.task_dir / FAILURES_NAME)
+        self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
         self._index_file.current()  # a damaged index is set aside now, not in the middle of a run
         # What a damaged index no longer names is still found by the names of its files, which are hashes of
@@ -172,7 +178,20 @@ class CacheFileSys:
             record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
             if record is not None and record.kind is None:
                 return record
-        return None
+        return listed_failure_record(url, self._failures.get(url))
+
+    def listed_failure(self, url: str) -> str | None:
+        """Return why ``failures.json`` lists a page that is not stored, ``None`` where it does not.
+
+        Such a page is not captured during an evaluation (layouts.md).
+        """
+        record = None if self._find(url) else listed_failure_record(url, self._failures.get(url))
+        return None if record is None else record.failure
+
+    def redirected_urls(self) -> list[str]:
+        """Return the URLs that ``redirects.json`` leads to stored pages."""
+        check_look(_PAGES)
+        return [url for url in self._redirects.urls() if self._find(url) is not None]
 
     def capture_records(self) -> dict[str, CaptureRecord]:
         """Return the records of all stored pages by index key, and of failed captures by URL.
@@ -193,6 +212,10 @@ class CacheFileSys:
                 records[key] = record
             elif self._find(record.requested_url) is None:
                 records[record.requested_url] = record
+        for url in self._failures.urls():
+            listed = listed_failure_record(url, self._failures.get(url))
+            if listed is not None and url not in records and self._find(url) is None:
+                records[url] = listed
         return records
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
@@ -313,13 +336,22 @@ class CacheFileSys:
             self._reported_missing.discard(key)
 
     def _find(self, url: str) -> tuple[str, PageKind] | None:
+        found = self._find_listed(url)
+        if found is None:
+            requested = self._redirects.get(url)
+            found = self._find_listed(requested) if isinstance(requested, str) else None
+        if found is None and self._has_nameless_pages:
+            found = self._find_nameless(url)
+        return found
+
+    def _find_listed(self, url: str) -> tuple[str, PageKind] | None:
         index = self._index_file.current()
         for key in index.keys_for(url):
             kind = index.kinds[key]
             if os.path.exists(f"{self._folder_text}/{main_file_name(key, kind)}"):  # noqa: PTH110 - twice as fast
                 return key, kind
             self._report_missing(key)
-        return self._find_nameless(url) if self._has_nameless_pages else None
+        return None
 
     def _find_nameless(self, url: str) -> tuple[str, PageKind] | None:
         kinds: tuple[PageKind, ...] = ("web", "pdf")
@@ -371,7 +403,7 @@ class CacheFileSys:
         if key not in self._reported_missing:
             self._reported_missing.add(key)
             _log.warning(
-                "page listed but its file is missing, counts as not cached url=%s dir=%s", key, self.task_dir
+                "a cached page's file is gone, the page counts as not cached: %s in %s", key, self.task_dir
             )
 
 

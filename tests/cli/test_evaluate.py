@@ -322,7 +322,7 @@ def test_what_lowers_scores_is_said(project, server):
     assert run.returncode == 0
     warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
     assert warnings == [
-        "Warning: cited pages that could not be had: 1 (lake 1); claims on them count as failed",
+        "Warning: unavailable cited pages: 1 (lake 1); claims on them count as failed",
         "Warning: lake/answer_1.md: never decided by the script, counted 0: forgotten",
         "Warning: lake/answer_2.md: never decided by the script, counted 0: forgotten",
     ]
@@ -344,9 +344,7 @@ def test_extractions_that_lacked_their_page_are_said(project, server):
         run = evaluate(server, "--no_capture")
         assert run.returncode == 0
         warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
-        assert warnings == [
-            "Warning: cited pages that could not be had: 1 (lake 1); 2 extractions came out empty"
-        ]
+        assert warnings == ["Warning: unavailable cited pages: 1 (lake 1); 2 extractions came out empty"]
 
 
 @pytest.mark.parametrize(

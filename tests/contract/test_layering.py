@@ -17,8 +17,8 @@ LAYERS = (
     "results seals summaries written_tree "
     "result_facts score_grid intervals task_sums metric_intervals mixed_results verdict_counts "
     "agent_comparison "
-    "prompts injection utils loop_guard rubric pace program_order awaiting_leaf pending_verdicts deferral "
-    "deferred_reads kept_replies capture installation script_clock script_inputs",
+    "prompts injection utils loop_guard rubric pace installation program_order awaiting_leaf "
+    "pending_verdicts deferral capture script_clock script_inputs",
     "llm_client question_turns judgment store_cures judgments judgment_files judgment_reading api_tools",
     "failure_latch judge_ledger judge client_provider client_judge judge_access usage request_size spending "
     "batch_state batch_gathering batch_replies batch_courier batch_jobs batch_client "

@@ -348,6 +348,7 @@ def test_the_environment_has_what_programs_need(name, value, is_kept):
     """By name, since a secret may look like anything."""
     kept = scrubbed_environment({name: value})
     assert kept.pop("PYTHONPATH") == os.pathsep.join(sys.path)
+    assert kept.pop("PYTHONHASHSEED") == "0"
     assert kept == ({name: value} if is_kept else {})
 
 

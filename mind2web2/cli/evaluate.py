@@ -103,6 +103,21 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
         help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
     )
     add_judge_parameters(group)
+    images = group.add_mutually_exclusive_group()
+    images.add_argument(
+        "--max_images",
+        metavar="N",
+        type=positive_int,
+        help="images of a page shown to the judge with one question, the first N of them (default: all that "
+        "the judge takes, as its server says; what it refuses is left out and noted in the result)",
+    )
+    images.add_argument(
+        "--no_screenshots",
+        dest="max_images",
+        nargs=0,
+        const=0,
+        help="show the judge no images, only the text of pages and PDFs: for models that read none",
+    )
     group.add_argument(
         "--judgments",
         metavar="FILE",

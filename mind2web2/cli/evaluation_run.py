@@ -371,11 +371,13 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
             options.judge_temperature,
             options.judge_reasoning_effort,
             batch=options.batch,
+            max_images=options.max_images,
         )
     asked = {
         "model": options.judge_model,
         "temperature": options.judge_temperature,
         "reasoning_effort": options.judge_reasoning_effort,
+        "max_images": options.max_images,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
     server = options.judge_base_url or ""
@@ -392,10 +394,19 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
-            "--judge_reasoning_effort, --judge_temperature and --judge_base_url (part of the server's name)"
+            "--judge_reasoning_effort, --judge_temperature, --max_images, --no_screenshots and "
+            "--judge_base_url (part of the server's name)"
         )
     judge = fitting[0]
-    return JudgeSettings(REPLAY, judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
+    return JudgeSettings(
+        REPLAY,
+        judge.model,
+        judge.temperature,
+        judge.reasoning_effort,
+        judge.endpoint,
+        max_images=judge.max_images,
+        image_limits=tuple(store.image_limits(judge.endpoint, judge.model)),
+    )
 
 
 @contextmanager

@@ -51,15 +51,13 @@ def add_command(commands: Subcommands) -> None:
     parser = commands.add_parser(
         "evaluate", help="judge an agent's answers", description=description("mind2web2 evaluate my_agent")
     )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what both spellings of the command take."""
     parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name")
-    add_options(parser, agent_required=False)
-
-
-def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True) -> None:
-    """Add the options that both spellings of the command share."""
-    parser.add_argument(
-        "--agent_name", metavar="NAME", required=agent_required, help="the agent, a folder under answers/"
-    )
+    parser.add_argument("--agent_name", metavar="NAME", help="the agent, a folder under answers/")
     add_task_option(parser)
     add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
     parser.add_argument(
@@ -105,6 +103,21 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
         help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
     )
     add_judge_parameters(group)
+    images = group.add_mutually_exclusive_group()
+    images.add_argument(
+        "--max_images",
+        metavar="N",
+        type=positive_int,
+        help="images of a page shown to the judge with one question, the first N of them (default: all that "
+        "the judge takes, as its server says; what it refuses is left out and noted in the result)",
+    )
+    images.add_argument(
+        "--no_screenshots",
+        dest="max_images",
+        nargs=0,
+        const=0,
+        help="show the judge no images, only the text of pages and PDFs: for models that read none",
+    )
     group.add_argument(
         "--judgments",
         metavar="FILE",

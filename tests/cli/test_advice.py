@@ -278,7 +278,7 @@ return {**evaluator.get_summary(), "final_score": 0.25}
 def test_a_score_that_a_script_returns_against_its_tree_is_for_its_author(judge, project):
     """Everybody is told, and nobody is sent to evaluate again; also where the record lacks something else."""
     project.add_script_body(OWN_SCORE)
-    told = "its script returned the score 0.25, and its rubric tree comes to 1\n"
+    told = "its script returned the score 0.25, but its rubric tree has 1\n"
     assert evaluated(judge).stdout.count(told) == 2
     names = f"2 ({TASK}/answer_1.md, {TASK}/answer_2.md)"
     assert f"rubric trees come to, on the word of a script: {names}" in call(main, "metrics", AGENT).stdout

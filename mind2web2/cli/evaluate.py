@@ -51,15 +51,13 @@ def add_command(commands: Subcommands) -> None:
     parser = commands.add_parser(
         "evaluate", help="judge an agent's answers", description=description("mind2web2 evaluate my_agent")
     )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what both spellings of the command take."""
     parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name")
-    add_options(parser, agent_required=False)
-
-
-def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True) -> None:
-    """Add the options that both spellings of the command share."""
-    parser.add_argument(
-        "--agent_name", metavar="NAME", required=agent_required, help="the agent, a folder under answers/"
-    )
+    parser.add_argument("--agent_name", metavar="NAME", help="the agent, a folder under answers/")
     add_task_option(parser)
     add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
     parser.add_argument(

@@ -26,6 +26,7 @@ from mind2web2.cli.console import ConsoleHandler, plain_console
 from mind2web2.cli.options import paths_of
 from mind2web2.cli.progress import RunDisplay
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.show import stored_values
 from mind2web2.cli.suggestions import caching_command, suggested_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
@@ -177,6 +178,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         await _store_rest(run, judge)
         if client is not None:
             await client.close()
+    if options.self_debug:
+        _print_reused(run, outcomes)
     summary = await asyncio.to_thread(_summed_up, run)
     recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
     problems = [*run.progress.problems, *_forgettable(run, summary)]
@@ -184,6 +187,16 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture, display.elapsed_s
     )
     return outcomes
+
+
+def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
+    """Print what reused results have stored, as nothing is logged of them."""
+    for outcome in outcomes:
+        if outcome.reused and outcome.result is not None:
+            name = f"{outcome.task_id}/{outcome.answer_name}"
+            run.console.print(f"{name}: reused, the script did not run; stored values:", soft_wrap=True)
+            for text in stored_values(outcome.result):
+                run.console.print(f"  {text}", soft_wrap=True)
 
 
 def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:

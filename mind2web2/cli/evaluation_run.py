@@ -26,6 +26,7 @@ from mind2web2.cli.console import ConsoleHandler, plain_console
 from mind2web2.cli.options import paths_of
 from mind2web2.cli.progress import RunDisplay
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.show import stored_values
 from mind2web2.cli.suggestions import caching_command, suggested_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
@@ -60,7 +61,7 @@ from mind2web2.shared_captures import SharedCaptures
 from mind2web2.spending import BATCH_CAUTION, Budget
 from mind2web2.staleness import changed_scripts
 from mind2web2.usage import RunUsage
-from mind2web2.utils.garbage import loaded_for_good
+from mind2web2.utils.garbage import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
@@ -126,8 +127,9 @@ def run_evaluation(
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
     options = run.options
     batches = open_batches(options, run.folders, settings.model, store)
-    client = _client(options, batches)
-    judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
+    with loading():
+        client = _client(options, batches)
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options)
     parts = RunParts(
         judge=judge,
@@ -175,6 +177,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         await _store_rest(run, judge)
         if client is not None:
             await client.close()
+    if options.self_debug:
+        _print_reused(run, outcomes)
     summary = await asyncio.to_thread(_summed_up, run)
     recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
     problems = [*run.progress.problems, *_forgettable(run, summary)]
@@ -182,6 +186,16 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture, display.elapsed_s
     )
     return outcomes
+
+
+def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
+    """Print what reused results have stored, as nothing is logged of them."""
+    for outcome in outcomes:
+        if outcome.reused and outcome.result is not None:
+            name = f"{outcome.task_id}/{outcome.answer_name}"
+            run.console.print(f"{name}: reused, the script did not run; stored values:", soft_wrap=True)
+            for text in stored_values(outcome.result):
+                run.console.print(f"  {text}", soft_wrap=True)
 
 
 def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:

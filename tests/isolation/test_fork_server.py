@@ -367,3 +367,11 @@ async def test_a_set_has_the_same_order_in_every_run(project, monkeypatch):
         server.close()
         claims.append(judge.claims[0])
     assert claims[0] == claims[1]
+
+
+def test_a_fork_server_that_was_not_needed_is_killed(server):
+    """A command that fails at once does not wait until it has loaded the package."""
+    server.warm_up()
+    process = server._process
+    server.close()
+    assert process.returncode == -signal.SIGKILL

@@ -142,7 +142,6 @@ class Extractor(ScriptAccess):
         return empty_instance(template_class) if answered.value is None else answered.value, record
 
 
-@checked_call
 def _value_text(value: BaseModel | None) -> str:
     """Return an extracted value for the log, on one line and not longer than a reader wants."""
     if value is None:
@@ -154,6 +153,7 @@ def _value_text(value: BaseModel | None) -> str:
     return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}... ({len(text):,} characters)"
 
 
+@checked_call
 def create_evaluator(
     *,
     client: Any,

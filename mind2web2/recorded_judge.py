@@ -26,8 +26,8 @@ from mind2web2.judge_access import Access
 from mind2web2.judgment import Judgment, JudgmentSource, gate_key, judgment_key
 from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
-from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.prices import price_usd, total_price_usd
+from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.toll import Retries, Toll, toll_counted
 from mind2web2.reply_keeping import ReplyKeeper
 from mind2web2.speculation import Requests, asked_ahead

@@ -9,8 +9,8 @@ from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient
 from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
-from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sync_client import SyncProviderClient
 from mind2web2.llm_client.toll import Retries

@@ -26,9 +26,10 @@ from mind2web2.llm_client.environment import (
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
 from mind2web2.llm_client.pools import PoolPerLoop
 from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.retry import RetryPolicy, retry_after_s
+from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sdk_pool import CONNECT_TIMEOUT_S
 from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropicBedrock
@@ -139,7 +140,7 @@ class BedrockTransport:
         except anthropic.APIConnectionError as error:
             is_sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
             text = one_line(f"{error.message} {error.__cause__ or ''}", secrets)
-            raise RequestFailedError(text, is_sent=is_sent) from error
+            raise RequestFailedError(text, is_sent=is_sent, is_connection_lost=True) from error
         completion = read_completion(await raw.http_response.aread(), secrets)
         return replace(completion, allowances=allowances_in(raw.http_response.headers))
 

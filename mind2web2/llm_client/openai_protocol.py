@@ -16,9 +16,9 @@ from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
 from mind2web2.llm_client.json_body import JsonBody
 from mind2web2.llm_client.pools import PoolPerLoop
-from mind2web2.llm_client.retry import retry_after_s
 from mind2web2.llm_client.sdk_pool import SdkPool
 from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -126,10 +126,10 @@ def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
 
 def _not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFailedError:
     text = one_line(f"connection error: {error or type(error).__name__}", secrets)
-    return RequestFailedError(text, is_sent=not _has_found_nobody(error))
+    return RequestFailedError(text, is_sent=not _is_unconnected(error), is_connection_lost=True)
 
 
-def _has_found_nobody(error: BaseException) -> bool:
+def _is_unconnected(error: BaseException) -> bool:
     import aiohttp
     import httpx2
 
@@ -162,7 +162,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         # Whatever was said before it went wrong may be half of what would have been said.
         raise failure_from_body(_status_in(trouble), json.dumps({"error": trouble}), secrets=secrets)
     if choice.finish_reason == "error":
-        raise RequestFailedError("the model broke off with an error", status=502)
+        raise RequestFailedError("the model broke off with an error", status=500)
     return Completion(
         text=choice.message.text(),
         declined=_declined(choice),
@@ -205,4 +205,4 @@ def _declined(choice: _Choice) -> str | None:
 
 def _status_in(error: Mapping[str, Any]) -> int:
     code = error.get("code")
-    return code if isinstance(code, int) and 400 <= code < 600 else 502
+    return code if isinstance(code, int) and 400 <= code < 600 else 500

@@ -17,7 +17,7 @@ from mind2web2.llm_client.capabilities import Capabilities
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import checked_messages, with_text_at_end
-from mind2web2.llm_client.pacing import Pacer, Slowdown
+from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
 from mind2web2.llm_client.schema import schema_of
 from mind2web2.llm_client.structured import (
@@ -57,7 +57,7 @@ class AsyncProviderClient(AsyncCalls):
         self._transport = transport
         self._retry = retry
         self._capabilities = Capabilities(transport.modes)
-        self._pacers: dict[str, Pacer] = {}
+        self._limiters: dict[str, RateLimiter] = {}
         self.slowdown = Slowdown()
         self.retries = Retries()
 
@@ -72,16 +72,13 @@ class AsyncProviderClient(AsyncCalls):
         return await _Exchange(self._transport, self._capabilities, request, attempts, self.retries).reply()
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
-        return Attempts(self._retry, limit, self.endpoint, self._pacer(model), self.retries)
+        return Attempts(self._retry, limit, self.endpoint, self._limiter(model), self.retries)
 
-    def _pacer(self, model: str) -> Pacer:
-        # Servers count each model's requests apart.
-        if model not in self._pacers:
-            retry = self._retry
-            self._pacers[model] = Pacer(
-                self.slowdown, retry.first_wait_s, retry.longest_wait_s, retry.total_s
-            )
-        return self._pacers[model]
+    def _limiter(self, model: str) -> RateLimiter:
+        # Servers count the requests to each model separately.
+        if model not in self._limiters:
+            self._limiters[model] = RateLimiter(self.slowdown, self._retry.total_s, self._retry.outage_wait_s)
+        return self._limiters[model]
 
     async def close(self) -> None:
         """Close the connection pool."""

@@ -1,8 +1,8 @@
 """Rate limits are used and not fought: whole runs against servers with limits, in virtual time."""
 
 import asyncio
+import random
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import pytest
 from virtual_time import run_virtually
@@ -10,7 +10,7 @@ from virtual_time import run_virtually
 from mind2web2.llm_client.allowance import NOTHING_SAID, Allowance, Allowances
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.pacing import FIRST_WINDOW, Pacer, Slowdown
+from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
 from mind2web2.llm_client.transport import Completion
 
@@ -71,13 +71,13 @@ class WindowedServer:
 
 
 def run(server, count, at_once=200):
-    """Send so many requests through one pacer; return the seconds it took and what slowed it."""
+    """Send so many requests through one limiter; return the seconds it took and what slowed it."""
     slowdown = Slowdown()
 
     async def all_of_them():
-        pacer = Pacer(slowdown)
+        limiter = RateLimiter(slowdown)
         limit = asyncio.Semaphore(at_once)
-        attempts = [Attempts(RetryPolicy(), limit, "test", pacer) for _ in range(count)]
+        attempts = [Attempts(RetryPolicy(), limit, "test", limiter) for _ in range(count)]
         return await asyncio.gather(*(attempt.send(server.send) for attempt in attempts))
 
     replies, took_s = run_virtually(all_of_them())
@@ -95,7 +95,7 @@ def test_a_server_without_limits_is_used_at_the_given_concurrency():
     assert (slowdown.refusals, slowdown.in_words()) == (0, "")
 
 
-@pytest.mark.parametrize("at_once", [1, 30, FIRST_WINDOW])
+@pytest.mark.parametrize("at_once", [1, 30, 64])
 def test_a_usual_number_goes_out_at_once(at_once):
     """An answer's claims do not wait for a window to open."""
     server = WindowedServer(tells=False)
@@ -112,7 +112,7 @@ def test_what_the_headers_say_is_used_without_a_refusal(limits, at_once):
     assert server.refusals == slowdown.refusals == 0
     # The time of a reset is counted from the reply that tells it, a second late each time.
     assert 9 * 60 <= took_s <= 9 * 61 + 10
-    assert slowdown.in_words().startswith("rate limited: refused 0 times, ")
+    assert slowdown.in_words().startswith("rate limit: requests held back for ")
 
 
 @pytest.mark.parametrize("limit", [5, 20])
@@ -120,7 +120,7 @@ def test_a_limit_below_the_first_window_costs_one_round_of_refusals(limit):
     """Nothing is known yet when the first requests go out; from then on the headers tell."""
     server = WindowedServer(requests=limit)
     took_s, _ = run(server, limit * 5)
-    assert server.refusals <= FIRST_WINDOW
+    assert server.refusals <= 64
     assert took_s <= 5 * 60 + 10
 
 
@@ -133,33 +133,8 @@ def test_refusals_alone_are_enough(limit, wishes):
     server = WindowedServer(requests=limit, tells=False, wishes=wishes)
     took_s, slowdown = run(server, limit * 6)
     assert slowdown.refusals == server.refusals
-    assert server.refusals <= FIRST_WINDOW + limit * 2 + 40
+    assert server.refusals <= 100 + limit * 5
     assert took_s <= 60 * 6 * 2
-
-
-def test_after_a_refusal_requests_are_spaced():
-    """Ten of a round are let in: after the pause about one goes each second."""
-
-    async def play():
-        pacer = Pacer()
-        turns = [pacer.turn_at_once() for _ in range(FIRST_WINDOW)]
-        assert pacer.turn_at_once() is None
-        with_sending = [pacer.sending() for _ in turns]
-        for sending in with_sending:
-            sending.__enter__()
-        for turn, sending in zip(turns[10:], with_sending[10:], strict=True):
-            pacer.refused(turn, NOTHING_SAID, 5.0)
-            sending.__exit__(None, None, None)
-        times_s = []
-        for _ in range(20):
-            await pacer.turn()
-            times_s.append(asyncio.get_running_loop().time())
-        return times_s
-
-    times_s, _ = run_virtually(play())
-    assert times_s[0] == 5.0
-    assert 8 <= sum(time_s < 15 for time_s in times_s) <= 12
-    assert all(later_s - earlier_s > 0.5 for earlier_s, later_s in pairwise(times_s))
 
 
 def refilled(rate_s, burst, latency_s=LATENCY_S, wishes=False):
@@ -192,145 +167,204 @@ def test_a_limit_that_refills_costs_no_request(rate_s, burst, latency_s, wishes)
     count = int(rate_s * 360)
 
     async def all_of_them():
-        pacer, limit = Pacer(), asyncio.Semaphore(200)
-        attempts = [Attempts(RetryPolicy(), limit, "test", pacer) for _ in range(count)]
+        limiter, limit = RateLimiter(), asyncio.Semaphore(200)
+        attempts = [Attempts(RetryPolicy(), limit, "test", limiter) for _ in range(count)]
         return await asyncio.gather(*(attempt.send(send) for attempt in attempts))
 
     replies, took_s = run_virtually(all_of_them())
     assert len(replies) == count
     assert took_s <= 2 * count / rate_s
-    assert state["refusals"] <= 2 * FIRST_WINDOW + 0.1 * count + 30
+    assert state["refusals"] <= 2 * 64 + 0.4 * count + 30
 
 
-def test_a_server_that_lets_nobody_in_fails_everybody_in_time():
-    """After the time for all tries, those who still wait for their turn find out at once."""
+def in_turn(*steps, **settings):
+    """Send requests one after the other through one limiter, each with what becomes of it; return the times.
 
-    async def refuse():
-        raise RequestFailedError("slow down", status=429)
+    A step is a completion or a failure; the last one waits for its turn only.
+    """
 
-    async def all_of_them():
-        policy = RetryPolicy()
-        pacer = Pacer(longest_wish_s=policy.total_s)
-        attempts = [Attempts(policy, asyncio.Semaphore(5), "test", pacer) for _ in range(300)]
-        asked = (attempt.send(refuse) for attempt in attempts)
-        return await asyncio.gather(*asked, return_exceptions=True)
+    async def play():
+        limiter, times_s = RateLimiter(**settings), []
+        for step in steps:
+            async with limiter.passing() as sent:
+                times_s.append(asyncio.get_running_loop().time())
+                if isinstance(step, Completion):
+                    limiter.succeeded(sent, step)
+                elif step is not None:
+                    limiter.failed(sent, step)
+        return times_s, limiter.slowdown
 
-    failures, took_s = run_virtually(all_of_them())
-    assert [failure.status for failure in failures] == [429] * 300
-    assert 900 <= took_s <= 1000
+    return run_virtually(play())[0]
+
+
+def refused(after_s=None):
+    """Return a refusal that asks to wait."""
+    return RequestFailedError("slow down", status=429, retry_after_s=after_s)
+
+
+YES = Completion("yes")
+
+
+def test_an_isolated_refusal_holds_no_other_request_back():
+    """Only the refused request waits for as long as the server asks."""
+    times_s, slowdown = in_turn(*[YES] * 10, refused(30.0), *[YES] * 10, refused(30.0), None)
+    assert times_s[-1] == 0
+    assert slowdown.in_words() == "rate limit: 2 refused (429)"
 
 
 @pytest.mark.parametrize("wish_s", [5.0, 90.0])
-def test_the_whole_run_waits_as_long_as_the_server_asks(wish_s):
-    """Not just the request that was refused."""
-
-    async def play():
-        pacer = Pacer()
-        with pacer.given_back():
-            pacer.refused(pacer.turn_at_once(), NOTHING_SAID, wish_s)
-        assert pacer.turn_at_once() is None
-        await pacer.turn()
-        return pacer.slowdown
-
-    slowdown, took_s = run_virtually(play())
-    assert took_s == wish_s
-    assert slowdown.in_words() == f"rate limited: refused once, {wish_s:.0f} s waited"
+def test_all_wait_where_most_requests_are_refused(wish_s):
+    """As long as the server asks; then single requests probe it until one succeeds."""
+    times_s, _ = in_turn(*[refused(wish_s)] * 6, refused(wish_s), YES, YES, None)
+    assert times_s == [0] * 6 + [wish_s] + [2 * wish_s] * 3
 
 
-def test_a_wish_beyond_all_bounds_holds_nobody_back():
-    """The request fails with it; others shall hear it for themselves rather than wait for hours."""
-
-    async def play():
-        pacer = Pacer(longest_wish_s=900)
-        with pacer.given_back():
-            pacer.refused(pacer.turn_at_once(), NOTHING_SAID, 86_400.0)
-        await pacer.turn()
-
-    assert run_virtually(play())[1] <= 2
+def test_a_wait_beyond_the_patience_holds_no_request_back():
+    """The refused request fails and names the time; others are sent soon and do so too."""
+    times_s, _ = in_turn(*[refused(86_400.0)] * 6, None)
+    assert times_s[-1] <= 5
 
 
-def test_a_budget_that_resets_tomorrow_is_asked_about_before():
-    """A limit by the day: after two minutes a request finds out."""
-
-    async def play():
-        pacer = Pacer()
-        with pacer.given_back():
-            pacer.answered(pacer.turn_at_once(), Allowances(requests=Allowance(0, 200, 86_400.0)), 10)
-        await pacer.turn()
-
-    assert run_virtually(play())[1] == 120
+def test_a_daily_budget_is_tried_before_its_reset():
+    """After two minutes a request finds out."""
+    told = Completion("yes", allowances=Allowances(requests=Allowance(0, 200, 86_400.0)))
+    assert in_turn(told, None)[0] == [0, 120]
 
 
 def test_a_request_larger_than_the_limit_is_tried_all_the_same():
-    """The server says that it is too large; nobody waits for ever."""
+    """The server says that it is too large; no request waits for ever."""
     server = WindowedServer(tokens=10_000, tokens_each=4000)
     took_s, _ = run(server, 9, at_once=1)
     assert took_s <= 60 * 5
 
 
-def test_old_news_changes_nothing():
-    """A slow reply tells what was left before a quick one's request."""
+def test_an_older_reply_changes_no_budget():
+    """A slow reply says what was left before a quick one's request."""
 
     async def play():
-        pacer = Pacer()
-        first, second = pacer.turn_at_once(), pacer.turn_at_once()
-        pacer.answered(second, Allowances(requests=Allowance(0, 2, 30.0)), 10)
-        pacer.answered(first, Allowances(requests=Allowance(1, 2, 30.0)), 10)
-        await pacer.turn()
+        limiter = RateLimiter()
+        async with limiter.passing() as first, limiter.passing() as second:
+            for sent, left in ((second, 0), (first, 1)):
+                told = Allowances(requests=Allowance(left, 2, 30.0))
+                limiter.succeeded(sent, Completion("yes", allowances=told))
+        async with limiter.passing():
+            return asyncio.get_running_loop().time()
 
-    assert run_virtually(play())[1] == 30
+    assert run_virtually(play())[0] == 30
 
 
-def test_who_is_cancelled_while_waiting_takes_no_turn():
+def test_a_server_that_refuses_everything_fails_all_requests_in_time():
+    """After the time for refusals, waiting requests fail as well."""
+
+    async def refuse():
+        raise RequestFailedError("slow down", status=429)
+
+    async def all_of_them():
+        limiter, limit = RateLimiter(), asyncio.Semaphore(5)
+        asked = (Attempts(RetryPolicy(), limit, "test", limiter).send(refuse) for _ in range(300))
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    failures, took_s = run_virtually(all_of_them())
+    assert [failure.status for failure in failures] == [429] * 300
+    assert 800 <= took_s <= 1000
+
+
+def test_cancelled_requests_take_no_turn():
     """Neither before the turn comes nor in the moment when it does."""
 
     async def play():
-        pacer = Pacer()
-        with pacer.given_back():
-            pacer.refused(pacer.turn_at_once(), NOTHING_SAID, 5.0)
-        waiting = [asyncio.ensure_future(pacer.turn()) for _ in range(3)]
+        limiter, passed = RateLimiter(), []
+        told = Completion("yes", allowances=Allowances(requests=Allowance(0, 10, 5.0)))
+        async with limiter.passing() as sent:
+            limiter.succeeded(sent, told)
+
+        async def one():
+            async with limiter.passing() as sent:
+                passed.append(sent.others)
+
+        waiting = [asyncio.ensure_future(one()) for _ in range(3)]
         await asyncio.sleep(1)
         waiting[0].cancel()
         asyncio.get_running_loop().call_at(5.0, waiting[1].cancel)
         ended = await asyncio.gather(*waiting, return_exceptions=True)
         assert [isinstance(end, asyncio.CancelledError) for end in ended] == [True, True, False]
-        return pacer.given
+        async with limiter.passing() as sent:
+            assert sent.others == 0
 
-    given, took_s = run_virtually(play())
-    assert (given, took_s) == (1, 5)
-
-
-def test_waiting_leaves_the_limit_to_others():
-    """A run's permit is not held while the pace says to wait."""
-
-    async def play():
-        pacer, limit = Pacer(), asyncio.Semaphore(1)
-        with pacer.given_back():
-            pacer.refused(pacer.turn_at_once(), NOTHING_SAID, 5.0)
-        server = WindowedServer()
-        waiting = asyncio.ensure_future(Attempts(RetryPolicy(), limit, "test", pacer).send(server.send))
-        await asyncio.sleep(1)
-        assert not limit.locked()
-        return await waiting
-
-    assert run_virtually(play())[1] == 6
+    run_virtually(play())
 
 
-def test_waiting_for_the_pace_is_no_time_of_the_request():
-    """Neither its own timeout nor the time for all tries runs."""
+@pytest.mark.parametrize("share", [0.02, 0.04, 0.1])
+def test_random_refusals_cost_their_own_wait_only(share):
+    """30 at once for a minute: the rate stays near that of a server that refuses none."""
+    chance = random.Random(5)
 
-    async def play():
-        pacer = Pacer()
-        with pacer.given_back():
-            pacer.refused(pacer.turn_at_once(), NOTHING_SAID, 500.0)
-        policy = RetryPolicy(tries=2, total_s=10, request_timeout_s=2)
-        loop, failures = asyncio.get_running_loop(), [RequestFailedError("busy", status=503)]
+    async def send():
+        if chance.random() < share:
+            raise refused(1.0)
+        await asyncio.sleep(0.3)
+        return YES
 
-        async def once_busy():
-            if failures:
-                raise failures.pop()
-            return Completion("yes")
+    assert served_in(send, 60) >= 0.9 * 60 * 30 / 0.3
 
-        return await Attempts(policy, None, "test", pacer, clock=loop.time).send(once_busy)
 
-    assert run_virtually(play())[0].text == "yes"
+def test_a_limit_of_requests_in_flight_is_found():
+    """Eight at once are accepted: eight are nearly always in flight, and few are refused."""
+    state = {"in_flight": 0, "refusals": 0}
+
+    async def send():
+        if state["in_flight"] >= 8:
+            state["refusals"] += 1
+            raise refused(1.0)
+        state["in_flight"] += 1
+        await asyncio.sleep(0.3)
+        state["in_flight"] -= 1
+        return YES
+
+    served = served_in(send, 120)
+    assert served >= 0.85 * 120 * 8 / 0.3
+    assert state["refusals"] <= 0.1 * served
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [refused(), RequestFailedError("down", status=503), RequestFailedError("refused", is_sent=False)],
+)
+def test_after_an_outage_the_rate_is_soon_what_it_was(failure):
+    """30 s without the server: no request fails, and at most 10 s later all slots are busy again."""
+    times_s = []
+
+    async def send():
+        now_s = asyncio.get_running_loop().time()
+        if 30 <= now_s < 60:
+            raise failure
+        times_s.append(now_s)
+        await asyncio.sleep(0.3)
+        return YES
+
+    served_in(send, 90)
+    assert sum(70 <= time_s < 80 for time_s in times_s) >= 0.9 * 10 * 30 / 0.3
+
+
+def served_in(send, seconds, at_once=30):
+    """Return how many requests succeed in this time, with more of them waiting than may be sent."""
+    served = 0
+
+    async def main():
+        limiter, limit = RateLimiter(), asyncio.Semaphore(at_once)
+
+        async def ask():
+            nonlocal served
+            while True:
+                await Attempts(RetryPolicy(), limit, "test", limiter).send(send)
+                served += 1
+
+        asking = [asyncio.ensure_future(ask()) for _ in range(3 * at_once)]
+        failed, _ = await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in asking:
+            task.cancel()
+        ended = await asyncio.gather(*asking, return_exceptions=True)
+        assert not failed, ended
+
+    run_virtually(main())
+    return served

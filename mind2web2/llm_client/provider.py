@@ -72,7 +72,7 @@ class AsyncProviderClient(AsyncCalls):
         return await _Exchange(self._transport, self._capabilities, request, attempts, self.retries).reply()
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
-        return Attempts(self._retry, limit, self.endpoint, self._limiter(model), self.retries)
+        return Attempts(self._retry, limit, self._limiter(model), self.retries)
 
     def _limiter(self, model: str) -> RateLimiter:
         # Servers count the requests to each model separately.

@@ -258,12 +258,15 @@ class RateLimiter:
         if self._probe_at_s is None:
             if failure.is_too_fast and now_s - self._closed_at_s < _RECENTLY_CLOSED_S:
                 accepted = self._number - self._last_before - self._refused_since
-                self._rate = min(self._rate, max(accepted, 1) / (now_s - self._closed_at_s))
+                rate = max(accepted, 1) / (now_s - self._closed_at_s)
+                self._rate = rate if self._rate == math.inf else max(min(rate, self._rate), self._rate / 2)
                 self._limited_at_s = now_s
             self._last_before, self._closed_at_s, self._refused_since = self._number, now_s, 0
             self._recent.clear()
-            text = "Rate limit (429)" if failure.is_too_fast else f"Judge unavailable ({failure})"
-            log.warning("%s: waiting %.0f s", text, wait_s, extra={"alike": text})
+            if failure.is_too_fast:
+                log.warning("Rate limit (%s): all requests wait %.0f s", failure.kind, wait_s)
+            else:
+                log.warning("Judge unavailable, all requests wait: %s", failure)
         self._probes += 1
         self._probe_at_s = max(self._probe_at_s or 0.0, now_s + wait_s)
 

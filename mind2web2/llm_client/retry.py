@@ -58,7 +58,6 @@ class Attempts:
     Args:
         policy: when to stop.
         limit: entered around each HTTP request, not during a wait between two tries.
-        endpoint: named in the log.
         limiter: shared by all requests to a model.
         retries: updated for each retry.
     """
@@ -67,14 +66,12 @@ class Attempts:
         self,
         policy: RetryPolicy,
         limit: Limit | None,
-        endpoint: str,
         limiter: RateLimiter | None = None,
         retries: Retries | None = None,
     ) -> None:
         self.made = 0
         self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
-        self._endpoint = endpoint
         self._limiter = limiter or RateLimiter()
         self._retries = retries or Retries()
 
@@ -129,15 +126,15 @@ class Attempts:
 
     def _note(self, failure: RequestFailedError, wait_s: float, tries: int) -> None:
         self._retries.note(failure.kind)
-        log.log(
-            # A refusal by itself is normal; the limiter warns if the server refuses all requests.
-            logging.INFO if failure.is_too_fast else logging.WARNING,
-            "judge request failed, retrying in %.1f s (try %d of %d): %s (%s)",
+        # In an outage every request of a run logs this.
+        alike = {"alike": f"judge request: {failure.kind}"}
+        if failure.is_too_fast:
+            log.warning("Rate limit (%s): waiting %.0f s", failure.kind, wait_s, extra=alike)
+            return
+        log.warning(
+            "Judge request failed, retrying in %.1f s%s: %s",
             wait_s,
-            tries,
-            self._policy.tries,
+            f" (try {tries} of {self._policy.tries})" if tries else "",
             failure,
-            self._endpoint,
-            # In an outage every request of a run logs this.
-            extra={"alike": f"judge request: {failure.kind}"},
+            extra=alike,
         )

@@ -18,7 +18,9 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.retry import RetryPolicy
 
 SCHEDULES = 10
-RETRY = RetryPolicy(tries=3, total_s=20, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=0.2)
+RETRY = RetryPolicy(
+    tries=3, total_s=20, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=0.2
+)
 REQUEST = ChatRequest("o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
 UNUSABLE_OUTPUT = {
     Fault.TRUNCATED,

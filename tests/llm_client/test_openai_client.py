@@ -214,7 +214,7 @@ async def test_what_can_pass_is_tried_again(quick, fault, caplog):
     assert all("\n" not in record.getMessage() for record in retries)
 
 
-@pytest.mark.parametrize("fault", [faults.status(503), faults.drop_before_reply(), faults.broken_body()])
+@pytest.mark.parametrize("fault", [faults.status(500), faults.broken_body()])
 async def test_what_does_not_pass_is_unavailable(quick, fault):
     """After the last try the judge counts as unavailable, never as saying no."""
     with JudgeServer(faults=[fault] * 10) as server:
@@ -225,7 +225,7 @@ async def test_what_does_not_pass_is_unavailable(quick, fault):
 
 async def test_a_server_that_lets_nobody_in_is_unavailable():
     """Refusals for coming too fast end with the time for all tries, not with their number."""
-    policy = RetryPolicy(tries=1, total_s=0.5, first_wait_s=0.1, longest_wait_s=0.2)
+    policy = RetryPolicy(tries=1, total_s=0.5, outage_wait_s=0.5, first_wait_s=0.1, longest_wait_s=0.2)
     with JudgeServer(faults=[faults.rate_limited()] * 50) as server:
         text = await failure(server, policy, JudgeUnavailableError)
     assert "429" in text
@@ -247,7 +247,7 @@ async def test_silence_is_a_timeout():
         release.wait(30)
         return VERDICT
 
-    retry = RetryPolicy(tries=2, first_wait_s=0.001, request_timeout_s=0.2)
+    retry = RetryPolicy(tries=2, outage_wait_s=0.5, first_wait_s=0.001, request_timeout_s=0.2)
     with JudgeServer(wait_for_release) as server:
         text = await failure(server, retry, JudgeUnavailableError)
         release.set()
@@ -263,9 +263,7 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
         text = await failure(server, quick, JudgeUnavailableError)
     assert re.search(r"asks to wait 3[56]\d\d", text)
     assert len(server.requests) == 1
-    [told] = [record.getMessage() for record in caplog.records if record.name.startswith("mind2web2")]
-    assert "all wait" not in told
-    assert re.search(r"such requests fail seconds=3[56]\d\d longest=30$", told)
+    assert not [record for record in caplog.records if record.name.startswith("mind2web2")]
 
 
 @pytest.mark.parametrize(

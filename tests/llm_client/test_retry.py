@@ -57,7 +57,7 @@ def test_a_wait_is_never_shorter_than_the_server_asks():
 
 async def failing_attempts(policy, failure):
     """Return how many requests were made for something that always fails like this."""
-    attempts = Attempts(policy, None, "test")
+    attempts = Attempts(policy, None)
 
     async def fail():
         raise failure
@@ -88,7 +88,7 @@ def outage_of(seconds, failure, **policy):
 
     async def main():
         limiter = RateLimiter(outage_wait_s=RetryPolicy(**policy).outage_wait_s)
-        tries = [Attempts(RetryPolicy(**policy), None, "test", limiter).send(send) for _ in range(10)]
+        tries = [Attempts(RetryPolicy(**policy), None, limiter).send(send) for _ in range(10)]
         return await asyncio.gather(*tries, return_exceptions=True)
 
     return run_virtually(main())
@@ -124,10 +124,10 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
             return Completion("yes")
 
         async def bad():
-            await Attempts(RetryPolicy(), None, "test", limiter).send(good)
+            await Attempts(RetryPolicy(), None, limiter).send(good)
             raise RequestFailedError("crashed", status=502)
 
-        attempts = Attempts(RetryPolicy(), None, "test", limiter)
+        attempts = Attempts(RetryPolicy(), None, limiter)
         with pytest.raises(RequestFailedError, match="crashed"):
             await attempts.send(bad)
         return attempts.made
@@ -138,7 +138,7 @@ def test_a_request_that_breaks_a_server_fails_after_its_tries():
 
 async def test_cancellation_is_not_retried(quick):
     """A cancelled request stays cancelled."""
-    attempts = Attempts(quick, None, "test")
+    attempts = Attempts(quick, None)
 
     async def request():
         raise asyncio.CancelledError

@@ -131,7 +131,7 @@ async def evaluate(paths: PathConfig, load: Load, judge: InstantJudge, isolation
             isolation=isolation,
         )
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
-        work = select_work(paths, AGENT, None)
+        work = select_work(paths, AGENT)
         started_s = time.perf_counter()
         outcomes = await evaluate_work(work, folders, run, Pace(3, load.at_once), RunProgress())
         took_s = time.perf_counter() - started_s

@@ -32,7 +32,7 @@ from mind2web2.questions import verification_messages
 LATENCY_S, CAPTURE_S = 0.2, 1.0
 AT_HAND, UNCACHED = 4, 3
 REQUESTS = 200
-PACES = {"--sequential": Pace(sequential=True), "usual": Pace(), "--speculate": Pace(speculate=True)}
+PACES = {"--sequential": Pace(sequential=True), "usual": Pace()}
 
 
 def address(name: str) -> str:

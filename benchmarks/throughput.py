@@ -110,7 +110,7 @@ async def evaluate(
             answer_timeout_s=3600,
         )
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
-        work = select_work(paths, AGENT, None)
+        work = select_work(paths, AGENT)
         ticking = asyncio.create_task(watch.tick())
         with loaded_for_good():
             outcomes = await evaluate_work(work, folders, run, Pace(3, 3), RunProgress())

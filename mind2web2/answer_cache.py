@@ -11,11 +11,13 @@ from mind2web2.llm_client.chat import Limit
 from mind2web2.page_library import PageLibrary
 from mind2web2.program_order import check_look, is_on_the_loop, watching
 from mind2web2.shared_captures import SharedCaptures
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.cache_captures import redirect_target
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.url_key import lookup_key
 
 
+@script_api
 @watching
 class AnswerCache:
     """Passes everything on to the task's cache and notes each URL asked for.

@@ -6,20 +6,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from pydantic import ValidationError
 
 from mind2web2 import __version__
 from mind2web2.answer_cache import AnswerCache, listing_sha256
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.api_tools.download import refusals_told
-from mind2web2.errors import EvalScriptError, Mind2Web2Error
+from mind2web2.api_tools.service_requests import AskService, ServiceRequest, services_answered_by
+from mind2web2.errors import AttemptRefusedError, EvalScriptError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
 from mind2web2.judge import note_refused_download
@@ -32,17 +31,42 @@ from mind2web2.provenance import (
     Provenance,
     file_sha256,
     library_versions,
+    provenance_in,
     served_by,
     settings_sha256,
     text_sha256,
 )
 from mind2web2.recorded_judge import RecordedJudge
-from mind2web2.results import LoadedResult, latest_result, newest_result_name, write_file, write_result
+from mind2web2.result_facts import quote_counts
+from mind2web2.results import (
+    LoadedResult,
+    latest_result,
+    newest_result_name,
+    newest_result_time_s,
+    replace_result,
+    write_file,
+    write_result,
+)
+from mind2web2.script_clock import (
+    AsOf,
+    answer_moment,
+    known_zone,
+    reading_at,
+    recorded_moment,
+    static_reading,
+)
+from mind2web2.script_inputs import (
+    InputRecorder,
+    InputsNow,
+    ScriptInputs,
+    changed_inputs,
+    inputs_recorded,
+    variable_digests,
+)
 from mind2web2.script_run import ScriptCall, checked_result, script_result
-from mind2web2.seals import has_seal, is_seal_broken, sealed
+from mind2web2.seals import content_sha256, has_seal, is_seal_broken, sealed
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
-from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.written_tree import TREE_FORMAT, other_pages
@@ -84,6 +108,9 @@ class RunParts:
         isolation: how scripts are run in processes of their own; ``None`` runs them in this one.
         with_private_network: private addresses are visited as well, by captures and by scripts' downloads.
         log_to_console: show everything that is logged, with tracebacks.
+        as_of: the moment at which isolated scripts see the clock stand still; ``None`` for the real time, in
+            a replay for that of the newest result.
+        started_s: when the run began, in seconds of the epoch.
     """
 
     judge: RecordedJudge
@@ -97,6 +124,16 @@ class RunParts:
     clock: Callable[[], float] = time.monotonic
     pace: Pace = field(default_factory=Pace)
     isolation: Isolation | None = None
+    started_s: float = field(default_factory=time.time)
+    as_of: AsOf | None = None
+
+
+@dataclass(frozen=True)
+class _ScriptTime:
+    """The clock of a script: where it stands still, and in which time zone; ``None`` for the real ones."""
+
+    as_of: datetime | None = None
+    zone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +143,8 @@ class AnswerOutcome:
     Args:
         result: the result file's content.
         reason: one line; ``None`` where there is a result.
-        reused: the result is an earlier run's.
+        reused: the result is an earlier run's, or a replay came to the same as an earlier one.
+        changed: why an earlier result no longer holds, in one line; ``None`` where none was there.
         word_count: of the answer, where it could be read.
         earlier_result: where there is none, the name of the newest result file that was there before; a
             later one is another process's, and counts.
@@ -117,6 +155,7 @@ class AnswerOutcome:
     result: dict[str, Any] | None
     reason: str | None
     reused: bool = False
+    changed: str | None = None
     word_count: int | None = None
     earlier_result: str | None = None
 
@@ -146,17 +185,27 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
             with_captures=run.captures is not None,
             with_private_network=run.with_private_network,
         )
-        earlier = await asyncio.to_thread(held_result, job, provenance) if run.reuse else None
-        if earlier is None:
+        script_time = await asyncio.to_thread(_script_time, job, run)
+        if run.as_of is not None and script_time.as_of is not None:
+            inputs = ScriptInputs(as_of=script_time.as_of.isoformat())
+            provenance = provenance.model_copy(update={"inputs": inputs})
+        now = inputs_now(job.answer, script_time.as_of, _variables(run))
+        is_asked_again = newest is not None and not run.reuse and not _is_replay(run)
+        changes = [_why_overwritten(job, run)] if is_asked_again else []
+        earlier = await _reusable_result(job, run, provenance, now, changes)
+        if earlier is None or _has_other_time(earlier, job):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
                 seen, newest = newest, await asyncio.to_thread(newest_result_name, job.folder / "results")
                 if run.reuse and seen != newest:
                     # Another process has judged it since.
-                    earlier = await asyncio.to_thread(held_result, job, provenance)
+                    changes.clear()
+                    earlier = await _reusable_result(job, run, provenance, now, changes)
                 if earlier is None:
-                    return _outcome(job, text, await _evaluate(job, run, text, provenance))
+                    changed = changes[0] if changes else None
+                    return await _judged(job, run, text, provenance, script_time, changed)
+                earlier = await asyncio.to_thread(_with_time, earlier, job)
         await clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except (Mind2Web2Error, OSError) as error:
@@ -171,10 +220,39 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words, earlier_result=newest)
 
 
-def _outcome(job: AnswerJob, text: str, result: dict[str, Any], reused: bool = False) -> AnswerOutcome:
+async def _judged(
+    job: AnswerJob,
+    run: RunParts,
+    text: str,
+    provenance: Provenance,
+    script_time: _ScriptTime,
+    changed: str | None,
+) -> AnswerOutcome:
+    result, is_same = await _evaluate(job, run, text, provenance, script_time)
+    return _outcome(job, text, result, reused=is_same, changed=None if is_same else changed)
+
+
+def _outcome(
+    job: AnswerJob, text: str, result: dict[str, Any], reused: bool = False, changed: str | None = None
+) -> AnswerOutcome:
+    words = len(text.split())
     return AnswerOutcome(
-        job.task_id, job.answer.name, result, None, reused=reused, word_count=len(text.split())
+        job.task_id, job.answer.name, result, None, reused=reused, changed=changed, word_count=words
     )
+
+
+def _has_other_time(found: LoadedResult, job: AnswerJob) -> bool:
+    return found.content.get("time_seconds") != job.answer.time_s
+
+
+def _with_time(found: LoadedResult, job: AnswerJob) -> LoadedResult:
+    """Return the result with the time that the agent took as it is known now, which changes no verdict."""
+    if not _has_other_time(found, job):
+        return found
+    content = sealed({**found.content, "time_seconds": job.answer.time_s})
+    replace_result(found.path, content)
+    log.info("time of the agent updated path=%s time_s=%s", found.path, job.answer.time_s)
+    return LoadedResult(found.path, content)
 
 
 def current_provenance(
@@ -205,37 +283,112 @@ def current_provenance(
     )
 
 
-def held_result(job: AnswerJob, provenance: Provenance) -> LoadedResult | None:
-    """Return the newest result if nothing that it was made from has changed."""
+def _moment(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
+    return answer_moment(answer.path, answer.created) if as_of == "answer" else as_of
+
+
+def _script_time(job: AnswerJob, run: RunParts) -> _ScriptTime:
+    if run.as_of is not None:
+        return _ScriptTime(_moment(job.answer, run.as_of))
+    if not run.judge.is_replay:
+        return _ScriptTime()
+    found = latest_result(job.folder / "results")
+    made_from = None if found is None else provenance_in(found.content)
+    clock = None if made_from is None else made_from.inputs.clock
+    return _ScriptTime() if clock is None else _ScriptTime(recorded_moment(clock), known_zone(clock.zone))
+
+
+def inputs_now(answer: AnswerFile, as_of: AsOf | None, variables: Mapping[str, str]) -> InputsNow:
+    """Return what a script would see if it ran now.
+
+    Raises:
+        AnswerError: the answer does not tell when it was made.
+    """
+    moment = _moment(answer, as_of) or datetime.now(UTC)
+    return InputsNow(reading_at(moment, is_read=True), variable_digests(variables))
+
+
+def _variables(run: RunParts) -> Mapping[str, str]:
+    return {} if run.isolation is None else run.isolation.variables
+
+
+async def _reusable_result(
+    job: AnswerJob, run: RunParts, provenance: Provenance, now: InputsNow, changes: list[str]
+) -> LoadedResult | None:
+    if not run.reuse:
+        return None
+    found = await asyncio.to_thread(held_result, job, provenance, now, changes)
+    if found is None:
+        return None
+    services = Provenance.model_validate(found.content["provenance"]).inputs.services
+    if changed := await run.judge.services.changed(services):
+        changes.append("; ".join(changed))
+        log.info("result no longer holds path=%s changed=%s", found.path, changes[-1])
+        return None
+    return found
+
+
+def held_result(
+    job: AnswerJob, provenance: Provenance, now: InputsNow, changes: list[str] | None = None
+) -> LoadedResult | None:
+    """Return the newest result if nothing that it was made from has changed.
+
+    Args:
+        changes: gets the reason why the newest result does not hold, in one line.
+    """
     found = latest_result(job.folder / "results")
     if found is None:
         return None
-    try:
-        made_from = Provenance.model_validate(found.content.get("provenance"))
-        checked_result(found.content, found.path)
-    except (ValidationError, EvalScriptError):
+    made_from = provenance_in(found.content)
+    if made_from is None or not _is_result(found):
         # A result of another tool says nothing about its making, so that it cannot be told to hold.
+        _note(changes, "the earlier result does not say what it was made from")
         return None
     changed = made_from.differs_from(provenance)
     if is_seal_broken(found.content) or not has_seal(found.content):
         # Every result of this version has a seal, and none of another one comes so far.
-        changed = "the file itself, after it was written"
+        changed = "the result file was changed after it was written"
     if made_from.other_pages:
-        changed = "pages that the script has brought itself, perhaps: they cannot be compared"
-    if changed is None and any(job.task_cache.digest(url) != was for url, was in made_from.pages.items()):
-        changed = "pages"
+        changed = "the script stored pages itself, which cannot be compared"
+    if changed is None:
+        changed = _changed_page(job, made_from)
+    if changed is None:
+        changed = "; ".join(changed_inputs(made_from.inputs, job.script_path.parent, now)) or None
     if changed is None:
         changed = _to_be_had_now(made_from, provenance)
     if made_from.listing_sha256 not in (None, listing_sha256(job.task_cache)):
-        changed = "list of pages"
-    if found.content.get("time_seconds") != job.answer.time_s:
-        changed = "time that the agent took"
+        changed = "the list of cached pages changed"
     if found.content.get("doubts"):
-        changed = "nothing, but it is in doubt"
+        changed = "the earlier result is in doubt"
     if changed is not None:
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
+        _note(changes, changed)
         return None
     return found
+
+
+def _note(changes: list[str] | None, change: str) -> None:
+    if changes is not None:
+        changes.append(change)
+
+
+def _changed_page(job: AnswerJob, made_from: Provenance) -> str | None:
+    now = {url: job.task_cache.digest(url) for url in made_from.pages}
+    changed = [url for url, was in made_from.pages.items() if now[url] != was]
+    if not changed:
+        return None
+    url = changed[0]
+    how = "no longer cached" if now[url] is None else "changed" if made_from.pages[url] else "cached since"
+    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    return f"page {url}{more} {how}"
+
+
+def _is_result(found: LoadedResult) -> bool:
+    try:
+        checked_result(found.content, found.path)
+    except EvalScriptError:
+        return False
+    return True
 
 
 def _to_be_had_now(made_from: Provenance, current: Provenance) -> str | None:
@@ -248,7 +401,10 @@ def _to_be_had_now(made_from: Provenance, current: Provenance) -> str | None:
     return None
 
 
-async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Provenance) -> dict[str, Any]:
+async def _evaluate(
+    job: AnswerJob, run: RunParts, text: str, provenance: Provenance, script_time: _ScriptTime
+) -> tuple[dict[str, Any], bool]:
+    """Return the result, and whether it is the same as a replay has written before."""
     context = {"task": job.task_id, "answer": job.answer.name}
     logger, _ = await asyncio.to_thread(
         create_logger,
@@ -259,20 +415,49 @@ async def _evaluate(job: AnswerJob, run: RunParts, text: str, provenance: Proven
         console_level=logging.DEBUG,
     )
     try:
-        complete = await _evaluate_logged(job, run, text, provenance, logger)
+        complete = await _evaluate_logged(job, run, text, provenance, script_time, logger)
+        if _is_replay(run):
+            earlier = await asyncio.to_thread(latest_result, job.folder / "results")
+            if earlier is not None and _is_same(earlier.content, complete):
+                logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
+                return earlier.content, True
         await asyncio.to_thread(_write, job, text, complete)
         logger.info("result written score=%s", complete["final_score"])
     except Mind2Web2Error as error:
         logger.error("no result: %s", _one_line(error))
         raise
     else:
-        return complete
+        return complete, False
     finally:
         cleanup_logger(logger)
 
 
+def _why_overwritten(job: AnswerJob, run: RunParts) -> str:
+    """Say that everything is asked again, and whether another process has just paid for the same."""
+    found = newest_result_time_s(job.folder / "results")
+    others = found is not None and found >= run.started_s
+    return "--overwrite, though another process has judged it in the meantime" if others else "--overwrite"
+
+
+def _is_replay(run: RunParts) -> bool:
+    return run.judge.settings.replayed_from is not None
+
+
+def _is_same(earlier: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    """Tell whether two results differ in nothing but when and how fast they were made."""
+    if is_seal_broken(earlier) or not has_seal(earlier):
+        return False
+    one, other = ({**each, "run": None} for each in (earlier, result))
+    return content_sha256(one) == content_sha256(other)
+
+
 async def _evaluate_logged(
-    job: AnswerJob, run: RunParts, text: str, provenance: Provenance, logger: logging.Logger
+    job: AnswerJob,
+    run: RunParts,
+    text: str,
+    provenance: Provenance,
+    script_time: _ScriptTime,
+    logger: logging.Logger,
 ) -> dict[str, Any]:
     started = time.monotonic()
     # Before the script can store anything itself.
@@ -286,7 +471,13 @@ async def _evaluate_logged(
         answer=text,
         model=run.judge.settings.model,
     )
-    result, ledger = await _script_result(job, run, call, cache, logger)
+    try:
+        result, ledger, inputs = await _script_result(job, run, call, cache, script_time, logger)
+    except AttemptRefusedError as refused:
+        logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
+        cache.start_over()
+        in_order = replace(run, pace=replace(run.pace, sequential=True))
+        result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
     pages = await asyncio.to_thread(cache.pages_used)
     listing = await asyncio.to_thread(cache.listing_used)
     answer_flags = await asyncio.to_thread(flags_of, text)
@@ -298,6 +489,13 @@ async def _evaluate_logged(
             "other_pages": await asyncio.to_thread(other_pages, result, pages),
             "listing_sha256": listing,
             "served": served_by(ledger.served),
+            "inputs": inputs.model_copy(
+                update={
+                    "variables": variable_digests(_variables(run)),
+                    "services": tuple({answer.key: answer for answer in ledger.services}.values()),
+                    "as_of": provenance.inputs.as_of,
+                }
+            ),
             "replayed_from": run.judge.settings.replayed_from,
         }
     )
@@ -312,7 +510,9 @@ async def _evaluate_logged(
         "time_seconds": job.answer.time_s,
         "provenance": made_from.model_dump(mode="json"),
         "judge_usage": _judge_usage(ledger),
+        "quotes": quote_counts(result),
         "doubts": sorted(ledger.doubts),
+        "ignored_arguments": sorted(set(ledger.ignored_arguments)),
         "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],
         "run": {
             "version": __version__,
@@ -336,20 +536,46 @@ def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | N
 
 
 async def _script_result(
-    job: AnswerJob, run: RunParts, call: ScriptCall, cache: AnswerCache, logger: logging.Logger
-) -> tuple[dict[str, Any], JudgeLedger]:
-    """Run the script, in this process or in one of its own, and return what its questions came to as well."""
+    job: AnswerJob,
+    run: RunParts,
+    call: ScriptCall,
+    cache: AnswerCache,
+    script_time: _ScriptTime,
+    logger: logging.Logger,
+) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
+    """Run the script, in this process or in one of its own; return also its questions and what it read."""
     if run.isolation is not None:
-        side = RunSide(run.judge, run.limits, run.pace, run.answer_timeout_s, run.clock)
+        side = RunSide(
+            run.judge,
+            run.limits,
+            run.pace,
+            run.answer_timeout_s,
+            run.clock,
+            script_time.as_of,
+            script_time.zone,
+        )
         return await isolated_result(call, job.task_id, cache, side, run.isolation, logger)
     judge = AnswerJudge(run.judge, job.task_id, job.answer.name, run.limits.llm)
+    recorder = InputRecorder(job.script_path)
+
+    async def answer_service(request: ServiceRequest, ask: AskService) -> Any:
+        source = (job.task_id, job.answer.name)
+        try:
+            answer, record = await run.judge.services.answer(request, ask, source)
+        except JudgmentMissingError as error:
+            raise judge.fail(error) from error.__cause__
+        judge.note_service(record)
+        return answer
+
     with (
+        inputs_recorded(recorder),
+        services_answered_by(answer_service),
         pace_kept(run.pace),
-        dropped_counted(run.judge.totals.dropped),
         refusals_told(partial(note_refused_download, judge)),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)
-    return result, judge.ledger
+    inputs = await asyncio.to_thread(lambda: recorder.inputs(static_reading(recorder.sources())))
+    return result, judge.ledger, inputs
 
 
 def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:

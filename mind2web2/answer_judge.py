@@ -15,16 +15,18 @@ from mind2web2.errors import (
     JudgmentMissingError,
     Mind2Web2Error,
 )
-from mind2web2.failure_latch import Failure, FailureLatch, current_latch
-from mind2web2.judge import Subject, note_rejection
-from mind2web2.judge_ledger import JudgeLedger, current_ledger
+from mind2web2.failure_latch import Failure, FailureLatch
+from mind2web2.judge import Noted, Subject, cut_off_noted, note_rejection
+from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.judgment import Judgment, judgment_key
 from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.program_order import check_look
+from mind2web2.program_order import check_asking, check_look, watching
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_inputs import ServiceAnswer
 from mind2web2.usage import cost_of, sum_usd, usage_of
+from mind2web2.utils.api_misuse import script_api
 
 
 class RunJudging(Protocol):
@@ -49,6 +51,8 @@ class RunJudging(Protocol):
         """Return why a verification is skipped, as ``RecordedJudge.gate`` promises."""
 
 
+@watching
+@script_api
 class AnswerJudge(AsyncCalls):
     """The client that one answer's script is given: the run's judge, whatever model the script names.
 
@@ -72,16 +76,6 @@ class AnswerJudge(AsyncCalls):
         """Return what has been asked so far."""
         check_look("what the judge has been asked")
         return self._ledger
-
-    def count(self, ledger: JudgeLedger) -> None:
-        """Count what another ledger has as well."""
-        current_ledger(self._ledger).add(ledger)
-
-    def start_over(self) -> None:
-        """Forget what has been asked: the same evaluation begins again."""
-        self._own_requests.clear()
-        self._gates.clear()
-        self._ledger = JudgeLedger()
 
     @property
     def failure(self) -> Mind2Web2Error | None:
@@ -108,7 +102,8 @@ class AnswerJudge(AsyncCalls):
             self._own_requests.get(judgment_key(request, 0), 0) + 1
         )
         try:
-            return await self.ask(request, Subject("script", trial=trial), None)
+            with cut_off_noted(self, "a request of its own"):
+                return await self.ask(request, Subject("script", trial=trial), None)
         except (ContextTooLongError, JudgmentMissingError) as error:
             raise self.fail(error) from error.__cause__
 
@@ -119,8 +114,8 @@ class AnswerJudge(AsyncCalls):
         limit: Limit | None,  # noqa: ARG002 (the run's own is entered)
     ) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
-        latch = current_latch(self._latch)
-        latch.check()
+        check_asking()
+        self._latch.check()
         settings = self._run.settings
         request = replace(
             request,
@@ -129,7 +124,7 @@ class AnswerJudge(AsyncCalls):
             reasoning_effort=settings.reasoning_effort,
         )
         try:
-            latched = CheckedLimit(self._limit, latch.check)
+            latched = CheckedLimit(self._limit, self._latch.check)
             judgment = await self._run.judgment(request, subject, self._source, latched)
             reply = _as_reply(judgment, request)
         except JudgmentMissingError:
@@ -145,7 +140,15 @@ class AnswerJudge(AsyncCalls):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good."""
-        return current_latch(self._latch).fail(failure)
+        return self._latch.fail(failure)
+
+    def note(self, kind: Noted, what: str) -> None:
+        """List something in the ledger."""
+        getattr(self._ledger, kind).append(what)
+
+    def note_service(self, answer: ServiceAnswer) -> None:
+        """List what a map or paper service answered."""
+        self._ledger.services.append(answer)
 
     def end(self) -> None:
         """Ask no more, as the evaluation is over: that is for tasks that the script has left behind."""
@@ -161,7 +164,7 @@ class AnswerJudge(AsyncCalls):
             raise self.fail(error) from error.__cause__
 
     def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
-        ledger = current_ledger(self._ledger)
+        ledger = self._ledger
         ledger.judgments += 1
         ledger.requests += reply.attempts
         ledger.served[reply.served_model, reply.system_fingerprint] += 1

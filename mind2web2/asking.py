@@ -17,6 +17,7 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
 )
+from mind2web2.evidence import NO_PAGE_NAMED
 from mind2web2.judge import Judge, Subject, note_doubt
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
 from mind2web2.page_library import PageCache, PageLibrary, PageRequest
@@ -24,6 +25,7 @@ from mind2web2.page_request import shared_cache
 from mind2web2.prepared_page import PageSettings, PreparedPage
 from mind2web2.questions import NO_INSTRUCTION
 from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
+from mind2web2.utils.api_misuse import script_api
 
 # A page too long for the judge's context is cut further, this often at most (contract.md).
 _FURTHER_CUTS = 2
@@ -31,6 +33,7 @@ _FURTHER_CUTS = 2
 Template = TypeVar("Template", bound=BaseModel)
 
 
+@script_api
 @dataclass
 class EvaluatorConfig:
     """Settings of an evaluation; the published ones, and how screenshots and PDFs are shown.
@@ -98,6 +101,8 @@ class Asking:
 
     async def page(self, url: str, with_images: bool) -> PreparedPage:
         """Return a page as the judge is to be shown it; ``CaptureError`` where it cannot be had."""
+        if not url.strip():
+            raise CaptureError(NO_PAGE_NAMED)
         if self.cache is None:
             raise CaptureError("this evaluation has no page cache")
         try:
@@ -185,6 +190,54 @@ class Asking:
             else:
                 # A judge fills the template it was given or declines.
                 return Answered(reply, cast("Template | None", reply.value), page)
+
+
+@script_api
+class ScriptAccess:
+    """Pages and model as a script may use them itself, by way of its extractor or verifier.
+
+    Args:
+        asking: the answer under evaluation.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self.logger = asking.logger
+
+    async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
+        """Return a page's images as base64 JPEGs and its text, cached or captured.
+
+        ``(None, None)`` for a page that is unavailable.
+        """
+        try:
+            page = await self._asking.page(str(url), with_images=True)
+        except CaptureError as error:
+            self.logger.warning("page is unavailable url=%s reason=%s", url, error)
+            return None, None
+        finally:
+            self._asking.note_brought(str(url))
+        images = await self._asking.library.images_of(page)
+        return [image.partition("base64,")[2] for image in images], str(page.text)
+
+    async def call_llm_with_semaphore(
+        self,
+        *,
+        model: str,
+        messages: Sequence[Message],
+        response_format: type[BaseModel] | None = None,
+        **keywords: Any,
+    ) -> Any:
+        """Send a request of the script's own to the judge, within the run's limits.
+
+        The result and further keywords are those of ``LLMClient.async_response``.
+        """
+        return await self._asking.judge.async_response(
+            model=model,
+            messages=messages,
+            response_format=response_format,
+            limit=self._asking.llm_limit,
+            **keywords,
+        )
 
 
 @dataclass(frozen=True)

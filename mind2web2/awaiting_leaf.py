@@ -29,6 +29,13 @@ class _AwaitingLeaf(VerificationNode):
     # Here ``vars``, serialisation from outside and comparisons look for the fields.
     __dict__ = property(_fields_of, _set_fields)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a field; the description has nothing to do with the verdict."""
+        if name == "desc" and isinstance(value, str):
+            _fields_slot.__get__(self)[name] = value
+        else:
+            super().__setattr__(name, value)
+
     @property
     def awaits_verdict(self) -> bool:
         """Tell that a verdict is under way."""
@@ -86,9 +93,10 @@ def await_verdict(leaf: VerificationNode, watch: TreeWatch) -> dict[str, Any]:
 
 
 def take_verdict(leaf: VerificationNode, fields: dict[str, Any]) -> None:
-    """Be as before ``await_verdict``."""
+    """Be as before ``await_verdict``, apart from a new description."""
+    desc = leaf.desc
     object.__setattr__(leaf, "__class__", VerificationNode)
-    _set_fields(leaf, dict(fields))
+    _set_fields(leaf, {**fields, "desc": desc})
     tree = leaf._tree
     tree.under_way -= 1
     if not tree.under_way:

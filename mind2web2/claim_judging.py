@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,26 +11,28 @@ from pydantic import BaseModel
 
 from mind2web2.asking import Asking
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
-from mind2web2.evidence import Evidence, PageCheck, Vote
-from mind2web2.failure_latch import failures_set_aside
+from mind2web2.evidence import NO_PAGE_NAMED, Evidence, PageCheck, Vote
 from mind2web2.injection.flags import flags_of
 from mind2web2.judge import Subject
 from mind2web2.pace import current_pace
 from mind2web2.pages_ahead import PagesAhead
 from mind2web2.prepared_page import PreparedPage
-from mind2web2.questions import NO_INSTRUCTION, verification_messages
-from mind2web2.utils.tasks import all_or_first_error, results_until
+from mind2web2.questions import NO_INSTRUCTION, quotable, verification_messages
+from mind2web2.quotations import looked_up
+from mind2web2.utils.tasks import all_or_first_error
 from mind2web2.voting import outcome, trials_needed
 
-# How many of a claim's pages are in work at the same time: prepared, captured or, when speculating, judged.
+# How many of a claim's pages are prepared, or captured, at the same time.
 PAGES_AT_ONCE = 3
 
 
 class BinaryEvalResult(BaseModel):
-    """A judge's verdict on one claim."""
+    """A judge's verdict on one claim, and the passage that decides it."""
 
     reasoning: str
     result: bool
+    # A client of a script's own may give the two published fields alone.
+    quote: str = ""
 
 
 @dataclass(frozen=True)
@@ -61,20 +62,20 @@ class ClaimJudging:
         """Return whether the claim is supported, and by what.
 
         Args:
-            urls: one a page; none judges from the answer alone.
-            had_sources: sources were given, though they may name no page.
+            urls: one a page.
+            had_sources: sources were given; without any, the answer alone is judged.
         """
+        if not urls and had_sources:
+            return False, evidence_of(verification, "page", reason=NO_PAGE_NAMED)
         if not urls:
             votes, _ = await self._vote(verification, None)
-            reason = "the sources given name no page; judged from the answer alone" if had_sources else None
-            supported = _decision(votes, verification)
-            return supported, evidence_of(verification, "judge", votes=votes, reason=reason)
+            return _decision(votes, verification), evidence_of(verification, "judge", votes=votes)
         checks = await self._checks(verification, urls)
         if checks[-1].outcome == "supported":
             return True, evidence_of(verification, "judge", pages=checks)
         if all(check.outcome == "unavailable" for check in checks):
             return False, evidence_of(
-                verification, "page", pages=checks, reason="no source page could be had"
+                verification, "page", pages=checks, reason="no source page was available"
             )
         return False, evidence_of(verification, "judge", pages=checks)
 
@@ -84,10 +85,7 @@ class ClaimJudging:
         failure: Mind2Web2Error | None = None
         at_hand, to_capture = await self._in_cheap_order(urls)
         for pages in (at_hand, to_capture):
-            # Which pages a script sees in its cache is not to depend on what is captured first.
-            may_go_together = pages is at_hand
-            found = await self._checks_of(verification, pages, len(urls) == 1, may_go_together)
-            for check in found:
+            for check in await self._checks_of(verification, pages, is_only_page=len(urls) == 1):
                 if isinstance(check, PageCheck):
                     checks.append(check)
                 else:
@@ -106,33 +104,23 @@ class ClaimJudging:
         return [url for url in urls if at_hand[url]], [url for url in urls if not at_hand[url]]
 
     async def _checks_of(
-        self, verification: Verification, urls: Sequence[str], is_only_page: bool, may_go_together: bool
-    ) -> list[PageCheck | Mind2Web2Error]:
-        """Check pages that are equally cheap to have, in order or, where the pace allows it, together."""
-        pace = current_pace()
-        is_together = may_go_together and pace.speculate and not pace.sequential
+        self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
+    ) -> list[PageCheck | JudgmentMissingError]:
+        """Check pages that are equally cheap to have, in order, while the next pages are prepared."""
+        checks: list[PageCheck | JudgmentMissingError] = []
         prepare = partial(self._asking.prepare, with_images=verification.use_screenshot)
-        # Pages that are checked together are not in need of being prepared ahead.
-        pages_ahead = 1 if pace.sequential or is_together else PAGES_AT_ONCE
-        async with PagesAhead(prepare, urls, pages_ahead) as ahead:
-
-            async def check(number: int) -> PageCheck | Mind2Web2Error:
+        async with PagesAhead(prepare, urls, 1 if current_pace().sequential else PAGES_AT_ONCE) as ahead:
+            for number, url in enumerate(urls):
                 ahead.reach(number)
-                # A page that may never be come to costs no result when the judge fails on it.
-                is_ahead = is_together and number > 0
                 try:
-                    with failures_set_aside() if is_ahead else nullcontext():
-                        return await self._check_page(verification, urls[number], is_only_page=is_only_page)
-                except Mind2Web2Error as error:
-                    if is_ahead or (isinstance(error, JudgmentMissingError) and not is_only_page):
-                        return error
-                    raise
-
-            return await results_until(
-                (partial(check, number) for number in range(len(urls))),
-                lambda made: _is_supported([made]),
-                at_once=PAGES_AT_ONCE if is_together else 1,
-            )
+                    checks.append(await self._check_page(verification, url, is_only_page=is_only_page))
+                except JudgmentMissingError as error:
+                    if is_only_page:
+                        raise
+                    checks.append(error)
+                if _is_supported(checks):
+                    break
+        return checks
 
     async def _check_page(self, verification: Verification, url: str, *, is_only_page: bool) -> PageCheck:
         try:
@@ -190,6 +178,7 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
+            quote=await looked_up(verdict.quote, quotable(asking.answer, answered.page)),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )
@@ -200,7 +189,7 @@ def _decision(votes: Sequence[Vote], verification: Verification) -> bool:
     return outcome([vote.supported for vote in votes], verification.num_trials) is True
 
 
-def _is_supported(checks: Sequence[PageCheck | Mind2Web2Error]) -> bool:
+def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
     """Tell whether the last check ends the others."""
     return bool(checks) and isinstance(checks[-1], PageCheck) and checks[-1].outcome == "supported"
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from mind2web2.client_provider import ScriptedClient, as_provider
 from mind2web2.errors import JudgeDeclinedError, JudgeOutputError
 from mind2web2.judge import ask_twice_if_declined
-from mind2web2.llm_client.chat import ChatProvider, ChatRequest, Limit, Message
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Message
 from mind2web2.markdown_links import markdown_addresses
 from mind2web2.prompts import BlockChain, instructions
 from mind2web2.utils.url_key import lookup_key, storage_key
@@ -52,8 +52,10 @@ def one_spelling_each(urls: Iterable[str]) -> list[str]:
 
 async def judged_urls(
     answer_markdown: str, client: ChatProvider | ScriptedClient, model: str, limit: Limit | None = None
-) -> list[str]:
+) -> tuple[list[str], ChatReply]:
     """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
+
+    The model's reply is returned as well, for what it took.
 
     A URL whose host does not occur in the answer is left out: models invent addresses.
 
@@ -73,7 +75,7 @@ async def judged_urls(
     if not isinstance(reply.value, URLs):
         raise JudgeOutputError(f"judge {model} gave no list of links")
     hosts = _hosts_in(answer_markdown)
-    return [url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts]
+    return [url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts], reply
 
 
 def discovery_messages(answer: str) -> list[Message]:

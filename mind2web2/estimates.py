@@ -1,177 +1,361 @@
-"""What a run will take, from what earlier evaluations took: expected amounts with a range (pure)."""
+"""The judge requests, tokens and dollars that a run will take; no judge is asked, no script runs.
+
+An answer takes the mean of the earlier results of its task, or a plain guess where there are none. It takes
+nothing where the result still holds, or where all judgments that a rerun needs are stored.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from statistics import fmean, stdev
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
 
-# From the mean to the 90th percentile of a normal distribution, in standard deviations.
-_TO_90_PERCENT = 1.2816
-# How far one evaluation may be from the next where there is only one to go by, as a share of it.
-_LONE_DEVIATION = 0.5
-# How far a guess may be off.
-_GUESS_DEVIATION = 1.0
-# With fewer evaluations than these a guess counts as well. The first ones to end are short ones.
-_ENOUGH_EVALUATIONS = 5
-# How much of an evaluation is expected to be left, at least, where it was stopped on its way.
-_LEAST_EXPECTED_SHARE = 0.2
+from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
+
+from mind2web2.answer_evaluation import AnswerJob, current_provenance, held_result, inputs_now
+from mind2web2.citations import read_citations
+from mind2web2.discovery import cited_urls, one_spelling_each
+from mind2web2.errors import Mind2Web2Error
+from mind2web2.eval_runner import RunFolders, answer_jobs
+from mind2web2.judgment_reading import reading
+from mind2web2.judgments import FILE_NAME
+from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.image_tokens import image_tokens
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
+from mind2web2.provenance import JudgeRecord, Provenance
+from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.request_size import PART_SIZE_PX, text_tokens
+from mind2web2.results import LoadedResult, latest_result, loaded_results
+from mind2web2.script_clock import AsOf
+from mind2web2.selection import TaskWork, read_answer
+from mind2web2.store_cures import ESTIMATING
+
+# How far off the least and the most of earlier results may be, a single result, and a guess.
+_MANY, _ONE, _GUESS = 1.25, 2.0, 4.0
+
+# The guess: two votes on each of two claims a page and four on the whole answer, and one extraction.
+_VOTES, _CLAIMS_A_PAGE, _CLAIMS_ON_THE_ANSWER, _EXTRACTIONS = 2, 2, 4, 1
+_QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = 1000, 4000, 3, 400, 0.5
+
+_KEYS = """
+    SELECT key, task_id, answer_name FROM judgments
+    WHERE purpose <> 'gate' AND model = ? AND temperature IS ? AND reasoning_effort IS ?
+          AND endpoint = COALESCE(?, endpoint)
+"""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """A run to be estimated.
+
+    Args:
+        endpoint: the judge's server; ``None`` where its address is not set: results of any server count.
+        overwrite: reuse neither results nor judgments.
+        with_captures: whether pages that are not stored are captured.
+        with_private_network: whether private addresses are visited as well.
+        as_of: the moment that scripts take for now; ``None`` for the real time.
+        variables: of the environment that scripts are given.
+    """
+
+    work: Sequence[TaskWork]
+    folders: RunFolders
+    judge: JudgeSettings
+    endpoint: str | None
+    overwrite: bool
+    with_captures: bool
+    with_private_network: bool
+    as_of: AsOf | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class Amounts(NamedTuple):
-    """What evaluations take; the dollars are ``nan`` where the price is not known."""
+    """Judge requests, tokens and dollars; the dollars are ``nan`` where the model's price is not known."""
 
-    requests: float
-    input_tokens: float
-    cached_tokens: float
-    output_tokens: float
-    cost_usd: float
+    requests: float = 0.0
+    input_tokens: float = 0.0
+    cached_tokens: float = 0.0
+    output_tokens: float = 0.0
+    cost_usd: float = 0.0
 
     def times(self, factor: float) -> Amounts:
         """Return this many times as much."""
         return Amounts(*(factor * amount for amount in self))
 
 
-NOTHING = Amounts(0.0, 0.0, 0.0, 0.0, 0.0)
+def total(amounts: Iterable[Amounts]) -> Amounts:
+    """Return the sums."""
+    return Amounts(*map(sum, zip(Amounts(), *amounts, strict=True)))
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Evaluations to judge by.
+class Range(NamedTuple):
+    """What an answer or more may take: at least, probably, at most; ``basis`` says by what it is judged."""
 
-    Args:
-        mean: of one answer.
-        deviation: from one answer to the next.
-        count: of answers; 0 where a guess has a part in it.
-        is_of_task: they are of the very task that is estimated.
-        basis: what this is, in words.
-    """
-
-    mean: Amounts
-    deviation: Amounts
-    count: int
-    is_of_task: bool
+    low: Amounts
+    expected: Amounts
+    high: Amounts
     basis: str
 
 
 @dataclass(frozen=True)
 class TaskEstimate:
-    """What a task's answers are expected to take.
+    """What a task's answers will take.
 
     Args:
-        answers: those there are.
-        to_evaluate: those without a result that still holds.
-        shares: for each of the latter, how much of a mean evaluation is still to be asked.
-        least_shares: the same at best, if all that is stored can be reused.
-        sample: what an evaluation takes; ``None`` where there is nothing to evaluate.
+        answers: how many there are.
+        ranges: one for each answer that has no result that still holds.
     """
 
     task_id: str
     answers: int
-    to_evaluate: int
-    shares: tuple[float, ...]
-    least_shares: tuple[float, ...]
-    sample: Sample | None
-
-    @property
-    def expected(self) -> Amounts:
-        """Return what is expected."""
-        return NOTHING if self.sample is None else self.sample.mean.times(sum(self.shares))
+    ranges: tuple[Range, ...]
 
 
-class Range(NamedTuple):
-    """An amount with its 10th and 90th percentile."""
-
-    low: float
-    expected: float
-    high: float
-
-
-def sample_of(evaluations: Sequence[Amounts], basis: str, *, is_of_task: bool) -> Sample:
-    """Return what one or more evaluations show."""
-    columns = list(zip(*evaluations, strict=True))
-    mean = Amounts(*(fmean(column) for column in columns))
-    if len(evaluations) == 1:
-        deviation = mean.times(_LONE_DEVIATION)
-    else:
-        deviation = Amounts(*(_deviation(column) for column in columns))
-    return Sample(mean, deviation, len(evaluations), is_of_task, basis)
-
-
-def _deviation(amounts: Sequence[float]) -> float:
-    return math.nan if any(map(math.isnan, amounts)) else stdev(amounts)
-
-
-def guessed_sample(guess: Amounts, basis: str) -> Sample:
-    """Return a guess at one evaluation."""
-    return Sample(guess, guess.times(_GUESS_DEVIATION), 0, is_of_task=False, basis=basis)
-
-
-def blended_sample(found: Sample, guess: Sample) -> Sample:
-    """Return what evaluations show, drawn towards a guess as far as they are few."""
-    if found.count >= _ENOUGH_EVALUATIONS:
-        return found
-    weight = found.count / _ENOUGH_EVALUATIONS
-    mean = _between(guess.mean, found.mean, weight)
-    deviation = _between(guess.deviation, found.deviation, weight)
-    return Sample(mean, deviation, 0, is_of_task=False, basis=f"{found.basis} and {guess.basis}")
-
-
-def _between(start: Amounts, end: Amounts, weight: float) -> Amounts:
-    return Amounts(*((1 - weight) * one + weight * other for one, other in zip(start, end, strict=True)))
-
-
-def shares_left(kept: int, expected: float) -> tuple[float, float]:
-    """Return how much of a stopped evaluation is still to be asked: as expected, and at best.
-
-    It was stopped on its way, so that something is left even where more is kept than was expected in all.
+@dataclass(frozen=True)
+class RunEstimate:
+    """What a run will take.
 
     Args:
-        kept: judgments that are stored.
-        expected: judgments of a whole evaluation, to which the shares refer.
+        uncached_pages: cited by the answers to evaluate.
+        unscored: why answers will have no result, by name.
     """
-    if not expected:
-        return 0.0, 0.0
-    done = kept / expected
-    left = max(0.0, 1.0 - done)
-    return max(left, _LEAST_EXPECTED_SHARE * max(1.0, done), 1.0 / max(1.0, expected)), left
+
+    tasks: tuple[TaskEstimate, ...]
+    uncached_pages: int
+    unscored: Mapping[str, str]
 
 
-def total_ranges(tasks: Iterable[TaskEstimate]) -> list[Range]:
-    """Return what all tasks together will take, in the order of the fields of ``Amounts``."""
-    sampled = [(task, task.sample) for task in tasks if task.sample is not None]
-    return [_total_range(sampled, index) for index in range(len(Amounts._fields))]
+class _Answer(NamedTuple):
+    job: AnswerJob
+    text: str
+    provenance: Provenance
 
 
-def _total_range(tasks: Sequence[tuple[TaskEstimate, Sample]], index: int) -> Range:
-    expected = sum(sum(task.shares) * sample.mean[index] for task, sample in tasks)
-    if not expected or math.isnan(expected):
-        return Range(expected, expected, expected)
-    least = sum(sum(task.least_shares) * sample.mean[index] for task, sample in tasks)
-    # On a logarithmic scale: amounts are never negative, and are far above their mean at times.
-    spread = math.sqrt(math.log1p(_variance(tasks, index) / expected**2))
-    factor = math.exp(_TO_90_PERCENT * spread)
-    return Range(least / factor, expected, expected * factor)
+class _Usage(BaseModel):
+    judgments: PositiveInt
+    input_tokens: PositiveInt
+    cached_tokens: NonNegativeInt = 0
+    output_tokens: NonNegativeInt
 
 
-def _variance(tasks: Sequence[tuple[TaskEstimate, Sample]], index: int) -> float:
-    """Return the variance of a total: chance from answer to answer, and samples that are small."""
-    chance = 0.0
-    by_sample: dict[int, tuple[float, Sample]] = {}
-    guessed = 0.0
-    for task, sample in tasks:
-        answers, deviation = sum(task.shares), sample.deviation[index]
-        if sample.count == 0:
-            # All guesses are wrong in the same way.
-            guessed += answers * deviation
+class _Result(BaseModel):
+    judge_model: str
+    judge_usage: _Usage
+
+
+def estimate_run(run: PlannedRun) -> RunEstimate:
+    """Estimate a run from answers, results and stored judgments.
+
+    Raises:
+        JudgmentStoreError: the store of judgments is damaged.
+    """
+    records = _Records(run)
+    tasks: list[TaskEstimate] = []
+    unscored: dict[str, str] = {}
+    uncached = 0
+    for task in run.work:
+        answers, reasons = _answers_to_evaluate(task, run)
+        unscored |= {f"{task.task_id}/{name}": reason for name, reason in reasons.items()}
+        if answers:
+            cache = answers[0].job.task_cache
+            uncached += sum(cache.has(url) is None for url in _cited(task, answers, run.folders))
+        ranges = tuple(records.range(answer) for answer in answers)
+        tasks.append(TaskEstimate(task.task_id, len(task.answers), ranges))
+    return RunEstimate(tuple(tasks), uncached, unscored)
+
+
+def _answers_to_evaluate(task: TaskWork, run: PlannedRun) -> tuple[list[_Answer], dict[str, str]]:
+    """Return the answers without a result that still holds, and why others will have none."""
+    try:
+        jobs = answer_jobs(task, run.folders)
+    except Mind2Web2Error as error:
+        return [], {answer.name: str(error) for answer in task.answers}
+    answers: list[_Answer] = []
+    reasons: dict[str, str] = {}
+    for job in jobs:
+        try:
+            answer = _with_provenance(job, run)
+            now = inputs_now(job.answer, run.as_of, run.variables)
+            if run.overwrite or held_result(job, answer.provenance, now) is None:
+                answers.append(answer)
+        except Mind2Web2Error as error:
+            reasons[job.answer.name] = str(error)
+    return answers, reasons
+
+
+def _with_provenance(job: AnswerJob, run: PlannedRun) -> _Answer:
+    text = read_answer(job.answer.path)
+    made_from = None if run.endpoint is not None else _made_from(latest_result(job.folder / "results"))
+    endpoint = run.endpoint or (made_from.judge.endpoint if made_from else "")
+    judge = JudgeRecord.of(run.judge, endpoint)
+    captures, private = run.with_captures, run.with_private_network
+    provenance = current_provenance(job, judge, text, with_captures=captures, with_private_network=private)
+    return _Answer(job, text, provenance)
+
+
+def _made_from(result: LoadedResult | None) -> Provenance | None:
+    try:
+        return Provenance.model_validate(result.content.get("provenance") if result else None)
+    except ValidationError:
+        return None
+
+
+def _cited(task: TaskWork, answers: Sequence[_Answer], folders: RunFolders) -> list[str]:
+    """Return the pages that these answers cite: as listed when they were cached, else by their links."""
+    try:
+        listed = read_citations(folders.task_cache(task.task_id).parent, task.task_id)
+    except Mind2Web2Error:
+        listed = None
+    by_url = {} if listed is None else listed.answers_by_url
+    selected = {answer.job.answer.name for answer in answers}
+    known = {name for names in by_url.values() for name in names}
+    urls = [url for url, names in by_url.items() if not names or selected & set(names)]
+    for answer in answers:
+        if answer.job.answer.name not in known:
+            urls += cited_urls(answer.text)
+    return one_spelling_each(urls)
+
+
+class _Records:
+    """Earlier results and stored judgments."""
+
+    def __init__(self, run: PlannedRun) -> None:
+        self._run = run
+        self._by_task: dict[str, tuple[list[_Result], str] | None] = {}
+
+    def range(self, answer: _Answer) -> Range:
+        """Return what an answer without a result that holds takes."""
+        known = self._known(answer.job.task_id)
+        found = self._guess(answer) if known is None else self._mean(*known)
+        if self._run.overwrite:
+            return found
+        if self._is_stored(answer):
+            return Range(Amounts(), Amounts(), Amounts(), "stored judgments")
+        stored = self._stored.get((answer.job.task_id, answer.job.answer.name), 0)
+        left = max(0.0, 1 - stored / found.expected.requests) if found.expected.requests else 0.0
+        low = found.low.times(left if found.low.requests > stored else 0.0)
+        if stored and latest_result(answer.job.folder / "results") is None:
+            # A run was stopped here: at least the judgment that it was at is missing.
+            least = min(1.0, 1 / max(1.0, found.expected.requests))
+            return Range(low, found.expected.times(max(left, least)), found.high, found.basis)
+        return found._replace(low=low)
+
+    def _is_stored(self, answer: _Answer) -> bool:
+        """Tell whether a result of the same making, such as one before another judge's, has all judgments."""
+        for result in loaded_results(answer.job.folder / "results"):
+            made_from = _made_from(result)
+            if made_from is None or made_from.differs_from(answer.provenance) or result.content.get("doubts"):
+                continue
+            cache = answer.job.task_cache
+            if all(cache.digest(url) == sha256 for url, sha256 in made_from.pages.items()):
+                keys = set(_judgment_keys(result.content))
+                return bool(keys) and keys <= self._stored_keys
+        return False
+
+    def _known(self, task_id: str) -> tuple[list[_Result], str] | None:
+        if task_id not in self._by_task:
+            root, agent = self._run.folders.eval_results_root, self._run.folders.agent_name
+            own = task_results(root / agent / task_id)
+            others = (
+                [] if own else [result for path in root.glob(f"*/{task_id}") for result in task_results(path)]
+            )
+            results = own or others
+            of_judge = [result for result in results if result.judge_model == self._run.judge.model]
+            count = len(of_judge or results)
+            basis = f"{'your ' if own else ''}{count} earlier result{'' if count == 1 else 's'}"
+            basis += ("" if own else " of other agents") + ("" if of_judge else " by another judge")
+            self._by_task[task_id] = (of_judge or results, basis) if results else None
+        return self._by_task[task_id]
+
+    def _mean(self, results: Sequence[_Result], basis: str) -> Range:
+        usages = [result.judge_usage for result in results]
+        is_other_judge = results[0].judge_model != self._run.judge.model
+        columns = [
+            self._amounts(
+                usage.judgments,
+                usage.input_tokens,
+                usage.cached_tokens,
+                # Reasoning models write many times as much as others.
+                max(usage.output_tokens, usage.judgments * _OUTPUT_TOKENS * is_other_judge),
+            )
+            for usage in usages
+        ]
+        factor = _ONE if len(results) == 1 or is_other_judge else _MANY
+        low, mean, high = (Amounts(*map(of, zip(*columns, strict=True))) for of in (min, fmean, max))
+        return Range(low.times(1 / factor), mean, high.times(factor), basis)
+
+    def _guess(self, answer: _Answer) -> Range:
+        pages = len(cited_urls(answer.text))
+        on_pages = _VOTES * _CLAIMS_A_PAGE * pages
+        requests = _EXTRACTIONS + _VOTES * _CLAIMS_ON_THE_ANSWER + on_pages
+        page_tokens = _PAGE_TOKENS + _PAGE_IMAGES * image_tokens(self._run.judge.model, *PART_SIZE_PX)
+        tokens_in = requests * (_QUESTION_TOKENS + text_tokens(answer.text)) + on_pages * page_tokens
+        guess = self._amounts(requests, tokens_in, _CACHED_SHARE * tokens_in, requests * _OUTPUT_TOKENS)
+        return Range(guess.times(1 / _GUESS), guess, guess.times(_GUESS), "a guess from length and links")
+
+    def _amounts(self, requests: int, tokens_in: float, cached: float, tokens_out: float) -> Amounts:
+        """Add dollars, by a request of mean length, as some models charge more for long requests."""
+        usage = TokenUsage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
+        price = price_usd(usage, self._run.judge.model)
+        share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
+        cost_usd = float("nan") if price is None else requests * price * share
+        return Amounts(requests, tokens_in, cached, tokens_out, cost_usd)
+
+    @cached_property
+    def _rows(self) -> list[tuple[str, str | None, str | None]]:
+        return stored_judgments(
+            self._run.folders.agent_results / FILE_NAME, self._run.judge, self._run.endpoint
+        )
+
+    @cached_property
+    def _stored_keys(self) -> set[str]:
+        return {key for key, _, _ in self._rows}
+
+    @cached_property
+    def _stored(self) -> Mapping[tuple[str | None, str | None], int]:
+        counts: dict[tuple[str | None, str | None], int] = {}
+        for _, *answer in self._rows:
+            counts[answer[0], answer[1]] = counts.get((answer[0], answer[1]), 0) + 1
+        return counts
+
+
+def stored_judgments(
+    path: Path, judge: JudgeSettings, endpoint: str | None
+) -> list[tuple[str, str | None, str | None]]:
+    """Return key, task and answer of a judge's judgments in a store; nothing where there is no store.
+
+    Args:
+        endpoint: the judge's server; ``None`` for any.
+
+    Raises:
+        JudgmentStoreError: the file is damaged or no store.
+    """
+    if not path.is_file():
+        return []
+    parameters = (judge.model, judge.temperature, judge.reasoning_effort, endpoint)
+    with reading(path, ESTIMATING) as connection:
+        return list(connection.execute(_KEYS, parameters))
+
+
+def task_results(task_folder: Path) -> list[_Result]:
+    """Return what the newest results of a task's answers took."""
+    found = [latest_result(folder) for folder in sorted(task_folder.glob("*/results"))]
+    results = []
+    for result in found:
+        try:
+            results.append(_Result.model_validate(result.content if result else None))
+        except ValidationError:  # nothing judged, no tokens reported, or another tool's result
             continue
-        # Judged by other tasks, the answers to one task are above or below the mean together.
-        chance += (answers if sample.is_of_task else answers**2) * deviation**2
-        so_far, _ = by_sample.get(id(sample), (0.0, sample))
-        by_sample[id(sample)] = (so_far + answers, sample)
-    small = sum(
-        (answers * sample.deviation[index]) ** 2 / sample.count for answers, sample in by_sample.values()
-    )
-    return chance + small + guessed**2
+    return results
+
+
+def _judgment_keys(content: Any) -> Iterator[str]:
+    if isinstance(content, dict):
+        if isinstance(key := content.get("judgment"), str):
+            yield key
+        content = list(content.values())
+    if isinstance(content, list):
+        for part in content:
+            yield from _judgment_keys(part)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from mind2web2.capture.settings import CaptureSettings
 from mind2web2.client_provider import as_provider
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, UsageError
 from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.limits import DualSemaphore
+from mind2web2.limits import Admission, DualSemaphore
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.results import answer_dir, answer_results_dir, newest_result_name
@@ -75,10 +76,15 @@ class RunFolders:
 
 @dataclass(frozen=True)
 class Pace:
-    """How many tasks, and answers of each, are worked on at once."""
+    """How many tasks, and answers of each, are worked on at once.
+
+    Args:
+        admission: entered by each answer as well.
+    """
 
     max_tasks: int = 3
     max_answers: int = 3
+    admission: Admission | None = None
 
 
 async def evaluate_work(
@@ -105,7 +111,7 @@ async def evaluate_work(
             evaluations = await _evaluate_answers(task, folders, run, pace, progress)
         # Nothing is held up by what other processes are at: it comes last, in places of its own.
         outcomes = await all_or_first_error(
-            _after_others(done, run, places, progress) if isinstance(done, AnswerJob) else _given(done)
+            _after_others(done, run, pace, places, progress) if isinstance(done, AnswerJob) else _given(done)
             for done in evaluations
         )
         if dump_cache:
@@ -141,25 +147,28 @@ async def _evaluate_answers(
 
     async def one_answer(job: AnswerJob) -> AnswerOutcome | AnswerJob:
         async with places:
-            return await _evaluated(job, run, progress) or job
+            return await _evaluated(job, run, pace, progress) or job
 
     return await all_or_first_error(one_answer(job) for job in jobs)
 
 
-async def _evaluated(job: AnswerJob, run: RunParts, progress: RunProgress) -> AnswerOutcome | None:
+async def _evaluated(
+    job: AnswerJob, run: RunParts, pace: Pace, progress: RunProgress
+) -> AnswerOutcome | None:
     name = f"{job.task_id}/{job.answer.stem}"
-    progress.running[name] = None
-    try:
-        outcome = await evaluate_job(job, run)
-    finally:
-        del progress.running[name]
+    async with pace.admission or nullcontext():
+        progress.running[name] = None
+        try:
+            outcome = await evaluate_job(job, run)
+        finally:
+            del progress.running[name]
     if outcome is not None:
         progress.outcomes.append(outcome)
     return outcome
 
 
 async def _after_others(
-    job: AnswerJob, run: RunParts, places: asyncio.Semaphore, progress: RunProgress
+    job: AnswerJob, run: RunParts, pace: Pace, places: asyncio.Semaphore, progress: RunProgress
 ) -> AnswerOutcome:
     """Return what becomes of an answer that another process is judging: mostly that one's result."""
     name = f"{job.task_id}/{job.answer.stem}"
@@ -171,7 +180,7 @@ async def _after_others(
         finally:
             del progress.waiting[name]
         async with places:
-            outcome = await _evaluated(job, run, progress)
+            outcome = await _evaluated(job, run, pace, progress)
         if outcome is not None:
             return outcome
 

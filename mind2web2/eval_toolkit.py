@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from mind2web2.asking import Asking, EvaluatorConfig, limits_of
+from mind2web2.asking import Asking, EvaluatorConfig, ScriptAccess, limits_of
 from mind2web2.client_judge import as_judge
 from mind2web2.errors import CaptureError
 from mind2web2.extraction import ExtractionRecord, empty_instance
-from mind2web2.judge import Judge, Subject
+from mind2web2.judge import Judge, Subject, cut_off_noted
+from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.page_library import PageCache, PageLibrary
 from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION, extraction_messages
 from mind2web2.shared_captures import PageCapture, SharedCaptures
+from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification import BinaryEvalResult, Verifier
 
-__all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "Verifier", "create_evaluator"]
+__all__ = [
+    "BinaryEvalResult",
+    "EvaluatorConfig",
+    "Extractor",
+    "LLMClient",
+    "Verifier",
+    "create_evaluator",
+]
 
 log = logging.getLogger(__name__)
 
 Template = TypeVar("Template", bound=BaseModel)
 
 
-class Extractor:
+@script_api
+class Extractor(ScriptAccess):
     """Fills pydantic templates with what an answer or a page says.
 
     Args:
@@ -36,11 +45,9 @@ class Extractor:
     """
 
     def __init__(self, asking: Asking) -> None:
-        self._asking = asking
-        self.logger = asking.logger
+        super().__init__(asking)
         self._numbers = itertools.count()
         self._records: dict[int, ExtractionRecord] = {}
-        self.abandoned: set[str] = set()
 
     @property
     def records(self) -> list[ExtractionRecord]:
@@ -85,7 +92,8 @@ class Extractor:
         name = encodable(extraction_name)
         self._asking.note_brought(url)
         try:
-            page = await self._asking.page(url, use_screenshot)
+            with cut_off_noted(self._asking.judge, name):
+                page = await self._asking.page(url, use_screenshot)
         except CaptureError as error:
             self.logger.warning("extraction empty name=%s url=%s reason=%s", name, url, error)
             self._records[number] = ExtractionRecord(name=name, url=url, unavailable=str(error))
@@ -105,7 +113,7 @@ class Extractor:
     ) -> tuple[Template, ExtractionRecord]:
         asking = self._asking
         url = None if page is None else page.url
-        try:
+        with cut_off_noted(asking.judge, name):
             answered = await asking.ask(
                 template_class,
                 page,
@@ -114,10 +122,6 @@ class Extractor:
                 ),
                 Subject("extract", node=name, page=url),
             )
-        except asyncio.CancelledError:
-            self.abandoned.add(name)
-            raise
-        self.abandoned.discard(name)
         record = ExtractionRecord(
             name=name,
             url=url,
@@ -129,6 +133,7 @@ class Extractor:
         return empty_instance(template_class) if answered.value is None else answered.value, record
 
 
+@checked_call
 def create_evaluator(
     *,
     client: Any,

@@ -7,7 +7,11 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 DecidedBy = Literal["judge", "prerequisite", "page", "script", "error"]
+# Why a claim failed whose sources hold no URL.
+NO_PAGE_NAMED = "the sources given name no page"
 PageOutcome = Literal["supported", "not_supported", "unavailable"]
+QuoteMatch = Literal["found", "approximate", "not_found"]
+QuoteSource = Literal["page", "address", "answer"]
 FlagKind = Literal[
     "forged delimiter",
     "chat template",
@@ -32,10 +36,31 @@ class Flag(BaseModel):
     excerpt: str
 
 
+class Quote(BaseModel):
+    """The passage that a judge names as decisive, and where it stands in what was shown.
+
+    Args:
+        match: ``found`` but for typography, white space and letter case; ``approximate``, where a passage is
+            nearly like it; or ``not_found``, which leaves the verdict as it is.
+        source: what the passage stands in; ``None`` where it is not found, like its place.
+        start: of the passage, in characters of the text as it was shown.
+        end: likewise, behind the last character.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    match: QuoteMatch
+    source: QuoteSource | None = None
+    start: int | None = None
+    end: int | None = None
+
+
 class Vote(BaseModel):
     """One judge reply on a claim; a declined one counts as not supported (contract.md).
 
     Args:
+        quote: ``None`` where the judge quotes nothing, and in results of earlier versions.
         judgment: the key that the reply is stored under, where it is.
     """
 
@@ -44,6 +69,7 @@ class Vote(BaseModel):
     trial: int
     supported: bool
     reasoning: str
+    quote: Quote | None = None
     declined: str | None = None
     judgment: str | None = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from mind2web2.aggregation import Outcome
-from mind2web2.evidence import Evidence, PageCheck, Vote
+from mind2web2.evidence import NO_PAGE_NAMED, Evidence, PageCheck, Vote
 from mind2web2.voting import outcome
 
 _VERDICTS = {True: Outcome(1.0, "passed"), False: Outcome(0.0, "failed")}
@@ -32,7 +32,8 @@ def evidence_faults(evidence: Evidence, *, is_recorded: bool = True) -> Iterator
     if evidence.decided_by == "judge":
         yield from _judge_faults(evidence, is_recorded)
     elif evidence.decided_by == "page":
-        if not evidence.pages or any(check.outcome != "unavailable" for check in evidence.pages):
+        names_none = not evidence.pages and evidence.reason != NO_PAGE_NAMED
+        if names_none or any(check.outcome != "unavailable" for check in evidence.pages):
             yield "failed for want of pages, though not all of them were unavailable"
     elif evidence.votes or any(check.votes for check in evidence.pages):
         yield f"decided by {evidence.decided_by}, and yet there are votes"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from mind2web2.deferral import STOPPED, cut_off
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.failure_latch import Failure
 from mind2web2.judge_ledger import JudgeLedger, Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 
 Purpose = Literal["verify", "extract", "script"]
+Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +36,28 @@ class Subject:
 
 def note_doubt(judge: Judge, what: str) -> None:
     """Note what might have come out otherwise on another machine or day."""
-    judge.count(JudgeLedger(doubts=[what]))
+    judge.note("doubts", what)
 
 
 def note_refused_download(judge: Judge, url: str) -> None:
     """Note what a script could not download because its address is private."""
-    judge.count(JudgeLedger(refused_downloads=[url]))
+    judge.note("refused_downloads", url)
+
+
+@contextmanager
+def cut_off_noted(judge: Judge, what: str) -> Iterator[None]:
+    """Count it as a failure of the judge where the script cancels the work in the ``with`` block."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if STOPPED not in error.args:
+            judge.fail(cut_off(what))
+        raise
+
+
+def note_ignored_argument(judge: Judge, name: str) -> None:
+    """Note an argument in the script that has no effect."""
+    judge.note("ignored_arguments", name)
 
 
 class Judge(Protocol):
@@ -50,11 +71,12 @@ class Judge(Protocol):
     def ledger(self) -> JudgeLedger:
         """Return what has been asked so far; it is for scripts and reports to look at."""
 
-    def count(self, ledger: JudgeLedger) -> None:
-        """Count what another ledger has as well."""
-
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
+
+    @property
+    def async_response(self) -> Callable[..., Awaitable[Any]]:
+        """Answer a request of a script's own (``AsyncCalls.async_response``)."""
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question; ``declined`` is set where the content was declined twice.
@@ -67,6 +89,9 @@ class Judge(Protocol):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good and return it, to be raised."""
+
+    def note(self, kind: Noted, what: str) -> None:
+        """List something in the ledger."""
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
         """Return why a verification that runs beside others is skipped, ``None`` if it is not.

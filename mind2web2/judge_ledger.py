@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.script_inputs import ServiceAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,8 @@ class JudgeLedger:
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: what might have come out otherwise on another machine or day; such a result is not reused.
         refused_downloads: by the script itself, from private addresses that it may not visit.
+        ignored_arguments: names of arguments in the script that have no effect.
+        services: what map and paper services answered it.
     """
 
     judgments: int = 0
@@ -42,41 +42,11 @@ class JudgeLedger:
     rejections: list[Rejection] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     refused_downloads: list[str] = field(default_factory=list)
-
-    def add(self, other: JudgeLedger) -> None:
-        """Count what another ledger has as well."""
-        self.judgments += other.judgments
-        self.requests += other.requests
-        self.served += other.served
-        self.note_created(other.first_created)
-        self.note_created(other.last_created)
-        self.usage += other.usage
-        known = self.cost_usd is not None and other.cost_usd is not None
-        self.cost_usd = (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if known else None
-        self.rejections += other.rejections
-        self.doubts += other.doubts
-        self.refused_downloads += other.refused_downloads
+    ignored_arguments: list[str] = field(default_factory=list)
+    services: list[ServiceAnswer] = field(default_factory=list)
 
     def note_created(self, moment: str | None) -> None:
         """Note when a judgment was made."""
         if moment is not None:
             self.first_created = min(self.first_created or moment, moment)
             self.last_created = max(self.last_created or moment, moment)
-
-
-_set_aside: ContextVar[JudgeLedger | None] = ContextVar("mind2web2_ledger_set_aside", default=None)
-
-
-@contextmanager
-def ledger_set_aside(ledger: JudgeLedger) -> Iterator[None]:
-    """Keep what starts in the ``with`` block in a ledger of its own: it may not count in the end."""
-    token = _set_aside.set(ledger)
-    try:
-        yield
-    finally:
-        _set_aside.reset(token)
-
-
-def current_ledger(usual: JudgeLedger) -> JudgeLedger:
-    """Return the ledger that this code's questions are kept in."""
-    return _set_aside.get() or usual

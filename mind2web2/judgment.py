@@ -23,8 +23,9 @@ class Judgment(BaseModel):
         temperature: as asked for; ``None`` is the default rule of the client.
         outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` says why), ``too_long`` (the request
             did not fit the judge's context); of a gate ``skipped`` (``text`` says why) or ``asked``.
-        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) or ``gate`` (whether a
-            verification beside others was skipped, which depends on what was decided by then).
+        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) , ``gate`` (whether a
+            verification beside others was skipped, which depends on what was decided by then) or ``service``
+            (what a map or paper service answered a script, as JSON).
         node: id of the leaf, or the name of the extraction.
         batch: set where it came in a batch job, at a lower price.
         cost_usd: the dollars of all its requests, each at its own price; ``None`` in older files, where the

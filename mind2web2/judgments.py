@@ -92,7 +92,7 @@ class JudgmentStore:
         names = ", ".join(JudgeIdentity.model_fields)
         rows = self._in_thread(
             lambda: self._connection.execute(
-                f"SELECT DISTINCT {names} FROM judgments ORDER BY {names}"
+                f"SELECT DISTINCT {names} FROM judgments WHERE purpose <> 'service' ORDER BY {names}"
             ).fetchall()
         )
         return [

@@ -27,11 +27,11 @@ class LinkJudge:
 
     Args:
         folder: of the kept replies, a file for each answer, named by the answer's SHA-256.
-        model: whose replies count.
+        model: the model whose kept replies count; ``None`` for any model.
         ask: gives the URLs of an answer, raising ``JudgeError``; ``None`` to use kept replies alone.
     """
 
-    def __init__(self, folder: Path, model: str, ask: AskForUrls | None) -> None:
+    def __init__(self, folder: Path, model: str | None, ask: AskForUrls | None) -> None:
         self._folder = folder
         self._model = model
         self._ask = ask
@@ -86,12 +86,14 @@ class LinkJudge:
         return urls
 
 
-def _kept_urls(path: Path, model: str) -> list[str] | None:
+def _kept_urls(path: Path, model: str | None) -> list[str] | None:
     raw = read_file(path)
     try:
         reply = json.loads(raw or b"null")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(reply, dict) or reply.get("model") != model or not isinstance(reply.get("urls"), list):
+    if not isinstance(reply, dict) or not isinstance(reply.get("urls"), list):
+        return None
+    if model is not None and reply.get("model") != model:
         return None
     return [url for url in reply["urls"] if isinstance(url, str)]

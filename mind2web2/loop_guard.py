@@ -5,24 +5,16 @@ from __future__ import annotations
 import asyncio
 import signal
 from contextlib import suppress
-from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Self
 
+from mind2web2.program_order import ScriptBlockedError, blocks_noted, stop_script
 from mind2web2.utils.load_eval_script import MODULE_PREFIX
+
+__all__ = ["LONGEST_BLOCK_S", "LoopGuard", "ScriptBlockedError", "blocks_noted"]
 
 # A script that lets nobody else run for so long never will.
 LONGEST_BLOCK_S = 60.0
-
-# Notes of blocks by the evaluation that runs in this context, set by whoever runs it.
-blocks_noted: ContextVar[list[str] | None] = ContextVar("blocks_noted", default=None)
-
-
-class ScriptBlockedError(BaseException):
-    """Raised within a script that has blocked the event loop for too long.
-
-    Not an ``Exception``, so that the script's own ``try/except Exception`` does not keep it going.
-    """
 
 
 class LoopGuard:
@@ -66,9 +58,5 @@ class LoopGuard:
         signal.setitimer(signal.ITIMER_REAL, self._limit_s)
         while frame is not None:
             if str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
-                what = f"it blocked all other work for {self._limit_s:g} s"
-                noted = blocks_noted.get()
-                if noted is not None:
-                    noted.append(what)
-                raise ScriptBlockedError(what)
+                stop_script(f"it blocked all other work for {self._limit_s:g} s")
             frame = frame.f_back

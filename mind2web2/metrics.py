@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean, pstdev
@@ -26,7 +25,11 @@ from mind2web2.score_grid import (
     is_time_s,
     score_grid,
 )
+from mind2web2.utils.names import natural_key
 from mind2web2.verdict_counts import VerdictCounts, verdict_counts
+
+# Of every ``avg_score``, as published (layouts.md); other scores have fewer.
+AVERAGE_DIGITS = 6
 
 __all__ = [
     "NO_RESULT",
@@ -53,9 +56,9 @@ class RunMetrics:
 
 @dataclass(frozen=True, slots=True)
 class TaskMetrics:
-    """One task over the runs: ``answers`` of them have a score, ``passed`` says that one scored 1."""
+    """One task over the runs: its ``answers`` that have a score, ``passed`` says that one scored 1."""
 
-    answers: int
+    answers: tuple[ScoredAnswer, ...]
     best_score: float | None
     avg_score: float | None
     passed: bool
@@ -99,7 +102,7 @@ class AgentMetrics:
             "agent_name": self.agent_name,
             "num_tasks": self.num_tasks,
             "num_runs": self.num_runs,
-            "avg_score": _rounded(self.avg_score, SCORE_DIGITS),
+            "avg_score": _rounded(self.avg_score, AVERAGE_DIGITS),
             "avg_score_std": _rounded(self.avg_score_std, SCORE_DIGITS),
             "success_rate": _rounded(self.success_rate, SCORE_DIGITS),
             "success_rate_std": _rounded(self.success_rate_std, SCORE_DIGITS),
@@ -193,11 +196,14 @@ def _per_task(grid: ScoreGrid) -> dict[str, TaskMetrics]:
     scores: dict[str, list[float]] = {task: [] for task in grid.tasks}
     for (task, _), score in grid.scores.items():
         scores[task].append(score)
-    scored = Counter(task for (task, _), answer in grid.table.items() if answer.score is not None)
+    scored: dict[str, list[ScoredAnswer]] = {task: [] for task in grid.tasks}
+    for (task, _), answer in grid.table.items():
+        if answer.score is not None and task in scored:
+            scored[task].append(answer)
     nothing = 0.0 if grid.missing_counted_as_zero else None
     return {
         task: TaskMetrics(
-            answers=scored[task],
+            answers=tuple(sorted(scored[task], key=lambda answer: natural_key(answer.answer_name))),
             best_score=max(scores[task], default=nothing),
             avg_score=_mean(scores[task]) if scores[task] else nothing,
             passed=1.0 in scores[task],
@@ -223,7 +229,7 @@ def _rounded(value: float | None, digits: int) -> float | None:
 def _run_summary(run: RunMetrics) -> dict[str, Any]:
     return {
         "num_tasks": run.num_tasks,
-        "avg_score": _rounded(run.avg_score, SCORE_DIGITS),
+        "avg_score": _rounded(run.avg_score, AVERAGE_DIGITS),
         "success_rate": _rounded(run.success_rate, SCORE_DIGITS),
         "avg_word_count": _rounded(run.avg_word_count, WORD_DIGITS),
     }
@@ -231,8 +237,16 @@ def _run_summary(run: RunMetrics) -> dict[str, Any]:
 
 def _task_summary(task: TaskMetrics) -> dict[str, Any]:
     return {
-        "answers": task.answers,
+        "answers": [
+            {
+                "answer_name": answer.answer_name,
+                "score": answer.score,
+                "success": answer.score == 1.0,
+                "word_count": answer.word_count,
+            }
+            for answer in task.answers
+        ],
         "best_score": _rounded(task.best_score, SCORE_DIGITS),
-        "avg_score": _rounded(task.avg_score, SCORE_DIGITS),
+        "avg_score": _rounded(task.avg_score, AVERAGE_DIGITS),
         "pass": task.passed,
     }

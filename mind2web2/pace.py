@@ -1,4 +1,4 @@
-"""How an evaluation goes about its judge requests: one after another, together, or ahead of time."""
+"""How an evaluation goes about its judge requests: one after another, or together."""
 
 from __future__ import annotations
 
@@ -17,14 +17,13 @@ class Pace:
 
     Args:
         sequential: everything in program order: one verification, and one source page, after another.
-        speculate: judge a verification before its prerequisites are decided, at the price of requests
-            whose verdict turns out to be skipped.
+        in_own_process: the process runs nothing but this answer's script.
         most_under_way: verifications of one script that nobody waits for; the next one waits.
     """
 
     sequential: bool = False
-    speculate: bool = False
     most_under_way: int = MOST_UNDER_WAY
+    in_own_process: bool = False
 
 
 _DEFAULT = Pace()

@@ -21,6 +21,8 @@ from mind2web2.utils.workers import run_in_worker
 
 Stored = TypeVar("Stored")
 
+NO_SCREENSHOT = "no screenshot is stored"
+
 _SCREENSHOT_TIMEOUT_S = 60.0
 _PDF_TIMEOUT_S = 120.0
 
@@ -55,8 +57,8 @@ async def _web_page(request: PageRequest) -> PageContent:
             notes = (f"screenshot left out: {error}",)
             doubt = notes[0] if isinstance(error, WorkerError) else None
     elif request.with_images:
-        notes = ("no screenshot is stored",)
-    return await asyncio.to_thread(_content, request.settings, "web", text or "", images, notes, doubt)
+        notes = (NO_SCREENSHOT,)
+    return await asyncio.to_thread(page_content, request.settings, "web", text or "", images, notes, doubt)
 
 
 async def _screenshot_parts(
@@ -73,10 +75,13 @@ async def _screenshot_parts(
     parts = await run_in_worker(cut, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
     notes: tuple[str, ...] = ()
     if parts.is_cut:
-        notes = (
-            f"screenshot cut: {parts.shown_height_px} of {parts.height_px} pixels from the top are shown",
-        )
+        notes = (screenshot_note(parts.shown_height_px, parts.height_px),)
     return await asyncio.to_thread(_data_urls, parts.parts), notes
+
+
+def screenshot_note(shown_px: int, height_px: int) -> str:
+    """Return the note that the lower end of a screenshot is not shown."""
+    return f"screenshot cut: {shown_px} of {height_px} pixels from the top are shown"
 
 
 async def _pdf_page(request: PageRequest) -> PageContent:
@@ -90,12 +95,13 @@ async def _pdf_page(request: PageRequest) -> PageContent:
         timeout_s=_PDF_TIMEOUT_S,
     )
     images = await asyncio.to_thread(_data_urls, rendered.images)
-    notes = _pdf_notes(rendered, settings, request.with_images)
+    notes = pdf_notes(rendered, settings, request.with_images)
     hidden = rendered.hidden_text
-    return await asyncio.to_thread(_content, settings, "pdf", rendered.text, images, notes, hidden=hidden)
+    return await asyncio.to_thread(page_content, settings, "pdf", rendered.text, images, notes, hidden=hidden)
 
 
-def _pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
+def pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
+    """Return what of a PDF is not shown, a line each."""
     pages = rendered.page_count
     notes = []
     if pages > settings.max_pdf_text_pages:
@@ -107,7 +113,7 @@ def _pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool)
     return tuple(notes)
 
 
-def _content(
+def page_content(
     settings: PageSettings,
     kind: PageKind,
     text: str,
@@ -116,6 +122,7 @@ def _content(
     doubt: str | None = None,
     hidden: str = "",
 ) -> PageContent:
+    """Return a page's text, cut to the limit, with its images and all that is noted of it."""
     limit = settings.max_text_chars
     # What a PDF hides is not shown, and says all the more about it.
     flags = one_a_kind((*flags_of(text[:limit]), *flags_of(hidden[:limit])))

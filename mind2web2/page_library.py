@@ -72,6 +72,10 @@ class PageLibrary:
             raise type(known.page)(str(known.page)) from known.page
         return known.page
 
+    async def images_of(self, page: PreparedPage) -> list[str]:
+        """Return a page's images as data URLs."""
+        return [str(image) for image in page.images]
+
     async def note_stored(self, cache: PageCache) -> None:
         """Note what a cache holds, unless that has been done: pages that come later are not at hand."""
         await self._addresses(shared_cache(cache))
@@ -268,4 +272,7 @@ def _page(request: PageRequest, content: PageContent, sha256: str | None) -> Pre
 def _addresses(cache: PageCache) -> frozenset[str] | None:
     """Return what the stored pages are looked up by, ``None`` where a cache does not list them."""
     get_all_urls = getattr(cache, "get_all_urls", None)
-    return None if get_all_urls is None else frozenset(filter(None, map(lookup_key, get_all_urls())))
+    if get_all_urls is None:
+        return None
+    redirected_urls = getattr(cache, "redirected_urls", list)
+    return frozenset(filter(None, map(lookup_key, (*get_all_urls(), *redirected_urls()))))

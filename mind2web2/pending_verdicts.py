@@ -54,11 +54,6 @@ class NotedPrerequisites:
     decided: str | None
     pending: tuple[PendingVerdict, ...] = ()
 
-    @property
-    def may_be_asked_ahead(self) -> bool:
-        """Tell whether it is open yet if the verification will be skipped."""
-        return bool(self.pending) and self.decided is None
-
     async def skip_reason(self) -> str | None:
         """Return why the verification is skipped, ``None`` if it is not."""
         for each in self.pending:
@@ -138,4 +133,4 @@ def decided_prerequisites(
 
 
 def _reason(leaf: VerificationNode, status: str) -> str:
-    return f"prerequisite '{leaf.id}' is {status}"
+    return f"not judged, because '{leaf.id}' {'failed' if status == 'failed' else 'was skipped'}"

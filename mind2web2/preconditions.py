@@ -38,7 +38,10 @@ def blocking_leaf(
     Raises:
         ValueError: ``node`` is named as its own prerequisite.
     """
-    for named in _named(node, extra):
+    named_nodes = _named(node, extra)
+    for each in named_nodes if node is None else (*named_nodes, node):
+        each.check_settled("what blocks")
+    for named in named_nodes:
         found = _first_blocking_leaf(named, besides=node)
         if found is not None:
             return found

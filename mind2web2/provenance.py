@@ -5,21 +5,34 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.asking import EvaluatorConfig
+from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind
+from mind2web2.capture.trouble_notes import trouble_notes
+from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.judgment import JudgmentSource
-from mind2web2.prompts import instructions
+from mind2web2.llm_client.chat import Message
+from mind2web2.llm_client.schema import schema_of
+from mind2web2.llm_client.structured import InvalidOutputError, repair_messages, schema_text
+from mind2web2.llm_client.transport import Completion
+from mind2web2.page_content import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
+from mind2web2.prepared_page import PageSettings, PreparedPage
+from mind2web2.prompts import BlockChain, HashedText
+from mind2web2.questions import NO_INSTRUCTION, extraction_messages, verification_messages
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_inputs import ScriptInputs
 from mind2web2.utils.foreign_files import read_regular_file
+from mind2web2.utils.pdf_pages import RenderedPdf
 
 # What asks judges, and what renders and scales the pages that they are shown.
 _SHAPING_LIBRARIES = ("anthropic", "httpx2", "openai", "patchright", "pillow", "pydantic", "pypdfium2")
@@ -35,6 +48,12 @@ class JudgeRecord(BaseModel):
     model: str
     temperature: float | None = None
     reasoning_effort: str | None = None
+
+    def in_words(self) -> str:
+        """Return the model, its server and the parameters that are set."""
+        named = {"temperature": self.temperature, "effort": self.reasoning_effort}
+        parameters = "".join(f", {name} {value}" for name, value in named.items() if value is not None)
+        return f"{self.model} at {self.endpoint}{parameters}"
 
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
@@ -71,7 +90,7 @@ class Provenance(BaseModel):
         answer_sha256: of the answer's text as it was judged.
         script: version folder and file name of the eval script.
         script_sha256: of the script's bytes.
-        settings_sha256: of our prompts and default settings.
+        settings_sha256: of every text of ours that judges are shown, and of the default settings.
         pages: digest of every page looked up; ``None`` where nothing was stored.
         listing_sha256: of the list of stored pages, where the script asked for it.
         with_captures: whether pages that were not stored would have been captured.
@@ -84,6 +103,7 @@ class Provenance(BaseModel):
         versions: of this package, of Python and of the libraries that shape what a judge is shown; empty in
             results of earlier versions.
         served: what the judge was reported to be.
+        inputs: what the script read beside answer and pages.
         replayed_from: of a replay, the file that its judgments are from; ``None`` in results of earlier
             versions.
     """
@@ -104,18 +124,27 @@ class Provenance(BaseModel):
     other_pages: Mapping[str, tuple[str | None, ...]] = Field(default_factory=dict)
     versions: Mapping[str, str] = Field(default_factory=dict)
     served: tuple[Served, ...] = ()
+    inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
 
     def differs_from(self, current: Provenance) -> str | None:
         """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""
         changes = {
-            "answer": self.answer_sha256 != current.answer_sha256,
-            "script": self.script_sha256 != current.script_sha256,
-            "settings": self.settings_sha256 != current.settings_sha256,
-            "judge": self.judge != current.judge,
+            "answer changed": self.answer_sha256 != current.answer_sha256,
+            "script changed": self.script_sha256 != current.script_sha256,
+            "this version asks the judge differently": self.settings_sha256 != current.settings_sha256,
+            f"other judge (before: {self.judge.in_words()})": self.judge != current.judge,
         }
         changed = [name for name, is_different in changes.items() if is_different]
         return ", ".join(changed) or None
+
+
+def provenance_in(result: Mapping[str, Any]) -> Provenance | None:
+    """Return what a result was made from; ``None`` where it does not say, as another tool's."""
+    try:
+        return Provenance.model_validate(result.get("provenance"))
+    except ValidationError:
+        return None
 
 
 def text_sha256(text: str) -> str:
@@ -157,10 +186,47 @@ def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Serv
 
 @cache
 def settings_sha256() -> str:
-    """Return the digest of what this version asks judges by default."""
-    settings: dict[str, Any] = {
+    """Return the digest of the default settings and of every text of ours that judges are shown."""
+    settings = {
         "version": __version__,
         "config": vars(EvaluatorConfig()),
-        "prompts": [instructions("verify"), instructions("extract")],
+        "questions": list(_rendered_questions()),
+        "schema": BinaryEvalResult.model_json_schema(),
+        "in_words": schema_text(schema_of(BinaryEvalResult)),
+        "repair": repair_messages(Completion(text="reply"), InvalidOutputError("problem")),
     }
     return text_sha256(json.dumps(settings, sort_keys=True))
+
+
+def _rendered_questions() -> Iterator[Sequence[Message]]:
+    """Yield questions that show every text of ours: rendered, so that none has to be listed."""
+    delimiter = BlockChain().block("task", "task").opening
+    answer = f"answer {delimiter} \u200b\u200b\u200b\u200b \u202e"
+    page = _page_with_all_notes()
+    for shown in (None, page, page.halved(), replace(page, images=())):
+        for instruction in (NO_INSTRUCTION, "instruction"):
+            yield verification_messages("task", answer, shown, "claim", instruction)
+            yield extraction_messages("task", answer, shown, "form", instruction)
+
+
+def _page_with_all_notes() -> PreparedPage:
+    settings = PageSettings(max_text_chars=5, max_pdf_text_pages=1, max_pdf_images=1)
+    rendered = RenderedPdf(images=(b"",), text="", page_count=3, text_page_count=1, unreadable_pages=(2,))
+    notes = (*pdf_notes(rendered, settings, True), NO_SCREENSHOT, screenshot_note(1, 2))
+    image = HashedText("data:image/jpeg;base64,AA")
+    content = page_content(settings, "pdf", "A page that is cut.", (image, image), notes)
+    troubles = tuple(Trouble(kind=kind, detail="") for kind in get_args(TroubleKind))
+    url = "https://page.example"
+    record = CaptureRecord(
+        requested_url=url, final_url=url, kind="pdf", status=404, captured_at="", troubles=troubles
+    )
+    return PreparedPage(
+        url=url,
+        kind=content.kind,
+        sha256=None,
+        text=content.text,
+        text_chars=content.text_chars,
+        text_chars_stored=content.text_chars_stored,
+        images=content.images,
+        notes=(*content.notes, *trouble_notes(record)),
+    )

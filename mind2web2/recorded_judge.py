@@ -30,7 +30,7 @@ from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.toll import Retries, Toll, toll_counted
 from mind2web2.reply_keeping import ReplyKeeper
-from mind2web2.speculation import Requests, asked_ahead
+from mind2web2.service_answers import ServiceAnswers
 from mind2web2.spending import Budget
 from mind2web2.usage import RunUsage, cost_of, sum_usd, usage_of
 from mind2web2.utils.loop_turns import loop_turn
@@ -71,7 +71,6 @@ class RunTotals:
         requests: HTTP requests sent, retries and repairs included, also those that came to nothing.
         usage: tokens of what was asked in this run.
         cost_usd: ``None`` once a model without a known price was asked.
-        dropped: what of that was judged ahead of time and then skipped.
         slowdown: how much the judge's rate limits have held the run back.
         retries: how often requests were tried again, and why.
     """
@@ -81,7 +80,6 @@ class RunTotals:
     requests: int = 0
     usage: TokenUsage = field(default_factory=TokenUsage)
     cost_usd: float | None = 0.0
-    dropped: Requests = field(default_factory=Requests)
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
 
@@ -117,6 +115,7 @@ class RecordedJudge:
         )
         self.usage = RunUsage()
         self.budget = budget
+        self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self._provider = provider
         self._store = store
         self._keeper = ReplyKeeper(store)
@@ -126,6 +125,11 @@ class RecordedJudge:
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def is_replay(self) -> bool:
+        """Tell whether only stored judgments answer."""
+        return self._provider is None
 
     @property
     def endpoint(self) -> str:
@@ -200,8 +204,6 @@ class RecordedJudge:
         outcome: Literal["reply", "declined", "too_long"]
         limit = self._access.limit(limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
-        if (ahead := asked_ahead()) is not None:
-            ahead.sent += 1
         with toll_counted() as toll:
             try:
                 reply = await ask_twice_if_declined(provider.chat, request, exchange or limit)
@@ -284,8 +286,6 @@ class RecordedJudge:
         usages = toll.usages or [reply.usage]
         cost_usd = total_price_usd(usages, model, in_batch=self.settings.batch)
         self.usage.of(task_id).asked.add(reply.usage, reply.attempts, cost_usd, judgments, toll.untold)
-        if judgments and (ahead := asked_ahead()) is not None:
-            ahead.note_answer(cost_usd)
         self.totals.asked += judgments
         self.totals.requests += reply.attempts
         self.totals.usage += reply.usage

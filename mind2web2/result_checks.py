@@ -30,7 +30,7 @@ from mind2web2.written_tree import (
     written_tree,
 )
 
-_PREREQUISITE = re.compile(r"prerequisite '(.*)' is (?:failed|skipped)", re.DOTALL)
+_PREREQUISITE = re.compile(r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL)
 _UNDECIDED = Outcome(0.0, "initialized")
 _NO_OPINION = BinaryEvalResult(reasoning="", result=False)
 _RANGES = {"passed": (1.0, 1.0), "failed": (0.0, 0.0), "skipped": (0.0, 0.0)}
@@ -190,7 +190,7 @@ def _statistics_faults(result: Mapping[str, Any], root: WrittenNode) -> Iterator
 
 
 def _statistics(root: WrittenNode) -> dict[str, int]:
-    levels = {id(root): 1}
+    levels = {id(root): 0}
     leaf_count = 0
     for node in root.walk():
         leaf_count += not node.children
@@ -280,8 +280,9 @@ def _reply_fault(cast: CastVote, reply: StoredReply) -> str | None:
         said = _NO_OPINION if declined is not None else BinaryEvalResult.model_validate_json(reply.text)
     except ValidationError:
         return f"{what}: its judgment, as stored, is no verdict"
-    vote = (cast.vote.supported, cast.vote.reasoning, cast.vote.declined)
-    if vote != (said.result, said.reasoning, declined):
+    quote = "" if cast.vote.quote is None else cast.vote.quote.text
+    vote = (cast.vote.supported, cast.vote.reasoning, quote, cast.vote.declined)
+    if vote != (said.result, said.reasoning, said.quote if said.quote.strip() else "", declined):
         return f"{what}: it is not what the judge said, which is stored"
     return None
 

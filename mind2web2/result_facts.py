@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from mind2web2.evidence import QuoteMatch
 from mind2web2.written_tree import other_score_by_tree
 
+QUOTE_MATCHES: tuple[QuoteMatch, ...] = get_args(QuoteMatch)
 Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
 
 # Who else decides a leaf (``Evidence``) has not judged a claim.
@@ -23,11 +26,13 @@ class ClaimFacts:
         reservations: what speaks against relying on it.
         is_voted: the judge was asked more than once about the same page, or about the answer.
         is_split: those votes differ; declined ones are no opinion.
+        quotes: how each passage that the judge quoted was found again.
     """
 
     reservations: frozenset[Reservation]
     is_voted: bool
     is_split: bool
+    quotes: tuple[QuoteMatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +139,20 @@ def declined_counts(result: Mapping[str, Any]) -> tuple[int, int]:
     return votes, sum(bool(record.get("declined")) for record in _mappings(result.get("extractions")))
 
 
+def quote_counts(result: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many passages that the judge quoted were found, nearly found, and not found."""
+    found = Counter(match for leaf in leaves_of(result) for match in _quotes(leaf))
+    return {match: found[match] for match in QUOTE_MATCHES}
+
+
+def _quotes(leaf: Mapping[str, Any]) -> Iterator[QuoteMatch]:
+    for entry in (_evidence(leaf), *_checks(leaf)):
+        for vote in _votes(entry):
+            match = _mapping(vote.get("quote")).get("match")
+            if match in QUOTE_MATCHES:
+                yield match
+
+
 def _decisive(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the check of the page that supports a leaf, else those of all pages that were shown."""
     shown = [check for check in _checks(leaf) if check.get("page")]
@@ -146,6 +165,7 @@ def _claim(leaf: Mapping[str, Any]) -> ClaimFacts:
         frozenset(_reservations(leaf)),
         is_voted=any(len(opinions) > 1 for opinions in groups),
         is_split=any(len(set(opinions)) > 1 for opinions in groups),
+        quotes=tuple(_quotes(leaf)),
     )
 
 

@@ -50,19 +50,28 @@ def latest_result(folder: Path) -> LoadedResult | None:
     A newest file that is damaged counts as no result, with a warning: an older one may have judged
     another answer or script.
     """
+    return next(_loaded(folder), None)
+
+
+def loaded_results(folder: Path) -> Iterator[LoadedResult]:
+    """Yield all results of a folder that can be read, the newest first."""
+    return (result for result in _loaded(folder) if result is not None)
+
+
+def _loaded(folder: Path) -> Iterator[LoadedResult | None]:
     # The stamp leads the name.
-    paths = sorted(folder.glob("*.md.json"), key=lambda path: path.name) if folder.is_dir() else []
-    if not paths:
-        return None
-    try:
-        content = json.loads(read_regular_file(paths[-1]).decode())
-    except (OSError, ValueError, RecursionError) as error:
-        _tell_damaged(paths[-1], str(error))
-        return None
-    if not isinstance(content, dict):
-        _tell_damaged(paths[-1], "not an object")
-        return None
-    return LoadedResult(paths[-1], content)
+    for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
+        try:
+            content = json.loads(read_regular_file(path).decode())
+        except (OSError, ValueError, RecursionError) as error:
+            _tell_damaged(path, str(error))
+            yield None
+            continue
+        if isinstance(content, dict):
+            yield LoadedResult(path, content)
+        else:
+            _tell_damaged(path, "not an object")
+            yield None
 
 
 def _tell_damaged(path: Path, error: str) -> None:
@@ -94,9 +103,7 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
     Raises:
         ResultWriteError: the folder cannot be written.
     """
-    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
-    # A judge's half surrogate becomes its JSON escape.
-    written = text.encode("utf-8", "backslashreplace")
+    written = _result_bytes(content)
     while True:
         path = _free_path(folder, answer_name)
         try:
@@ -107,6 +114,21 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
                 raise _not_writable(folder, error) from error
         else:
             return path
+
+
+def replace_result(path: Path, content: dict[str, Any]) -> None:
+    """Write a result in the place of the one that its file holds.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+    write_file(path, _result_bytes(content))
+
+
+def _result_bytes(content: dict[str, Any]) -> bytes:
+    text = json.dumps(content, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    # A judge's half surrogate becomes its JSON escape.
+    return text.encode("utf-8", "backslashreplace")
 
 
 def write_file(path: Path, content: str | bytes) -> None:
@@ -150,6 +172,15 @@ def writing_in(folder: Path) -> Iterator[None]:
 def newest_result_name(folder: Path) -> str | None:
     """Return the name of a folder's newest result file, readable or not; ``None`` where there is none."""
     return max((path.name for path in folder.glob("*.md.json")), default=None)
+
+
+def newest_result_time_s(folder: Path) -> float | None:
+    """Return when a folder's newest result file was written, in seconds of the epoch."""
+    name = newest_result_name(folder)
+    try:
+        return None if name is None else (folder / name).stat().st_mtime
+    except OSError:
+        return None
 
 
 def _not_writable(folder: Path, error: OSError) -> ResultWriteError:

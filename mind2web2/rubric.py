@@ -7,14 +7,20 @@ from collections.abc import Iterable
 from typing import Any
 
 from mind2web2.evidence import Evidence
+from mind2web2.utils.api_misuse import note_ignored_argument, script_api
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode
 
 log = logging.getLogger(__name__)
 
 _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
 _NODE_FIELDS = frozenset(VerificationNode.model_fields)
+_BY_SCRIPT = "checked by the script without a judge"
+# Reading one of these never runs a script's own code.
+_SHOWN_TYPES = (str, int, float, type(None), list, tuple, dict, set)
+_MOST_CHARS_SHOWN = 80
 
 
+@script_api
 class Rubric:
     """A tree that an eval script adds nodes to, and looks for them in."""
 
@@ -72,7 +78,7 @@ class Rubric:
         """Add a leaf that the script has decided: passed if ``result`` is truthy, else failed."""
         node = self.add_leaf(id, desc, parent, critical=critical, **kwargs)
         passed = bool(result)
-        evidence = Evidence(decided_by="script", reason=f"the script's own condition is {passed}")
+        evidence = Evidence(decided_by="script", reason=f"{_BY_SCRIPT}: {_condition(result, passed)}")
         node.decide(float(passed), "passed" if passed else "failed", evidence)
         return node
 
@@ -125,4 +131,15 @@ class Rubric:
 
     def _warn_of_unknown(self, where: str, names: Iterable[str]) -> None:
         for name in sorted(names):
+            note_ignored_argument(name)
             self.logger.warning("unknown argument ignored where=%s name=%s", where, name)
+
+
+def _condition(result: Any, passed: bool) -> str:
+    """Say whether a script's condition was met, with its value where that says more than yes or no."""
+    met = "met" if passed else "not met"
+    if type(result) not in _SHOWN_TYPES or (passed and not isinstance(result, str | int | float)):
+        return met
+    shown = repr(result)
+    cut = shown if len(shown) <= _MOST_CHARS_SHOWN else f"{shown[: _MOST_CHARS_SHOWN - 3]}..."
+    return f"{met} (value: {cut})"

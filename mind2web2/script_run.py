@@ -16,13 +16,15 @@ from typing import Any
 
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.answer_judge import AnswerJudge
+from mind2web2.deferral import STOPPED, EvaluateAnswer
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.judge import note_ignored_argument
 from mind2web2.limits import DualSemaphore
 from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
 from mind2web2.metrics import is_score
 from mind2web2.provenance import file_sha256
 from mind2web2.script_tasks import UnseenErrors
-from mind2web2.utils.deferred_script import EvaluateAnswer
+from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
 
 # A script that swallows its cancellation is left behind after this long.
@@ -31,6 +33,33 @@ _GRACE_S = 5.0
 _SHORTEST_WAIT_S = 0.05
 # How much a script that asks the judge itself does at once under the semaphores it is given.
 _SCRIPT_PERMITS = 30
+
+
+# Several times what the longest rubric logs.
+MOST_LOG_BYTES = 20 * 1024**2
+
+
+class LogLimit(logging.Filter):
+    """Stops a script that logs without end; filters one handler of its logger, whatever logger it uses.
+
+    Args:
+        blocks: why the script was stopped, for its caller.
+    """
+
+    def __init__(self, blocks: list[str]) -> None:
+        super().__init__()
+        self._blocks = blocks
+        self._bytes = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Count a record; raise once there are too many."""
+        args = record.args if isinstance(record.args, tuple) else ()
+        self._bytes += sum(len(part) for part in (*vars(record).values(), *args) if isinstance(part, str))
+        if self._bytes > MOST_LOG_BYTES:
+            reason = f"it logged more than {MOST_LOG_BYTES // 1024**2} MB"
+            self._blocks.append(reason)
+            raise ScriptBlockedError(reason)
+        return True
 
 
 def load_script(path: Path) -> EvaluateAnswer:
@@ -86,6 +115,31 @@ async def script_result(
         EvalScriptError: the script failed, or was changed just now.
         Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
     """
+    try:
+        with script_reports(ScriptReports(judge.fail, partial(note_ignored_argument, judge))):
+            result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
+    except Mind2Web2Error:
+        # Whatever the script made of a judge that failed, the judge is what failed.
+        if judge.failure is not None:
+            raise judge.failure from None
+        raise
+    finally:
+        failure = judge.failure
+        judge.end()
+    if failure is not None:
+        # An answer during which one happened gets no result (contract.md).
+        raise failure
+    return result
+
+
+async def _loaded_and_run(
+    call: ScriptCall,
+    judge: AnswerJudge,
+    cache: AnswerCache,
+    logger: logging.Logger,
+    timeout_s: float | None,
+    clock: Callable[[], float],
+) -> dict[str, Any]:
     evaluate_answer = load_script(call.script_path)
     try:
         if await asyncio.to_thread(file_sha256, call.script_path) != call.script_sha256:
@@ -95,22 +149,10 @@ async def script_result(
         arguments = _arguments(call, judge, cache, logger)
         if "model" in inspect.signature(evaluate_answer).parameters:
             arguments["model"] = call.model
-        result = await run_script(
-            partial(evaluate_answer, **arguments), call.script_path, timeout_s, logger, clock
-        )
-    except Mind2Web2Error:
-        # Whatever the script made of a judge that failed, the judge is what failed.
-        if judge.failure is not None:
-            raise judge.failure from None
-        raise
+        evaluate = partial(evaluate_answer, **arguments)
+        return await run_script(evaluate, call.script_path, timeout_s, logger, clock)
     finally:
-        failure = judge.failure
-        judge.end()
         unload_eval_script(evaluate_answer)
-    if failure is not None:
-        # An answer during which one happened gets no result (contract.md).
-        raise failure
-    return result
 
 
 def _arguments(
@@ -146,6 +188,9 @@ async def run_script(
     """
     blocks: list[str] = []
     blocks_noted.set(blocks)
+    limit = LogLimit(blocks)
+    for handler in logger.handlers[:1]:
+        handler.addFilter(limit)
     unseen = UnseenErrors()
     unseen.enter()
     task = asyncio.ensure_future(_contained(evaluate, path))
@@ -157,6 +202,8 @@ async def run_script(
             await _stop(task, path, logger)
         if task.done() and not task.cancelled():
             task.exception()  # looked at: it is the script's own failure, which is told as such
+        for handler in logger.handlers:
+            handler.removeFilter(limit)
         for error in unseen.take():
             what = _where_and_what(error, path)
             logger.warning("a task that the script started and did not await raised %s", what)
@@ -212,7 +259,7 @@ def _blocked(path: Path, error: ScriptBlockedError) -> EvalScriptError:
 
 
 async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -> None:
-    task.cancel()
+    task.cancel(STOPPED)
     await asyncio.wait({task}, timeout=_GRACE_S)
     if not task.done():
         logger.error("script swallows its cancellation and is left behind script=%s", path.name)

@@ -26,11 +26,18 @@ _META_NAME = re.compile(r"answer_[0-9]+\.meta\.json", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
-    """One answer of the agent; ``name`` is its file name, ``time_s`` what the agent took where it says so."""
+    """One answer of the agent.
+
+    Args:
+        name: of its file.
+        time_s: what the agent took, where its meta file says so.
+        created: when it was made, in the words of its meta file.
+    """
 
     name: str
     path: Path
     time_s: float | None = None
+    created: str | None = None
 
     @property
     def stem(self) -> str:
@@ -60,8 +67,8 @@ class TaskWork:
     problems: tuple[str, ...] = ()
 
 
-def select_work(paths: PathConfig, agent_name: str, task_id: str | None = None) -> list[TaskWork]:
-    """Return the agent's tasks in natural order, or only the named one.
+def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()) -> list[TaskWork]:
+    """Return the agent's tasks in natural order, or only the named ones.
 
     A task without a script is part of the list, with the reason, as long as any other has one.
 
@@ -69,10 +76,10 @@ def select_work(paths: PathConfig, agent_name: str, task_id: str | None = None) 
         UsageError: a name is not a plain one, or there is no such agent, no answer or no script.
     """
     agent_folder = _agent_folder(paths, agent_name)
-    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_id)]
+    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
     if not any(task.answers for task in tasks):
-        where = agent_folder if task_id is None else agent_folder / task_id
-        expected = "<task_id>/answer_<k>.md" if task_id is None else "answer_<k>.md"
+        where = agent_folder / task_ids[0] if len(task_ids) == 1 else agent_folder
+        expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
         raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
     answered = [task for task in tasks if task.answers]
     if all(task.script_path is None for task in answered):
@@ -104,8 +111,7 @@ def select_answers(
         UsageError: a name is not a plain one, or there is no such agent, task or answer.
     """
     agent_folder = _agent_folder(paths, agent_name)
-    names = [name for task_id in task_ids or (None,) for name in _task_ids(agent_folder, task_id)]
-    selected = {name: answer_files(agent_folder / name)[0] for name in names}
+    selected = {name: answer_files(agent_folder / name)[0] for name in _task_ids(agent_folder, task_ids)}
     if not any(selected.values()):
         where = name_list(task_ids) if task_ids else "any task"
         raise UsageError(f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md")
@@ -174,13 +180,12 @@ def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
     raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
 
 
-def _task_ids(agent_folder: Path, task_id: str | None) -> list[str]:
-    if task_id is not None:
+def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
+    for task_id in named:
         if not (agent_folder / check_name("task", task_id)).is_dir():
             known = name_list(_folders(agent_folder))
             raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
-        return [task_id]
-    return sorted(_folders(agent_folder), key=natural_key)
+    return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
 
 
 def _folders(folder: Path) -> list[str]:
@@ -223,11 +228,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
         entries = []
     except OSError as error:
         raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
-    answers = tuple(
-        AnswerFile(entry.name, entry, _time_s(entry))
-        for entry in entries
-        if _ANSWER_NAME.fullmatch(entry.name)
-    )
+    answers = tuple(_answer_file(entry) for entry in entries if _ANSWER_NAME.fullmatch(entry.name))
     problems = []
     others = [entry.name for entry in entries if not _is_expected(entry.name)]
     if others:
@@ -241,19 +242,24 @@ def _is_expected(name: str) -> bool:
     return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
 
 
-def _time_s(answer_path: Path) -> float | None:
+def _answer_file(answer_path: Path) -> AnswerFile:
     meta_path = answer_path.with_suffix(".meta.json")
     try:
         meta = json.loads(read_regular_file(meta_path))
     except FileNotFoundError:
-        return None
+        return AnswerFile(answer_path.name, answer_path)
     except (OSError, ValueError, RecursionError) as error:
         log.warning("ignored %s: %s", meta_path, error)
-        return None
-    if isinstance(meta, dict) and "time_seconds" not in meta:
-        return None
-    time_s = meta["time_seconds"] if isinstance(meta, dict) else None
-    if not is_time_s(time_s):
+        return AnswerFile(answer_path.name, answer_path)
+    fields = meta if isinstance(meta, dict) else {"time_seconds": None}
+    time_s = fields.get("time_seconds")
+    if "time_seconds" in fields and not is_time_s(time_s):
         log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
-        return None
-    return float(time_s)
+        time_s = None
+    created = fields.get("created")
+    return AnswerFile(
+        answer_path.name,
+        answer_path,
+        None if time_s is None else float(time_s),
+        None if created is None else str(created),
+    )

@@ -116,6 +116,10 @@ class SharedCaptures:
         async with self._turns.setdefault(key, asyncio.Lock()):
             outcome = self._outcomes.get(key)
             is_there = await asyncio.to_thread(cache.has, url) is not None
+            listed_failure = getattr(cache, "listed_failure", None)
+            reason = None if listed_failure is None else await asyncio.to_thread(listed_failure, url)
+            if reason is not None:
+                raise CaptureError(reason)
             if is_there and (not anew or (outcome is not None and outcome.cache is cache)):
                 return
             if outcome is None or not await outcome.is_copied(url, cache):

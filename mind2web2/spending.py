@@ -57,8 +57,8 @@ class Budget:
         self._changed = asyncio.Event()
         if price_usd(TokenUsage(input_tokens=1), model) is None:
             raise UsageError(
-                f"--max_cost cannot be kept: no price is known for model {model}; leave the option out, or "
-                "judge with a model that has a known price (--judge_model)"
+                f"--max_cost cannot be kept: no price is known for model {model}; leave the option out, "
+                "write the price into mind2web2.toml, or choose a model with a known price (--judge_model)"
             )
 
     @property

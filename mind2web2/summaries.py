@@ -22,6 +22,8 @@ from mind2web2.utils.names import is_file_name, natural_key
 log = logging.getLogger(__name__)
 
 SUMMARY_NAME = "summary.json"
+# Answers without a score, in a file of their own: other tools expect a number in every entry of a summary.
+UNSCORED_NAME = "unscored.json"
 ALL_RESULTS_NAME = "all_results.json"
 
 UNSCORED = "unscored"
@@ -86,6 +88,7 @@ def _merged_results(root: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
         for task_id in _folders(root / agent_name):
             entries = _entries_of(root / agent_name / task_id / SUMMARY_NAME)
             entries = entries or task_summary(task_answers(root, agent_name, task_id))
+            entries = [entry for entry in entries if entry["score"] is not None]
             if entries:
                 merged.setdefault(task_id, {})[agent_name] = entries
     return {task_id: merged[task_id] for task_id in sorted(merged, key=natural_key)}
@@ -98,7 +101,7 @@ def write_task_summary(
     unscored: Mapping[str, str],
     answer_names: Collection[str] | None = None,
 ) -> list[ScoredAnswer]:
-    """Write a task's ``summary.json`` and return its answers.
+    """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
     Args:
         output_dir: the folder of all results.
@@ -115,7 +118,12 @@ def write_task_summary(
     folder = output_dir / agent_name / task_id
     with writing_in(folder):
         answers, entries = _task_entries(folder, unscored, answer_names)
-        _write_json(folder / SUMMARY_NAME, entries)
+        _write_json(folder / SUMMARY_NAME, [entry for entry in entries if entry["score"] is not None])
+        without_score = [entry for entry in entries if entry["score"] is None]
+        if without_score:
+            _write_json(folder / UNSCORED_NAME, without_score)
+        else:
+            (folder / UNSCORED_NAME).unlink(missing_ok=True)
     return answers
 
 
@@ -144,7 +152,7 @@ def write_agent_summary(output_dir: Path, metrics: AgentMetrics) -> dict[str, An
 
 
 def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:
-    """Return the content of a task's ``summary.json``.
+    """Return the entries of a task's ``summary.json`` and ``unscored.json``.
 
     An answer without a score has the status ``unscored``, as it did not fail, and a ``reason``.
     """
@@ -171,12 +179,12 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     """Return every answer to a task that its folder knows of, in natural order.
 
-    The newest result file decides. The task's ``summary.json`` adds what the files do not tell: answers
-    found unscored since, and scores of folders that were handed on without their result files.
+    The newest result file decides. The task's two summary files add what the files do not tell: scores of
+    folders that were handed on without their result files, and answers found unscored since.
     """
     folder = output_dir / agent_name / task_id
     answers = _judged_answers(folder)
-    for entry in _entries_of(folder / SUMMARY_NAME):
+    for entry in (*_entries_of(folder / SUMMARY_NAME), *_entries_of(folder / UNSCORED_NAME)):
         _apply_entry(answers, entry, folder)
     return [answers[name] for name in sorted(answers, key=natural_key)]
 

@@ -26,11 +26,11 @@ def tree_as_dict(root: VerificationNode) -> dict[str, Any]:
 
 
 def tree_statistics(root: VerificationNode) -> dict[str, int]:
-    """Return the number of levels, nodes and leaves."""
+    """Return the edges of the longest branch, and the number of nodes and leaves."""
     levels: dict[int, int] = {}
     leaf_count = 0
     for node in root.walk():
-        levels[id(node)] = 1 if node is root else levels[id(node.parent)] + 1
+        levels[id(node)] = 0 if node is root else levels[id(node.parent)] + 1
         leaf_count += not node.children
     return {"depth": max(levels.values()), "total_nodes": len(levels), "leaf_nodes": leaf_count}
 

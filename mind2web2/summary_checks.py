@@ -15,6 +15,7 @@ from mind2web2.summaries import (
     ALL_RESULTS_NAME,
     REMOVED,
     SUMMARY_NAME,
+    UNSCORED_NAME,
     agent_answers,
     task_answers,
     task_summary,
@@ -38,7 +39,7 @@ def task_summary_findings(eval_results_root: Path, agent_name: str, task_id: str
     if not answers and not path.exists():
         return
     try:
-        entries = _entries(_read(path))
+        entries = _entries(_read(path)) | _unscored_entries(folder / UNSCORED_NAME)
     except FileNotFoundError:
         yield Finding("missing", f"there is no {SUMMARY_NAME}")
         return
@@ -171,6 +172,13 @@ def _entries(content: object) -> dict[str, dict[str, Any]]:
             raise _UnreadableError("one of its entries is none of an answer")
         entries[f"{entry['answer_name'].removesuffix('.md')}.md"] = entry
     return entries
+
+
+def _unscored_entries(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        return _entries(_read(path))
+    except FileNotFoundError:
+        return {}
 
 
 def _is_older(path: Path, others: Iterator[Path] | Sequence[Path]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
-from mind2web2.result_facts import Reservation
+from mind2web2.result_facts import QUOTE_MATCHES, Reservation
 from mind2web2.score_grid import ScoredAnswer
 
 RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
@@ -21,12 +21,14 @@ class ClaimCounts:
         reservations: how many of them have each; one may have several.
         voted: those on which the judge gave its opinion more than once.
         split: those on which its opinions differ.
+        quotes: how the passages that it quoted were found again in what it was shown.
     """
 
     claims: int = 0
     reservations: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESERVATIONS, 0))
     voted: int = 0
     split: int = 0
+    quotes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUOTE_MATCHES, 0))
 
     def add(self, answer: ScoredAnswer) -> None:
         """Count an answer's claims along."""
@@ -36,6 +38,8 @@ class ClaimCounts:
             self.split += claim.is_split
             for reservation in claim.reservations:
                 self.reservations[reservation] += 1
+            for match in claim.quotes:
+                self.quotes[match] += 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
 
-from mind2web2.asking import Asking
+from mind2web2.asking import Asking, ScriptAccess
 from mind2web2.claim_judging import BinaryEvalResult, ClaimJudging, Verification, evidence_of
 from mind2web2.deferral import Request, current_deferral, decide, deferrable, prerequisites_now
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.evidence import Evidence
-from mind2web2.judge import Subject, note_doubt
-from mind2web2.judging_ahead import JudgedAhead, NotedSources
-from mind2web2.pace import current_pace
+from mind2web2.judge import Subject, cut_off_noted, note_doubt
 from mind2web2.pending_verdicts import NotedPrerequisites
-from mind2web2.program_order import check_look, is_watching
+from mind2web2.program_order import is_watching
 from mind2web2.prompts import encodable
 from mind2web2.questions import NO_INSTRUCTION
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.url_tools import lookup_key
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.voting import check_trials
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 
+# Returns the URLs, and whether there were sources at all; raises what reading them has raised.
+NotedSources = Callable[[], tuple[list[str], bool]]
 Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
 OPTIONS = frozenset(
@@ -33,7 +34,8 @@ OPTIONS = frozenset(
 )
 
 
-class Verifier:
+@script_api
+class Verifier(ScriptAccess):
     """Judges claims and writes verdicts into leaves.
 
     The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
@@ -44,24 +46,18 @@ class Verifier:
     """
 
     def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+        super().__init__(asking)
         self._judging = ClaimJudging(asking)
         self._config = asking.config
-        self.logger = asking.logger
-        self._abandoned: list[VerificationNode] = []
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
         # for one of them.
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
 
-    @property
-    def abandoned(self) -> list[VerificationNode]:
-        """Return the leaves that are undecided since the script stopped waiting for their verdict."""
-        check_look("which verdicts were not waited for")
-        return [node for node in self._abandoned if node.verdict.status == "initialized"]
-
     def may_defer(self, sources: Sources) -> bool:
-        """Tell whether a script that looks at its page cache meanwhile sees what program order shows."""
-        cache, capture = self._asking.cache, self._asking.capture
+        """Tell whether client, log and page cache show a script what program order shows."""
+        cache, capture, deferral = self._asking.cache, self._asking.capture, current_deferral()
+        if not is_watching(self._asking.judge) or (deferral and deferral.is_heard(self.logger)):
+            return False
         if sources is None or cache is None:
             return True
         # What is captured shows in a cache, unless that keeps a view of its own for the script.
@@ -132,6 +128,9 @@ class Verifier:
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
         """
+        deferral = current_deferral()
+        if deferral is not None:
+            deferral.count_verification()
         verification = self._filled_in(
             claim, node, additional_instruction, majority_vote, num_trials, use_screenshot
         )
@@ -150,35 +149,25 @@ class Verifier:
         sources: NotedSources,
         prerequisites: NotedPrerequisites,
     ) -> bool:
-        # All that was started together has looked by now, and may decide without a question, as a skip does.
-        await asyncio.sleep(0)
-        ahead = None
-        if prerequisites.may_be_asked_ahead and current_pace().speculate:
-            ahead = JudgedAhead(self._asking.judge, judging, verification, sources)
-        try:
+        with cut_off_noted(self._asking.judge, verification.node_id or verification.claim):
+            # All that was started together has looked by now, and may decide without a question, as a skip.
+            await asyncio.sleep(0)
             skip_reason = await self._gate(verification, await prerequisites.skip_reason())
             if skip_reason is not None:
                 return self._skip(verification, node, skip_reason)
-            judged = ahead.verdict() if ahead else judging.judged(verification, *sources())
-            return await self._judge(judged, verification, node)
-        finally:
-            if ahead is not None:
-                await ahead.end()
+            return await self._judge(judging, verification, node, sources)
 
     async def _judge(
         self,
-        judged: Coroutine[Any, Any, tuple[bool, Evidence]],
+        judging: ClaimJudging,
         verification: Verification,
         node: VerificationNode | None,
+        sources: NotedSources,
     ) -> bool:
         try:
-            supported, evidence = await judged
+            supported, evidence = await judging.judged(verification, *sources())
         except Mind2Web2Error:
             # The judge or the disk failed for good, which is no verdict.
-            raise
-        except asyncio.CancelledError:
-            if node is not None:
-                self._abandoned.append(node)
             raise
         except MemoryError as error:
             # It says as little about the claim as a disk that fails.
@@ -264,13 +253,20 @@ def urls_of(sources: Sources) -> list[str]:
 def _noted_urls(sources: Sources) -> NotedSources:
     """Read the sources now, as a script may change its lists; iterators, once they are needed."""
     if is_used_up(sources):
-        return lambda: (urls_of(sources), bool(sources))
+        return lambda: (urls_of(sources), True)
     try:
-        noted = urls_of(sources), bool(sources)
+        noted = urls_of(sources), _are_given(sources)
     except Exception as error:
         # It is part of what is judged: it will cost this leaf only.
         return _raising(error)
     return lambda: noted
+
+
+def _are_given(sources: Sources) -> bool:
+    """Tell sources from none: only ``None`` and an empty list judge the answer alone (contract.md)."""
+    return sources is not None and not (
+        isinstance(sources, Collection) and not isinstance(sources, str) and not sources
+    )
 
 
 def _raising(error: Exception) -> NotedSources:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
-from typing import Any, Literal, NoReturn, Protocol, Self, get_args
+from enum import EnumType, StrEnum
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from mind2web2.aggregation import Outcome, aggregate
 from mind2web2.evidence import Evidence
+from mind2web2.utils.api_misuse import checked_methods, report_missing
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -17,7 +18,15 @@ _SCORED_FIELDS = frozenset({"score", "status", "critical", "strategy"})
 _VERDICT_FIELDS = ("score", "status", "evidence")
 
 
-class AggregationStrategy(StrEnum):
+class _StrategyNames(EnumType):
+    """Reports strategies that do not exist."""
+
+    def __getattr__(cls, name: str) -> Any:
+        report_missing(cls, name)
+        raise AttributeError(f"there is no strategy {name!r}")
+
+
+class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
     """How the children of a node make up its score."""
 
     PARALLEL = "parallel"
@@ -114,6 +123,7 @@ class _Children(list["VerificationNode"]):
     insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = __imul__ = _refuse
 
 
+@checked_methods
 class VerificationNode(BaseModel):
     """A node of a rubric tree; a node without children is a leaf.
 
@@ -157,12 +167,24 @@ class VerificationNode(BaseModel):
         for child in given:
             self.add_node(child)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a private attribute."""
+            try:
+                return object.__getattribute__(self, "__pydantic_private__")[name]
+            except (AttributeError, KeyError, TypeError):
+                report_missing(self, name)
+            return super().__getattr__(name)
+
     def __setattr__(self, name: str, value: Any) -> None:
         """Set a field; what bears on scores makes remembered ones stale."""
         if name in ("children", "id") and "_tree" in (self.__pydantic_private__ or {}):
             if value is self.__dict__[name]:  # "node.children += more" ends in assigning what is there
                 return
             raise TypeError(f"'{name}' of node '{self.id}' cannot be replaced")
+        if name not in type(self).__pydantic_fields__ and not name.startswith("_"):
+            report_missing(self, name)
         if name in _VERDICT_FIELDS:
             self._check_decided(f"'{name}' of")
         if name == "critical":
@@ -195,7 +217,7 @@ class VerificationNode(BaseModel):
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> VerificationNode:
         """Return a tree of its own, from this node down."""
-        self._check_settled("a copy of")
+        self.check_settled("a copy of")
         twins: dict[int, VerificationNode] = {}
         for node in self.walk():
             score, status = node._verdict
@@ -253,7 +275,7 @@ class VerificationNode(BaseModel):
             return
         self._check_child(child)
         self._check_decided("a child of")
-        child._check_settled("a new place for")
+        child.check_settled("a new place for")
         if self._tree.watch is not None:
             self._tree.watch.note_change()
         child._parent = self
@@ -304,6 +326,7 @@ class VerificationNode(BaseModel):
     @property
     def blocked_as(self) -> Status | None:
         """Return how this leaf was last decided so that it blocks others, ``None`` if it never was."""
+        self._check_decided("'blocked_as' of")
         return self._blocked_as
 
     def _update_blocking(self) -> None:
@@ -333,7 +356,8 @@ class VerificationNode(BaseModel):
         if self.awaits_verdict:
             self._refuse(what)
 
-    def _check_settled(self, what: str) -> None:
+    def check_settled(self, what: str) -> None:
+        """Give the attempt up if verdicts on this tree are pending, which ``what`` depends on."""
         if self._tree.watch is not None:
             self._refuse(what)
 
@@ -344,27 +368,27 @@ class VerificationNode(BaseModel):
 
     def __getstate__(self) -> dict[Any, Any]:
         """Return what a pickle holds."""
-        self._check_settled("a pickle of")
+        self.check_settled("a pickle of")
         return super().__getstate__()
 
     def __copy__(self) -> Self:
         """Return a shallow copy."""
-        self._check_settled("a copy of")
+        self.check_settled("a copy of")
         return super().__copy__()
 
     def __iter__(self) -> Any:
         """Yield names and values of the fields, as pydantic does."""
-        self._check_settled("the fields of")
+        self.check_settled("the fields of")
         return super().__iter__()
 
     def model_dump(self, **keywords: Any) -> dict[str, Any]:
         """Return the fields as plain data."""
-        self._check_settled("a dump of")
+        self.check_settled("a dump of")
         return super().model_dump(**keywords)
 
     def model_dump_json(self, **keywords: Any) -> str:
         """Return the fields as JSON."""
-        self._check_settled("a dump of")
+        self.check_settled("a dump of")
         return super().model_dump_json(**keywords)
 
     # Scores
@@ -377,7 +401,7 @@ class VerificationNode(BaseModel):
 
     def compute_score(self, mutate: bool = False) -> float:
         """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
-        self._check_settled("the score of")
+        self.check_settled("the score of")
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
@@ -388,7 +412,7 @@ class VerificationNode(BaseModel):
     @property
     def aggregated_score(self) -> float:
         """Return the score written back once and remembered until something changes."""
-        self._check_settled("the score of")
+        self.check_settled("the score of")
         if self._remembered is not None and self._remembered[0] == self._tree.version:
             return self._remembered[1]
         return self.compute_score(mutate=True)

@@ -1,8 +1,16 @@
 """What holds for all tests."""
 
+import sys
 from collections.abc import Generator
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def _started_as_mind2web2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make commands that messages suggest the same, however the tests were started."""
+    monkeypatch.delenv("UV", raising=False)
+    monkeypatch.setattr(sys, "argv", ["mind2web2"])
 
 
 @pytest.hookimpl(wrapper=True)

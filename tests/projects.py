@@ -13,7 +13,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,8 +135,10 @@ class Project:
         return sorted((self.folder(stem, task) / "results").glob("*"))
 
     def task_summary(self, task: str = TASK) -> dict[str, dict]:
-        """Return the entries of the task's summary by answer name."""
-        return {entry["answer_name"]: entry for entry in read_json(self.results / task / "summary.json")}
+        """Return the entries of the task's two summary files by answer name."""
+        paths = [self.results / task / name for name in ("summary.json", "unscored.json")]
+        entries = [entry for path in paths if path.exists() for entry in read_json(path)]
+        return {entry["answer_name"]: entry for entry in entries}
 
 
 class ClaimJudge:
@@ -276,6 +278,13 @@ def call(command: Callable[[list[str]], int], *arguments: object) -> subprocess.
         except SystemExit as exit_request:
             status = exit_request.code
     return subprocess.CompletedProcess(words, status, stdout.getvalue(), stderr.getvalue())
+
+
+def overridden(defaults: Sequence[object], more: Sequence[object]) -> list[object]:
+    """Return the words of a command: pairs of an option and its value, without those that ``more`` gives."""
+    given = {str(word).partition("=")[0] for word in more}
+    pairs = zip(defaults[::2], defaults[1::2], strict=True)
+    return [word for pair in pairs if pair[0] not in given for word in pair] + list(more)
 
 
 def _written(path: Path, content: str | bytes) -> Path:

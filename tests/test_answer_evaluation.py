@@ -60,7 +60,7 @@ async def test_a_result_says_what_it_was_made_from(project):
     assert (outcome.score, outcome.reason, outcome.reused, outcome.word_count) == (2 / 3, None, False, 6)
     assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("bot", "answer_1.md", TASK)
     assert (result["final_score"], result["judge_model"]) == (2 / 3, "judge-1")
-    assert result["tree_statistics"] == {"depth": 2, "total_nodes": 4, "leaf_nodes": 3}
+    assert result["tree_statistics"] == {"depth": 1, "total_nodes": 4, "leaf_nodes": 3}
     made_from = Provenance.model_validate(result["provenance"])
     assert made_from.answer_sha256 == text_sha256(ANSWER)
     assert made_from.script == "example/lake.py"
@@ -250,14 +250,14 @@ async def test_a_script_that_lists_pages_depends_on_the_list(project):
 
 
 async def test_another_time_that_the_agent_took_is_taken_over(project):
-    """It is in the result, so that a result with the old one no longer holds."""
+    """It changes no verdict: the result gets it, and the answer is not judged again."""
     await only(project)
     meta = project.root / "answers" / "bot" / TASK / "answer_1.meta.json"
     for time_s in (12.5, 13):
         meta.write_text(json.dumps({"time_seconds": time_s}))
         judge = ClaimJudge()
         outcome = await only(project, judge)
-        assert (outcome.reused, outcome.result["time_seconds"], judge.claims) == (False, time_s, [])
+        assert (outcome.reused, outcome.result["time_seconds"], judge.claims) == (True, time_s, [])
         assert (await only(project)).reused
 
 

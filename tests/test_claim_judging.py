@@ -13,15 +13,15 @@ from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.client_provider import ClientProvider
-from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError, JudgmentMissingError
+from mind2web2.errors import CaptureError, JudgmentMissingError
 from mind2web2.judgments import JudgmentStore
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
 from mind2web2.shared_captures import SharedCaptures
 
-SEQUENTIAL, USUAL, SPECULATING = Pace(sequential=True), Pace(), Pace(speculate=True)
-PACES = [SEQUENTIAL, USUAL, SPECULATING]
+SEQUENTIAL, USUAL = Pace(sequential=True), Pace()
+PACES = [SEQUENTIAL, USUAL]
 SETTINGS = JudgeSettings("openai", "o4-mini")
 
 
@@ -142,71 +142,21 @@ async def test_nothing_is_captured_before_it_is_needed(names, tmp_path):
     turns=st.dictionaries(st.sampled_from("abcde"), st.integers(1, 9)),
 )
 async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting, at_hand, turns):
-    """The usual pace asks exactly what the sequential one does; speculating asks as much or more."""
+    """The usual pace asks exactly what the sequential one does."""
     outcomes = []
     for pace in PACES:
         cache = stored(tmp_path_factory.mktemp("cache"), **{name: name for name in at_hand})
         judge = SlowJudge(supporting, turns)
         verdict, leaf = await judged(pace, judge, cache, "abcde", browser_manager=Camera())
         outcomes.append((verdict, without_times(leaf.evidence), judge.asked))
-    sequential, usual, speculating = outcomes
+    sequential, usual = outcomes
     assert usual == sequential
-    assert speculating[0] == sequential[0] == bool(supporting)
-    assert speculating[2].count(checked_last(speculating[1])) == 2
+    assert sequential[0] == bool(supporting)
 
 
 def without_times(evidence):
     """Return evidence as data, without when its pages were captured: each pace has captured them anew."""
     return evidence.model_dump(exclude={"pages": {"__all__": {"page": {"captured_at"}}}})
-
-
-def checked_last(evidence):
-    """Return the page that was decisive, or the last one."""
-    return evidence["pages"][-1]["url"][-1]
-
-
-async def test_speculating_checks_pages_together_and_drops_the_rest(tmp_path):
-    """No more than three at a time; the first support ends the others, which is no failure of the judge."""
-    cache = stored(tmp_path, **{name: name for name in "abcdef"})
-    judge = SlowJudge("d", {"a": asyncio.Event(), "b": 5, "c": asyncio.Event(), "e": asyncio.Event()})
-    verdict, leaf = await judged(SPECULATING, judge, cache, "abcdef")
-    assert (verdict, leaf.status, checked(leaf)) == (True, "passed", "bd")
-    assert (judge.asked, judge.pages_at_once, judge.most_at_once) == ("bbdd", 3, 6)
-    assert await started(judge, cache).verify("another claim", None, address("d"))
-
-
-@pytest.mark.parametrize(("supporting", "has_result"), [("a", True), ("", False)])
-async def test_a_failure_on_a_page_ahead_counts_only_if_it_is_come_to(tmp_path, supporting, has_result):
-    """The page before it supports the claim, as in program order, which never asks about the other."""
-
-    class Failing(SlowJudge):
-        async def async_response(self, *, messages, **keywords):
-            if address("b") in str(messages):
-                raise JudgeUnavailableError("outage")
-            return await super().async_response(messages=messages, **keywords)
-
-    with JudgmentStore(None) as store:
-        provider = ClientProvider(Failing(supporting, {"a": 30}))
-        judge = AnswerJudge(RecordedJudge(SETTINGS, provider, store), "lake", "answer_1.md")
-        cache = stored(tmp_path, a="a", b="b")
-        if has_result:
-            assert (await judged(SPECULATING, judge, cache, "ab"))[0]
-        else:
-            with pytest.raises(JudgeError, match="outage"):
-                await judged(SPECULATING, judge, cache, "ab")
-        assert (judge.failure is None) is has_result
-
-
-async def test_what_speculating_drops_does_not_stop_the_answer(tmp_path):
-    """The run's judge goes on asking after requests were cancelled, and their turns are free."""
-    limit = asyncio.Semaphore(6)
-    with JudgmentStore(None) as store:
-        provider = ClientProvider(SlowJudge("b", {"a": asyncio.Event()}))
-        judge = AnswerJudge(RecordedJudge(SETTINGS, provider, store), "lake", "answer_1.md", limit)
-        cache = stored(tmp_path, a="a", b="b", c="c")
-        assert (await judged(SPECULATING, judge, cache, "abc"))[0]
-        assert (judge.failure, limit._value) == (None, 6)
-        assert (await judged(SPECULATING, judge, cache, "b", answer="Another answer."))[0]
 
 
 async def test_a_page_made_ready_in_vain_leaves_no_trace(tmp_path):

@@ -10,7 +10,7 @@ from projects import ClaimJudge, Project, evaluate, read_json
 
 from mind2web2.errors import EvalScriptError, JudgeUnavailableError
 from mind2web2.pace import MOST_UNDER_WAY, Pace
-from mind2web2.program_order import ProgramOrderNeeded
+from mind2web2.program_order import ProgramOrderNeeded, watching
 from mind2web2.script_run import load_script, run_script
 from mind2web2.utils.load_eval_script import load_eval_script
 
@@ -36,6 +36,7 @@ ALL = "    for leaf in leaves:\n        await evaluator.verify(leaf.id, leaf)\n"
 END = "    return evaluator.get_summary()\n"
 
 
+@watching
 class WatchedJudge(RandomJudge):
     """Supports every claim but those named, after some turns; knows how much it was asked at once."""
 
@@ -118,7 +119,7 @@ async def test_a_dependent_waits_and_is_not_asked_about_when_its_gate_fails(tmp_
     summary = await run(tmp_path, body + END, judge)
     assert "dependent" not in judge.claims
     node = summary["eval_breakdown"][0]["verification_tree"]["children"][2]
-    assert node["evidence"]["reason"] == "prerequisite 'l0' is failed"
+    assert node["evidence"]["reason"] == "not judged, because 'l0' failed"
 
 
 async def test_what_is_asked_later_does_not_exist_yet(tmp_path):
@@ -166,7 +167,7 @@ READS = [
     "[vars(first).get('status')]",
     "[first.__dict__['score']]",
     "[getattr(first, 'status')]",
-    "[client.ledger.judgments, len(evaluator.verifier.abandoned)]",
+    "[client.ledger.judgments, client.failure]",
     "[str(sum(client.asked.values()))]",
 ]
 HIDDEN_READS = [
@@ -205,12 +206,10 @@ async def test_a_read_that_no_syntax_shows_costs_the_attempt(tmp_path, read):
     assert judge.started_over == 1
 
 
-async def test_another_attempt_asks_a_bare_client_nothing_again(tmp_path):
-    """Its replies are kept for that."""
-    body = f"{ALL}    evaluator.add_custom_info({{'read': [repr(first)]}})\n{END}"
-    client = ClaimJudge()
-    assert statuses(await run(tmp_path, body, client)) == ["passed"] * 6
-    assert len(client.claims) == 12
+async def test_a_client_that_is_not_ours_is_asked_in_program_order(tmp_path):
+    """It may count what it is asked, by itself or by another object around it."""
+    assert statuses(await run(tmp_path, ALL + END, client := ClaimJudge())) == ["passed"] * 6
+    assert client.claims == [f"l{number}" for number in range(6) for _ in range(2)]
 
 
 async def test_another_attempt_counts_once_in_a_run(tmp_path):
@@ -259,7 +258,8 @@ async def test_a_task_that_verifies_beside_deferred_work_costs_the_attempt(tmp_p
         "    task = beside(other())\n    await evaluator.verify('c', first)\n    await task\n"
     )
     judge = WatchedJudge()
-    assert statuses(await run(tmp_path, body + END, judge))[:2] == ["passed", "passed"]
+    alone = Pace(in_own_process=True)
+    assert statuses(await run(tmp_path, body + END, judge, alone))[:2] == ["passed", "passed"]
     assert judge.started_over == 1
 
 
@@ -321,6 +321,7 @@ async def test_a_judge_that_fails_comes_before_what_a_script_raises_later(tmp_pa
 async def test_a_script_that_is_stopped_takes_its_work_along(tmp_path):
     """Also while it waits for what it has deferred, and though it looks at results on its way out."""
 
+    @watching
     class Silent(WatchedJudge):
         async def ask(self, request, subject, limit):  # noqa: ARG002
             self.at_once += 1
@@ -388,31 +389,6 @@ async def test_nodes_of_a_scripts_own_class_are_waited_for(tmp_path):
     assert judge.started_over == 0
 
 
-async def test_judging_ahead_of_time_drops_what_is_skipped(tmp_path):
-    """The tree is the same, and the dependent is asked about before its gate is decided."""
-    body = (
-        "    await evaluator.verify('gate', first)\n"
-        "    await evaluator.verify('dependent', second, extra_prerequisites=[first])\n"
-    )
-    judge = WatchedJudge("gate")
-    expected = await run(tmp_path, body + END, WatchedJudge("gate"), SEQUENTIAL)
-    assert await run(tmp_path, body + END, judge, Pace(speculate=True)) == expected
-    assert judge.claims[:4].count("dependent") == 2
-
-
-async def test_a_failure_ahead_of_time_counts_only_if_it_is_wanted(tmp_path):
-    """A dependent that is skipped needs no judge, so that its failure costs no result."""
-    body = (
-        "    await evaluator.verify('gate', first)\n"
-        "    await evaluator.verify('dependent', second, extra_prerequisites=[first])\n"
-    )
-    ahead = Pace(speculate=True)
-    closed, opened = WatchedJudge("gate", fails_on="dependent"), WatchedJudge(fails_on="dependent")
-    assert statuses(await run(tmp_path, body + END, closed, ahead))[:2] == ["failed", "skipped"]
-    assert "dependent" in closed.claims
-    assert "outage" in await run(tmp_path, body + END, opened, ahead)
-
-
 SHOWN = (
     "def shown(client):\n"
     "    return getattr(client, 'led' + 'ger').judgments, getattr(client, 'fail' + 'ure')\n"
@@ -422,7 +398,7 @@ SHOWN = (
 )
 
 
-@pytest.mark.parametrize("order", [SEQUENTIAL, Pace(), Pace(speculate=True)])
+@pytest.mark.parametrize("order", [SEQUENTIAL, Pace()])
 async def test_a_runs_judge_shows_what_program_order_has_asked(tmp_path, order):
     """However a script comes to look."""
     project = Project(tmp_path)
@@ -430,29 +406,6 @@ async def test_a_runs_judge_shows_what_program_order_has_asked(tmp_path, order):
     project.add_script_body(SHOWN)
     [outcome] = await evaluate(project, ClaimJudge(), order=order)
     assert outcome.result["eval_breakdown"][0]["info"] == [{"custom": {"shown": [[2, None], 2]}}]
-
-
-@pytest.mark.parametrize(("gate", "reason"), [(False, None), (True, "outage")])
-async def test_a_run_has_a_result_though_the_judge_failed_on_what_is_skipped(tmp_path, gate, reason):
-    """Its own failures are kept apart until a verdict is wanted."""
-
-    def verdict(claim):
-        if claim == "dependent":
-            raise JudgeUnavailableError("outage")
-        return gate
-
-    project = Project(tmp_path)
-    project.add_answer()
-    project.add_script_body(
-        "first, second = [evaluator.add_leaf(name, 'd') for name in ('first', 'second')]\n"
-        "await evaluator.verify('gate', first)\n"
-        "await evaluator.verify('dependent', second, extra_prerequisites=[first])\n"
-        "return evaluator.get_summary()\n"
-    )
-    judge = ClaimJudge(verdict)
-    [outcome] = await evaluate(project, judge, order=Pace(speculate=True))
-    assert (outcome.score, outcome.reason) == (None if gate else 0.0, reason)
-    assert "dependent" in judge.claims
 
 
 def test_giving_up_is_no_ordinary_exception():

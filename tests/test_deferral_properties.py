@@ -61,24 +61,12 @@ def test_ordinary_scripts_are_right_at_the_first_attempt(script, verdicts, times
     assert deferred[1].started_over == 0
 
 
-@given(SEEDS, SEEDS, SEEDS, st.integers(3, 40), st.booleans())
-@WITH_PAGES
-def test_judging_ahead_of_time_changes_no_tree(script, verdicts, times, steps, with_pages):
-    """It asks all that program order asks, and more."""
-    # Of several pages at hand another one may be the first to support a claim.
-    source = made_up_script(script, steps, with_pages=with_pages, pages_a_claim=[1])
-    expected, ahead = both_outcomes(source, verdicts, times, Pace(speculate=True), with_pages=with_pages)
-    assert ahead[0] == expected[0], source
-    assert expected[1].asked <= ahead[1].asked, source
-
-
-@given(SEEDS, SEEDS, SEEDS, st.integers(3, 25), st.booleans())
+@given(SEEDS, SEEDS, SEEDS, st.integers(3, 25))
 @THOROUGH
-def test_a_judge_that_fails_costs_the_same_results(script, verdicts, times, steps, speculate):
-    """A failure that program order never comes to costs nothing, also ahead of time."""
+def test_a_judge_that_fails_costs_the_same_results(script, verdicts, times, steps):
+    """A failure that program order never comes to costs nothing."""
     source = made_up_script(script, steps)
-    pace = Pace(speculate=speculate)
-    expected, other = both_outcomes(source, verdicts, times, pace, fails_one_in=12)
+    expected, other = both_outcomes(source, verdicts, times, Pace(), fails_one_in=12)
     assert without_details(other[0]) == without_details(expected[0]), source
 
 

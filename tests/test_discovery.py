@@ -148,7 +148,7 @@ async def judged(answer, server):
     async with LLMClient(
         "openai", is_async=True, base_url=server.base_url, api_key="sk-test", retry=retry
     ) as client:
-        return await judged_urls(answer, client, "gpt-4o")
+        return (await judged_urls(answer, client, "gpt-4o"))[0]
 
 
 async def test_a_judge_adds_what_no_parser_sees():
@@ -181,7 +181,7 @@ async def test_a_judge_adds_what_no_parser_sees():
 async def test_a_url_counts_only_if_the_answer_names_its_host(answer, urls, expected):
     """Models give addresses from memory."""
     judge = ScriptedJudge(lambda _: URLs(urls=urls))
-    assert await judged_urls(answer, judge, "m") == expected
+    assert (await judged_urls(answer, judge, "m"))[0] == expected
 
 
 @pytest.mark.parametrize(

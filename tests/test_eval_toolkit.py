@@ -1,10 +1,11 @@
 """Extractor and verifier as scripts use them without an Evaluator."""
 
 import asyncio
+import base64
 import logging
 
 import pytest
-from evaluations import ANSWER, OTHER, PAGE, TASK, stored
+from evaluations import ANSWER, OTHER, PAGE, TASK, image, stored
 from pydantic import BaseModel
 from scripted_judge import ScriptedJudge
 
@@ -141,3 +142,30 @@ async def test_extractor_and_verifier_share_one_judge(tmp_path):
     with pytest.raises(Exception, match="nothing more is asked"):
         await extractor.simple_extract("which?", Town)
     assert judge.failure is not None
+
+
+async def test_scripts_read_pages_themselves(tmp_path):
+    """Images as base64 JPEGs and the text; nothing of a page that is unavailable."""
+    cache = stored(tmp_path)
+    cache.put_web(PAGE, "Depth: 80 m", image())
+    for asked in pair(ScriptedJudge(), cache):
+        images, text = await asked.get_page_info(PAGE)
+        assert text == "Depth: 80 m"
+        assert [base64.b64decode(each)[:2] for each in images] == [b"\xff\xd8"]
+        for url in ("https://lake.example/gone", "", "no url"):
+            assert await asked.get_page_info(url) == (None, None)
+
+
+async def test_scripts_send_requests_within_the_limits():
+    """Text or a filled template; the semaphore is entered around each request."""
+    client = ScriptedJudge(["a text", Town(name="Aa")])
+    extractor, verifier = pair(client, None)
+    messages = [{"role": "user", "content": "Which town?"}]
+    assert await extractor.call_llm_with_semaphore(model="m", messages=messages) == "a text"
+    async with extractor._asking.llm_limit:
+        waiting = asyncio.create_task(
+            verifier.call_llm_with_semaphore(model="m", messages=messages, response_format=Town)
+        )
+        await asyncio.wait({waiting}, timeout=0.01)
+        assert len(client.questions) == 1
+    assert (await waiting).name == "Aa"

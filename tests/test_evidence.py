@@ -39,8 +39,10 @@ async def test_a_score_can_be_audited_from_the_result_alone(cache):
     outcomes = [check["outcome"] for check in nodes["denied"]["evidence"]["pages"]]
     assert outcomes == ["not_supported", "not_supported", "unavailable"]
     assert nodes["answer"]["evidence"]["votes"][0]["reasoning"] == "on good answer"
-    assert nodes["skipped"]["evidence"]["reason"] == "prerequisite 'gate' is failed"
-    assert nodes["gate"]["evidence"]["reason"] == "the script's own condition is False"
+    assert nodes["skipped"]["evidence"]["reason"] == "not judged, because 'gate' failed"
+    assert (
+        nodes["gate"]["evidence"]["reason"] == "checked by the script without a judge: not met (value: None)"
+    )
 
 
 async def test_a_leaf_behind_a_shortfall_shows_what_was_superseded():
@@ -58,3 +60,24 @@ async def test_sources_that_name_no_page_are_remarked(cache):
     evaluator = started(cache=cache)
     await evaluator.verify("claim", evaluator.add_leaf("leaf", ""), [None, ""])
     assert "name no page" in evidence_of(evaluator, "leaf")["reason"]
+
+
+@pytest.mark.parametrize(
+    ("sources", "quote", "expected"),
+    [
+        (PAGE, "80\u00a0M", {"match": "found", "source": "page", "start": 7, "end": 11}),
+        (PAGE, PAGE, {"match": "found", "source": "address", "start": 0, "end": len(PAGE)}),
+        (PAGE, "The lake is 80 m deep.", {"match": "not_found"}),
+        (None, "80 m deep", {"match": "found", "source": "answer", "start": 12, "end": 21}),
+        (PAGE, " ", None),
+    ],
+)
+async def test_the_passage_that_the_judge_quotes_is_looked_up(sources, quote, expected, cache):
+    """In what it was shown; a passage that is not there changes no verdict."""
+    judge = ScriptedJudge(lambda _: BinaryEvalResult(reasoning="r", result=True, quote=quote))
+    evaluator = started(judge, cache, answer="The lake is 80 m deep.")
+    leaf = evaluator.add_leaf("leaf", "")
+    assert await evaluator.verify("claim", leaf, sources, majority_vote=False)
+    evidence = tree_nodes(evaluator.get_summary())["leaf"]["evidence"]
+    [vote] = evidence["votes"] if sources is None else evidence["pages"][0]["votes"]
+    assert vote.get("quote") == (expected and {"text": quote, **expected})

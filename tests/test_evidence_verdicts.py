@@ -60,7 +60,7 @@ def test_evidence_implies_a_verdict(evidence, verdict):
         judged(votes="ynyy", num_trials=5),
         judged(check("unavailable"), check("not_supported", "nn"), check("supported", "yy")),
         Evidence(decided_by="page", pages=(check("unavailable"), check("unavailable"))),
-        Evidence(decided_by="prerequisite", reason="prerequisite 'a' is failed"),
+        Evidence(decided_by="prerequisite", reason="not judged, because 'a' failed"),
         Evidence(decided_by="error", reason="RuntimeError"),
         Evidence(decided_by="script"),
     ],

@@ -5,10 +5,11 @@ import asyncio
 import pytest
 from evaluations import started
 from scripted_judge import ScriptedJudge
+from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeError
 from mind2web2.failure_latch import FailureLatch
-from mind2web2.limits import CheckedLimit, DualSemaphore
+from mind2web2.limits import Admission, CheckedLimit, DualSemaphore
 
 
 class CrowdedJudge:
@@ -108,3 +109,26 @@ async def test_who_is_not_let_in_leaves_the_limit_with_the_reason():
         async with limit:
             pytest.fail("let in")
     assert ends == [None, JudgeError]
+
+
+@pytest.mark.parametrize(
+    ("free", "least", "most", "expected"), [(1, 2, 5, 5), (0, 2, 5, 2), (1, 3, 2, 3), (0, 9, 9, 6)]
+)
+def test_further_answers_start_while_requests_are_free(free, least, most, expected):
+    """The least number in any case, never more than the most; those that wait start as others end."""
+
+    async def six_answers():
+        admission, running, most_at_once = Admission(asyncio.Semaphore(free), least, most), 0, 0
+
+        async def answer():
+            nonlocal running, most_at_once
+            async with admission:
+                running += 1
+                most_at_once = max(most_at_once, running)
+                await asyncio.sleep(60)
+                running -= 1
+
+        await asyncio.gather(*(answer() for _ in range(6)))
+        return most_at_once
+
+    assert run_virtually(six_answers())[0] == expected

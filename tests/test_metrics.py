@@ -20,8 +20,30 @@ def answers(table, **fields):
 
 
 NOTHING_DOUBTFUL = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
-NOTHING_JUDGED = {"claims": 0, "reservations": NOTHING_DOUBTFUL, "voted": 0, "split": 0}
+NOTHING_QUOTED = {"found": 0, "approximate": 0, "not_found": 0}
+NOTHING_JUDGED = {
+    "claims": 0,
+    "reservations": NOTHING_DOUBTFUL,
+    "voted": 0,
+    "split": 0,
+    "quotes": NOTHING_QUOTED,
+}
 THREE_TASKS = {"a": [1.0, 0.5], "b": [0.0, 1.0], "c": [0.25, 0.0]}
+
+
+def listed(*scores_and_words):
+    """Return a task's answers as the agent's summary lists them."""
+    return {
+        "answers": [
+            {
+                "answer_name": f"answer_{number}.md",
+                "score": score,
+                "success": score == 1.0,
+                "word_count": words,
+            }
+            for number, (score, words) in enumerate(scores_and_words, start=1)
+        ]
+    }
 
 
 def test_the_published_summary():
@@ -35,7 +57,7 @@ def test_the_published_summary():
         "agent_name": "bot",
         "num_tasks": 3,
         "num_runs": 2,
-        "avg_score": 0.4583,
+        "avg_score": 0.458333,
         "avg_score_std": 0.0417,
         "success_rate": 0.3333,
         "success_rate_std": 0.0,
@@ -46,7 +68,7 @@ def test_the_published_summary():
         "per_run": {
             "answer_1.md": {
                 "num_tasks": 3,
-                "avg_score": 0.4167,
+                "avg_score": 0.416667,
                 "success_rate": 0.3333,
                 "avg_word_count": 300.0,
             },
@@ -58,9 +80,9 @@ def test_the_published_summary():
             },
         },
         "tasks": {
-            "a": {"answers": 2, "best_score": 1.0, "avg_score": 0.75, "pass": True},
-            "b": {"answers": 2, "best_score": 1.0, "avg_score": 0.5, "pass": True},
-            "c": {"answers": 2, "best_score": 0.25, "avg_score": 0.125, "pass": False},
+            "a": {**listed((1.0, 100), (0.5, 200)), "best_score": 1.0, "avg_score": 0.75, "pass": True},
+            "b": {**listed((0.0, 300), (1.0, 401)), "best_score": 1.0, "avg_score": 0.5, "pass": True},
+            "c": {**listed((0.25, 500), (0.0, 600)), "best_score": 0.25, "avg_score": 0.125, "pass": False},
         },
         "judge_models": {"o4-mini": 6},
         "missing": [],
@@ -166,7 +188,7 @@ def test_nothing_known_is_not_zero():
     assert [gone["task_id"] for gone in unknown["missing"]] == ["a"]
     nothing = agent_metrics("bot", [], ["a", "b"]).summary()
     assert [nothing[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")] == [0.0] * 4
-    assert nothing["tasks"]["a"] == {"answers": 0, "best_score": 0.0, "avg_score": 0.0, "pass": False}
+    assert nothing["tasks"]["a"] == {"answers": [], "best_score": 0.0, "avg_score": 0.0, "pass": False}
 
 
 def test_tasks_outside_the_list_are_left_out_and_named():
@@ -208,7 +230,7 @@ def test_tasks_and_runs_are_listed_in_natural_order():
 
 def test_almost_one_is_no_success():
     """Only the full score is; rounding comes after."""
-    summary = agent_metrics("bot", answers({"a": [0.99999]})).summary()
+    summary = agent_metrics("bot", answers({"a": [0.9999999]})).summary()
     assert (summary["avg_score"], summary["success_rate"], summary["tasks"]["a"]["pass"]) == (1.0, 0.0, False)
 
 
@@ -259,7 +281,7 @@ def test_averages_stay_within_their_bounds(table, task_ids):
 def test_every_cell_is_scored_or_missing(table, task_ids):
     """With a task list, scored answers and missing ones make up tasks times runs."""
     metrics = agent_metrics("bot", table, task_ids)
-    scored = sum(task.answers for task in metrics.tasks.values())
+    scored = sum(len(task.answers) for task in metrics.tasks.values())
     unanswered = {gone.task_id for gone in metrics.missing if gone.answer_name is None}
     single = [gone for gone in metrics.missing if gone.answer_name is not None]
     assert scored + len(single) + len(unanswered) * metrics.num_runs == metrics.num_tasks * metrics.num_runs
@@ -272,4 +294,4 @@ def test_no_answer_vanishes(table):
     listed = {(gone.task_id, gone.answer_name) for gone in metrics.missing}
     unscored = {(answer.task_id, answer.answer_name) for answer in table if answer.score is None}
     assert unscored <= listed
-    assert sum(task.answers for task in metrics.tasks.values()) == len(table) - len(unscored)
+    assert sum(len(task.answers) for task in metrics.tasks.values()) == len(table) - len(unscored)

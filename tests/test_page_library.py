@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 import logging
 
 import pytest
@@ -12,6 +13,7 @@ from scripted_judge import ScriptedJudge
 from mind2web2 import CacheFileSys
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.crawl_plan import CitedPage
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.page_library import PageLibrary, PageRequest, PageSettings
 from mind2web2.shared_captures import DoubtfulPageError, SharedCaptures
@@ -382,3 +384,65 @@ async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
     await library.note_stored(AnswerCache(cache, library))
     AnswerCache(cache, library).put_web(OTHER, "text", None)
     assert await library.at_hand(cache, [OTHER, PAGE]) == [False, True]
+
+
+# Lists that newer tools leave in a cache folder (layouts.md)
+
+
+class CountingBrowser:
+    """Captures any page, and counts how often it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def capture_page(self, url, logger):  # noqa: ARG002
+        """Return a text."""
+        self.asked.append(url)
+        return None, "captured"
+
+
+async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path):
+    """With the listed reason, in any spelling; ``cache --only failed`` finds it and a stored page wins."""
+    cache, browser = stored(tmp_path), CountingBrowser()
+    gone = "https://lake.example/gone"
+    failures = {gone: {"reason": "HTTP 451", "blocked": True, "attempts": 2, "time": "2025-07-14"}, OTHER: {}}
+    (tmp_path / "failures.json").write_text(json.dumps(failures))
+    for capture in (browser, None):
+        assert await reason_for(page_request(cache, f"{gone}/?utm_source=x", capture=capture)) == "HTTP 451"
+    assert browser.asked == []
+    [record] = [record for url, record in cache.capture_records().items() if url == gone]
+    assert (record.kind, record.failure, record.tries) == (None, "HTTP 451", 2)
+    assert CitedPage(gone, cache.has(gone), cache.capture_record(gone)).is_chosen("failed")
+    assert (await PageLibrary().page(page_request(cache, OTHER))).text == "Fish: none"
+    cache.put_web(gone, "back again", None)
+    assert (await PageLibrary().page(page_request(cache, gone, capture=browser))).text == "back again"
+
+
+async def test_a_final_url_finds_the_page_that_redirected_there(tmp_path):
+    """After all exact matches, and as a page that was there before the run."""
+    cache = stored(tmp_path)
+    final, both = "https://lake.example/moved", "https://lake.example/both"
+    cache.put_web(both, "of its own", None)
+    listed = {final: PAGE, both: PAGE, "x y": 3, f"{final}/2": "gone"}
+    (tmp_path / "redirects.json").write_text(json.dumps(listed))
+    assert cache.has("http://www.lake.example/moved#part") == "web"
+    assert cache.get_web(final)[0] == cache.get_web(PAGE)[0]
+    assert cache.get_web(both)[0] == "of its own"
+    assert cache.has(f"{final}/2") is None
+    assert final not in cache.get_all_urls()
+    assert await PageLibrary().at_hand(cache, [final, f"{final}/2"]) == [True, False]
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"https://lake.example/gone": 3}'])
+def test_a_damaged_list_costs_nothing(content, tmp_path):
+    """It is ignored, or taken as far as it goes; files of such tools stay as they are."""
+    cache = stored(tmp_path)
+    others = ("failures.json", "redirects.json", "pending.json", "flags.json", "reviewed.json")
+    for name in others:
+        (tmp_path / name).write_text(content)
+    assert cache.has(PAGE) == "web"
+    assert cache.has("https://lake.example/gone") is None
+    assert cache.capture_record("https://elsewhere.example") is None
+    cache.save()
+    cache.clear()
+    assert {name: (tmp_path / name).read_text() for name in others} == dict.fromkeys(others, content)

@@ -24,7 +24,7 @@ from servers.judge_server import (
 
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.claim_judging import BinaryEvalResult
-from mind2web2.cli.display import totals_text
+from mind2web2.cli.progress import totals_text
 from mind2web2.cli.usage_report import FILE_NAME, print_usage, write_usage
 from mind2web2.errors import ContextTooLongError, JudgeOutputError, JudgeUnavailableError
 from mind2web2.judge import Subject

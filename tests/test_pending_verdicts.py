@@ -74,8 +74,8 @@ async def test_a_verdict_that_will_never_be_is_a_judge_error(leaf, name):
     ("statuses", "expected"),
     [
         (["passed", "passed"], "what is decided"),
-        (["passed", "failed"], "prerequisite 'p1' is failed"),
-        (["skipped", "failed"], "prerequisite 'p0' is skipped"),
+        (["passed", "failed"], "not judged, because 'p1' failed"),
+        (["skipped", "failed"], "not judged, because 'p0' was skipped"),
         (["initialized", "partial"], "what is decided"),
         ([], "what is decided"),
     ],
@@ -93,16 +93,6 @@ async def test_a_verdict_without_a_leaf_blocks_nobody():
     verdict = PendingVerdict(None)
     finish(verdict, "failed")
     assert await NotedPrerequisites(None, (verdict,)).skip_reason() is None
-
-
-@pytest.mark.parametrize(
-    ("decided", "count", "expected"),
-    [(None, 1, True), (None, 0, False), ("blocked", 1, False), ("blocked", 0, False)],
-)
-def test_only_what_is_open_may_be_asked_ahead(decided, count, expected):
-    """What is blocked in any case never has to be asked, what is free is asked at once."""
-    pending = tuple(PendingVerdict(node("p")) for _ in range(count))
-    assert NotedPrerequisites(decided, pending).may_be_asked_ahead is expected
 
 
 def test_pending_leaves_are_found_from_above():
@@ -139,8 +129,8 @@ def test_the_reason_names_leaf_and_status(ask):
     """Where nothing is under way, the tree as it stands decides."""
     first, leaf = node("first", critical=True, status="skipped"), node("leaf")
     node("root", children=[first, leaf])
-    assert ask(leaf, []) == NotedPrerequisites("prerequisite 'first' is skipped")
-    assert ask(None, [first]) == NotedPrerequisites("prerequisite 'first' is skipped")
+    assert ask(leaf, []) == NotedPrerequisites("not judged, because 'first' was skipped")
+    assert ask(None, [first]) == NotedPrerequisites("not judged, because 'first' was skipped")
     assert ask(first, []) == NotedPrerequisites(None)
 
 
@@ -156,7 +146,7 @@ def test_what_is_under_way_is_listed_up_to_what_blocks_in_any_case():
     pending = noted([early, late])
     found = pending.prerequisites(leaf, [])
     assert (found.decided, names(each.leaf for each in found.pending)) == (
-        "prerequisite 'gate' is failed",
+        "not judged, because 'gate' failed",
         ["early"],
     )
     gate.decide(1.0, "passed")
@@ -257,6 +247,7 @@ def test_in_the_end_the_reason_is_the_one_of_program_order(edits, data):
     finals = data.draw(st.lists(st.sampled_from(FINAL), min_size=len(verdicts), max_size=len(verdicts)))
     decided_at_last(verdicts, finals)
     expected = blocking_leaf(asked, extra)
+    how = {"failed": "failed", "skipped": "was skipped"}
     assert asyncio.run(found.skip_reason()) == (
-        None if expected is None else f"prerequisite '{expected.id}' is {expected.verdict.status}"
+        None if expected is None else f"not judged, because '{expected.id}' {how[expected.verdict.status]}"
     )

@@ -5,12 +5,15 @@ import json
 import platform
 import subprocess
 import sys
+from collections import defaultdict
 from importlib.metadata import version
 
 import pytest
 from projects import clean_environment
+from pydantic import create_model
 
 from mind2web2 import __version__
+from mind2web2.prompts import HashedText
 from mind2web2.provenance import (
     JudgeRecord,
     Provenance,
@@ -24,6 +27,8 @@ from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.seals import is_seal_broken, sealed
 
 JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
+SETTINGS_CHANGED = "this version asks the judge differently"
+OTHER_JUDGE = "other judge (before: judge-1 at openai http://localhost/v1)"
 MADE_FROM = Provenance(
     answer_sha256="a",
     script="example/t.py",
@@ -45,20 +50,26 @@ def test_the_same_is_no_difference():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"answer_sha256": "x"}, "answer"),
-        ({"script_sha256": "x"}, "script"),
-        ({"settings_sha256": "x"}, "settings"),
-        ({"judge": JUDGE.model_copy(update={"provider": "azure_openai"})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"endpoint": "elsewhere"})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"model": "judge-2"})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"temperature": 0.0})}, "judge"),
-        ({"judge": JUDGE.model_copy(update={"reasoning_effort": "low"})}, "judge"),
-        ({"answer_sha256": "x", "settings_sha256": "x"}, "answer, settings"),
+        ({"answer_sha256": "x"}, "answer changed"),
+        ({"script_sha256": "x"}, "script changed"),
+        ({"settings_sha256": "x"}, SETTINGS_CHANGED),
+        ({"judge": JUDGE.model_copy(update={"provider": "azure_openai"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"endpoint": "elsewhere"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"model": "judge-2"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"temperature": 0.0})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"reasoning_effort": "low"})}, OTHER_JUDGE),
+        ({"answer_sha256": "x", "settings_sha256": "x"}, f"answer changed, {SETTINGS_CHANGED}"),
     ],
 )
 def test_each_change_is_named(changes, words):
     """The log says why a result no longer holds."""
     assert MADE_FROM.differs_from(MADE_FROM.model_copy(update=changes)) == words
+
+
+def test_another_judge_is_named_with_what_tells_it_apart():
+    """Parameters that are not set are left out."""
+    judge = JUDGE.model_copy(update={"temperature": 0.5, "reasoning_effort": "low"})
+    assert judge.in_words() == "judge-1 at openai http://localhost/v1, temperature 0.5, effort low"
 
 
 def test_digests_are_over_the_very_bytes(tmp_path):
@@ -79,6 +90,33 @@ def test_settings_are_the_same_in_another_process():
         check=True,
     )
     assert other.stdout.strip() == settings_sha256()
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("questions._ON_PAGE", "Is this claim in line with the page?"),
+        ("questions._WITHOUT_PAGE", "Does this claim hold?"),
+        ("questions._FROM_PAGE", "Fill in the form."),
+        ("questions._FROM_ANSWER", "Fill in the form."),
+        ("questions._NO_IMAGES", "There is nothing to see."),
+        ("questions.instructions", "You are a judge: {}.".format),
+        ("prompts.blocks._REMOVED", "[gone]"),
+        ("prompts.blocks._CODE_LENGTH", 10),
+        ("provenance.NO_SCREENSHOT", "no picture"),
+        ("capture.trouble_notes._IN_WORDS", defaultdict(lambda: "something is wrong")),
+        ("prepared_page.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
+        ("provenance.schema_text", lambda _: "Reply in JSON."),
+        ("provenance.repair_messages", lambda *_: ["Once more."]),
+        ("provenance.BinaryEvalResult", create_model("Verdict", __doc__="A verdict.", result=(bool, ...))),
+    ],
+)
+def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
+    """Instructions, questions, blocks, notes and schemas: a result made with another is not reused."""
+    before = settings_sha256()
+    assert settings_sha256.__wrapped__() == before
+    monkeypatch.setattr(f"mind2web2.{place}", text)
+    assert settings_sha256.__wrapped__() != before
 
 
 def test_versions_are_those_that_shape_what_a_judge_is_shown():

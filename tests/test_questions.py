@@ -26,25 +26,43 @@ def question(messages):
 
 
 @pytest.mark.parametrize(
-    ("ask", "name", "last"),
-    [(verification_messages, "verify", "claim"), (extraction_messages, "extract", "what to extract")],
+    ("ask", "shown", "names", "last", "asked"),
+    [
+        (
+            verification_messages,
+            page(),
+            "task|answer|page address|page",
+            "claim",
+            "Does the page support this claim?",
+        ),
+        (verification_messages, None, "task|answer", "claim", "Is this claim correct?"),
+        # Not the answer: a model that finds a login form on the page would copy from it.
+        (
+            extraction_messages,
+            page(),
+            "task|page address|page",
+            "what to extract",
+            "Fill the form from the page above.",
+        ),
+        (extraction_messages, None, "task|answer", "what to extract", "Fill the form from the answer above."),
+    ],
 )
-def test_the_order_is_instructions_task_answer_page_images_claim(ask, name, last):
-    """Blocks stand from what most questions share to what only this one has."""
-    system, user = ask("the task", "the answer", page(), "the claim", "be kind")
+def test_the_order_is_instructions_task_answer_page_images_claim(ask, shown, names, last, asked):
+    """Blocks stand from what most questions share to what only this one has; the question ends it."""
+    system, user = ask("the task", "the answer", shown, "the claim", "be kind")
+    name = "verify" if last == "claim" else "extract"
     assert system == {"role": "system", "content": instructions(name)}
     assert user["role"] == "user"
+    texts = {"task": "the task", "answer": "the answer", "page address": ADDRESS, "page": "Depth: 80 m"}
     blocks = question([system, user]).blocks
     assert list(blocks.items()) == [
-        ("task", "the task"),
-        ("answer", "the answer"),
-        ("page address", ADDRESS),
-        ("page", "Depth: 80 m"),
+        *((name, texts[name]) for name in names.split("|")),
         (last, "the claim"),
         ("extra instruction", "be kind"),
     ]
     kinds = [part["type"] for part in user["content"]]
-    assert kinds == ["text"] * 4 + ["image_url"] * 2 + ["text"]
+    assert kinds == (["text"] * 2 if shown is None else ["text"] * 4 + ["image_url"] * 2 + ["text"])
+    assert user["content"][-1]["text"].endswith(f"\n{asked}")
 
 
 @given(ANY_TEXT, ANY_TEXT, ANY_TEXT, st.booleans())
@@ -112,7 +130,7 @@ def test_no_extra_instruction_is_not_mentioned(ask, nothing):
     ("shown", "said"),
     [
         (page(), "Images of the page: 2."),
-        (page(images=()), "There are no images of the page."),
+        (page(images=()), "No images are shown."),
     ],
 )
 def test_the_judge_is_told_about_images(shown, said):
@@ -120,13 +138,6 @@ def test_the_judge_is_told_about_images(shown, said):
     asked = question(verification_messages("t", "a", shown, "c", None))
     assert said in asked.text
     assert asked.images == [str(image) for image in shown.images]
-
-
-@pytest.mark.parametrize(("shown", "said"), [(page(), "the page above"), (None, "the answer above")])
-def test_the_question_names_what_it_is_about(shown, said):
-    """The page where there is one, else the answer."""
-    for ask in (verification_messages, extraction_messages):
-        assert said in ask("t", "a", shown, "c", None)[1]["content"][-1]["text"]
 
 
 def test_the_page_is_one_object_in_all_questions():

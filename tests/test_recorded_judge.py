@@ -236,7 +236,7 @@ async def test_another_server_is_asked_anew(store):
 )
 async def test_what_one_judge_skipped_another_may_have_been_asked(store, other):
     """Both are recorded, at one server, and each is replayed as it was."""
-    reasons = {SETTINGS: None, other: "prerequisite 'gate' is failed"}
+    reasons = {SETTINGS: None, other: "not judged, because 'gate' failed"}
     place = (subject(), ("task", "answer_1.md"), 1)
     for settings, reason in reasons.items():
         assert await RecordedJudge(settings, Provider(), store).gate(*place, reason) == reason

@@ -237,7 +237,7 @@ async def test_what_was_asked_beside_hides_no_skip_without_a_cause(project):
     project.add_script_body(ASKED_BESIDE)
     [outcome] = await evaluate(project, Judge())
     assert faults(outcome.result) == ""
-    tree_nodes(outcome.result)["b"]["evidence"]["reason"] = "prerequisite 'd' is failed"
+    tree_nodes(outcome.result)["b"]["evidence"]["reason"] = "not judged, because 'd' failed"
     assert faults(sealed(outcome.result)) == "leaf 'b': skipped, though nothing that it depends on has failed"
 
 
@@ -376,7 +376,7 @@ def without(name, field):
             on_evidence("behind", reason="because"),
             "leaf 'behind': skipped, though nothing that it depends on",
         ),
-        (on_evidence("behind", reason="prerequisite 'deep' is failed"), "skipped, though nothing"),
+        (on_evidence("behind", reason="not judged, because 'deep' failed"), "skipped, though nothing"),
         (on_evidence("lost", pages=[]), "failed for want of pages, though not all of them"),
         (on_check(outcome="unavailable"), "and yet there are votes on it"),
         (on_check(outcome="not_supported"), "said to be not_supported, against its votes"),

@@ -57,7 +57,7 @@ def test_tasks_and_answers_come_in_natural_order(tmp_path):
 def test_one_task_may_be_named(tmp_path):
     """The others are left alone."""
     paths = project(tmp_path, ["a/answer_1.md", "b/answer_1.md"], ["example/a.py", "example/b.py"])
-    assert [task.task_id for task in select_work(paths, "bot", "b")] == ["b"]
+    assert [task.task_id for task in select_work(paths, "bot", ["b"])] == ["b"]
 
 
 def test_answers_to_a_task_without_a_script_are_listed(tmp_path):
@@ -97,7 +97,7 @@ def test_a_run_that_cannot_start_says_what_to_do(tmp_path, agent, task, message)
     (tmp_path / "answers" / "other").mkdir()
     (tmp_path / "answers" / "bot" / "empty").mkdir()
     with pytest.raises(UsageError, match=message) as caught:
-        select_work(paths, agent, task)
+        select_work(paths, agent, [] if task is None else [task])
     assert "\n" not in str(caught.value)
 
 

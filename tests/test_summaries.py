@@ -55,20 +55,24 @@ def test_a_tasks_summary_has_the_published_form(tmp_path):
     entries = read(tmp_path / "bot" / "t" / "summary.json")
     assert entries[0] == {"answer_name": "answer_1.md", "score": 0.0, "status": "failed", "success": False}
     assert entries[1] == {"answer_name": "answer_2.md", "score": 0.5, "status": "success", "success": False}
-    assert entries[3] == {"answer_name": "answer_10.md", "score": 1.0, "status": "success", "success": True}
-    assert entries[2] == {
-        "answer_name": "answer_3.md",
-        "score": None,
-        "status": "unscored",
-        "success": False,
-        "reason": "not UTF-8",
-    }
+    assert entries[2] == {"answer_name": "answer_10.md", "score": 1.0, "status": "success", "success": True}
+    assert read(tmp_path / "bot" / "t" / "unscored.json") == [
+        {
+            "answer_name": "answer_3.md",
+            "score": None,
+            "status": "unscored",
+            "success": False,
+            "reason": "not UTF-8",
+        }
+    ]
     assert scores(written) == {
         "answer_1.md": 0.0,
         "answer_2.md": 0.5,
         "answer_3.md": None,
         "answer_10.md": 1.0,
     }
+    write_task_summary(tmp_path, "bot", "t", {})
+    assert not (tmp_path / "bot" / "t" / "unscored.json").exists()
 
 
 def test_the_newest_result_counts(tmp_path):
@@ -166,7 +170,8 @@ def test_an_answer_that_failed_now_does_not_keep_its_old_score(tmp_path):
     """Nor does it get the score back when the folder is read again, until there is a newer result."""
     earlier = result(tmp_path, "bot/t/answer_1", 1.0, stamp=NEW)
     [answer] = write_task_summary(tmp_path, "bot", "t", {"answer_1.md": "the judge was out of reach"})
-    assert read(tmp_path / "bot" / "t" / "summary.json")[0]["earlier_result"] == earlier.name
+    assert read(tmp_path / "bot" / "t" / "summary.json") == []
+    assert read(tmp_path / "bot" / "t" / "unscored.json")[0]["earlier_result"] == earlier.name
     assert (answer.score, answer.judge_model) == (None, None)
     assert task_answers(tmp_path, "bot", "t") == [answer]
     result(tmp_path, "bot/t/answer_1", 0.5, stamp=NEWEST)
@@ -179,7 +184,7 @@ def test_results_of_answers_that_are_gone_are_not_counted(tmp_path):
         result(tmp_path, f"bot/t/answer_{k}", 1.0, stamp=OLD)
     current = write_task_summary(tmp_path, "bot", "t", {}, answer_names=["answer_1.md", "answer_3.md"])
     assert scores(current) == {"answer_1.md": 1.0, "answer_3.md": None}
-    entries = {entry["answer_name"]: entry for entry in read(tmp_path / "bot" / "t" / "summary.json")}
+    entries = {entry["answer_name"]: entry for entry in read(tmp_path / "bot" / "t" / "unscored.json")}
     assert entries["answer_2.md"]["status"] == "removed"
     assert task_answers(tmp_path, "bot", "t") == current
     result(tmp_path, "bot/t/answer_2", 0.5, stamp=NEWEST)
@@ -213,7 +218,7 @@ def test_nothing_to_merge_is_an_empty_file(tmp_path):
 def test_text_is_readable_and_always_json(tmp_path):
     """Letters of any script stay as they are; half a character becomes its escape."""
     write_task_summary(tmp_path, "bot", "t", {"answer_1.md": "日本 \udc80"})
-    text = (tmp_path / "bot" / "t" / "summary.json").read_text(encoding="utf-8")
+    text = (tmp_path / "bot" / "t" / "unscored.json").read_text(encoding="utf-8")
     assert "日本 \\udc80" in text
     assert json.loads(text)[0]["reason"] == "日本 \udc80"
 

@@ -29,9 +29,9 @@ def node(node_id, **fields):
 
 
 def test_a_lone_root_is_a_leaf():
-    """One level, one node."""
+    """No edge, one node."""
     root = node("root")
-    assert tree_statistics(root) == {"depth": 1, "total_nodes": 1, "leaf_nodes": 1}
+    assert tree_statistics(root) == {"depth": 0, "total_nodes": 1, "leaf_nodes": 1}
     assert tree_as_dict(root) == {
         "id": "root",
         "desc": "about root",
@@ -43,11 +43,11 @@ def test_a_lone_root_is_a_leaf():
     }
 
 
-def test_levels_are_counted_along_the_longest_branch():
+def test_depth_counts_edges_along_the_longest_branch():
     """Wherever that is."""
     deep = node("a", children=[node("b", children=[node("c")]), node("d")])
     root = node("root", children=[node("x"), deep, node("y")])
-    assert tree_statistics(root) == {"depth": 4, "total_nodes": 7, "leaf_nodes": 4}
+    assert tree_statistics(root) == {"depth": 3, "total_nodes": 7, "leaf_nodes": 4}
 
 
 def test_evidence_is_written_without_what_goes_without_saying():
@@ -124,21 +124,24 @@ def test_any_tree_is_written_whole(edits):
     assert (statistics["total_nodes"], statistics["leaf_nodes"]) == (len(pairs), len(root.leaves()))
 
 
-def test_what_is_kept_beside_the_tree_has_the_published_shape():
-    """Ground truth and other information stand in ``info`` under their names, in order."""
-    evaluator = started()
-    evaluator.add_ground_truth({"depth": 80})
-    evaluator.add_ground_truth({"depth": 81}, gt_type="second_source")
+async def test_what_is_kept_beside_the_tree_has_the_published_shape():
+    """Extractions, then ground truth, then other information stand in ``info``, each in order."""
+    evaluator = started(ScriptedJudge(Town(name="Aa")))
     evaluator.add_custom_info({"a": 1})
+    evaluator.add_ground_truth(gt_info={"depth": 80})
+    await evaluator.extract("Which town?", Town, "town")
+    evaluator.add_ground_truth({"depth": 81}, gt_type="second_source")
     evaluator.add_custom_info({"b": 2}, info_type="count")
     evaluator.add_custom_info({"c": 3}, "count", "names")
     assert evaluator.get_summary()["eval_breakdown"][0]["info"] == [
+        {"town": {"name": "Aa", "people": None}},
         {"ground_truth": {"depth": 80}},
         {"second_source": {"depth": 81}},
         {"custom": {"a": 1}},
         {"count": {"b": 2}},
         {"names": {"c": 3}},
     ]
+    assert evaluator._extraction_results == [{"type": "town", "result": {"name": "Aa", "people": None}}]
 
 
 def test_what_scripts_keep_becomes_plain_data():
@@ -149,9 +152,9 @@ def test_what_scripts_keep_becomes_plain_data():
     evaluator.add_ground_truth(given)
     found["towns"].clear()
     info = json.loads(json.dumps(evaluator.get_summary(), allow_nan=False))["eval_breakdown"][0]["info"]
-    assert info[0] == {"custom": {"towns": [{"name": "Aa", "people": None}]}}
+    assert info[1] == {"custom": {"towns": [{"name": "Aa", "people": None}]}}
     expected = {"day": "2025-07-14", "url": PAGE, "names": ["a"], "x": "Infinity", "y": "_w=="}
-    assert info[1] == {"ground_truth": expected}
+    assert info[0] == {"ground_truth": expected}
 
 
 async def test_an_extracted_infinity_can_be_written_down():
@@ -185,7 +188,8 @@ def test_the_summary_has_the_published_shape():
     evaluator.add_leaf("b", "second", critical=True, score=1.0, status="passed")
     summary = json.loads(json.dumps(evaluator.get_summary()))
     assert {"agent_name": "bot", "answer_name": "answer_1.md", "final_score": 1.0}.items() <= summary.items()
-    assert summary["tree_statistics"] == {"depth": 3, "total_nodes": 4, "leaf_nodes": 2}
+    assert summary["tree_statistics"] == {"depth": 2, "total_nodes": 4, "leaf_nodes": 2}
+    assert list(summary["tree_statistics"]) == ["depth", "total_nodes", "leaf_nodes"]
     (breakdown,) = summary["eval_breakdown"]
     root = breakdown["verification_tree"]
     fields = {"id": "root", "desc": "Find it", "critical": False, "score": 1.0, "status": "passed"}
@@ -201,7 +205,7 @@ def test_a_tree_of_ten_thousand_leaves_is_summarised():
     for _ in range(10_000):
         evaluator.add_leaf("leaf", "", score=1.0, status="passed")
     summary = evaluator.get_summary()
-    assert summary["tree_statistics"] == {"depth": 2, "total_nodes": 10_001, "leaf_nodes": 10_000}
+    assert summary["tree_statistics"] == {"depth": 1, "total_nodes": 10_001, "leaf_nodes": 10_000}
     assert evaluator.find_node("leaf_9999") is evaluator.root.children[-1]
 
 
@@ -212,5 +216,5 @@ def test_a_very_deep_tree_is_summarised():
     for number in range(3000):
         parent = evaluator.add_parallel(f"n{number}", "", parent)
     summary = evaluator.get_summary()
-    assert summary["tree_statistics"] == {"depth": 3001, "total_nodes": 3001, "leaf_nodes": 1}
+    assert summary["tree_statistics"] == {"depth": 3000, "total_nodes": 3001, "leaf_nodes": 1}
     assert tree_nodes(summary)["n2999"]["children"] == []

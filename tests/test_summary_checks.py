@@ -90,7 +90,7 @@ def test_a_task_s_summary_that_was_changed_is_wrong(project, edit, text):
 @pytest.mark.parametrize(
     ("edit", "text"),
     [
-        (lambda summary: summary.update(avg_score=0.9), "avg_score 0.9 (by the results 0.6667)"),
+        (lambda summary: summary.update(avg_score=0.9), "avg_score 0.9 (by the results 0.666667)"),
         (lambda summary: summary.update(pass_at_2=1.0), "pass_at_2 1.0 (by the results 0.0)"),
         (lambda summary: summary.update(success_rate=None), "success_rate None (by the results 0.0)"),
         (

@@ -4,7 +4,7 @@ from mind2web2.metrics import ScoredAnswer, agent_metrics
 from mind2web2.result_facts import ClaimFacts, ResultFacts
 from mind2web2.verdict_counts import verdict_counts
 
-FINE = ClaimFacts(frozenset(), is_voted=True, is_split=False)
+FINE = ClaimFacts(frozenset(), is_voted=True, is_split=False, quotes=("found", "not_found"))
 SPLIT = ClaimFacts(frozenset(), is_voted=True, is_split=True)
 GONE = ClaimFacts(frozenset({"page_not_had"}), is_voted=False, is_split=False)
 DOUBLE = ClaimFacts(frozenset({"suspect_page", "flagged"}), is_voted=True, is_split=False)
@@ -22,18 +22,28 @@ def test_claims_are_counted_by_what_speaks_against_them():
         [answer("lake", 1, FINE, SPLIT), answer("lake", 2, GONE), answer("wood", 1, DOUBLE)]
     )
     nothing = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
+    none = {"found": 0, "approximate": 0, "not_found": 0}
+    quoted = none | {"found": 1, "not_found": 1}
     assert found.summary() == {
         "claims": 4,
         "reservations": nothing | {"page_not_had": 1, "suspect_page": 1, "flagged": 1},
         "voted": 3,
         "split": 1,
+        "quotes": quoted,
         "tasks": {
-            "lake": {"claims": 3, "reservations": nothing | {"page_not_had": 1}, "voted": 2, "split": 1},
+            "lake": {
+                "claims": 3,
+                "reservations": nothing | {"page_not_had": 1},
+                "voted": 2,
+                "split": 1,
+                "quotes": quoted,
+            },
             "wood": {
                 "claims": 1,
                 "reservations": nothing | {"suspect_page": 1, "flagged": 1},
                 "voted": 1,
                 "split": 0,
+                "quotes": none,
             },
         },
         "extractions": nothing,

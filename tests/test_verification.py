@@ -8,6 +8,7 @@ from pydantic import HttpUrl
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import AggregationStrategy, EvaluatorConfig
+from mind2web2.evidence_verdicts import evidence_faults
 from mind2web2.verification import BinaryEvalResult, urls_of
 
 
@@ -100,15 +101,28 @@ async def test_odd_claims_are_judged(claim):
 # Sources
 
 
-@pytest.mark.parametrize("sources", [None, [], (), "", " ", [None], ["", None], [" "]])
+@pytest.mark.parametrize("sources", ["", " ", [None], ["", None], [" "], [[]], {""}, iter([None])])
+async def test_sources_that_name_no_page_fail_the_claim(sources, cache):
+    """As a page that is unavailable does: no judge is asked."""
+    judge = ScriptedJudge()
+    evaluator = started(judge, cache)
+    leaf = evaluator.add_leaf("leaf", "")
+    assert not await evaluator.verify("claim", leaf, sources)
+    assert judge.questions == []
+    assert (leaf.status, leaf.evidence.decided_by) == ("failed", "page")
+    assert leaf.evidence.reason == "the sources given name no page"
+    assert list(evidence_faults(leaf.evidence)) == []
+
+
+@pytest.mark.parametrize("sources", [None, [], ()])
 async def test_no_source_judges_from_the_answer_alone(sources, cache):
-    """``None`` and empty strings in a list are ignored; nothing else being there, no page is looked at."""
+    """No page is looked at."""
     judge = ScriptedJudge()
     evaluator = started(judge, cache)
     assert await evaluator.verify("claim", None, sources)
     assert asked(judge) == [None, None]
     assert not judge.questions[0].images
-    assert "the answer above?" in judge.questions[0].text
+    assert judge.questions[0].text.endswith("Is this claim correct?")
 
 
 @pytest.mark.parametrize(
@@ -236,7 +250,7 @@ async def test_a_failed_prerequisite_costs_no_question():
     assert (beside.status, beside.score, beside.evidence.reason) == (
         "skipped",
         0.0,
-        "prerequisite 'gate' is failed",
+        "not judged, because 'gate' failed",
     )
 
 
@@ -247,7 +261,7 @@ async def test_a_skipped_leaf_skips_others():
     leaves = [evaluator.add_leaf(name, "") for name in "abc"]
     assert [await evaluator.verify("claim", leaf) for leaf in leaves] == [False, False, False]
     assert [leaf.status for leaf in leaves] == ["failed", "skipped", "skipped"]
-    assert leaves[2].evidence.reason == "prerequisite 'a' is failed"
+    assert leaves[2].evidence.reason == "not judged, because 'a' failed"
 
 
 @pytest.mark.parametrize("named", [lambda node: [node], lambda node: node, lambda node: [None, node]])

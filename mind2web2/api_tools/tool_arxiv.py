@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.api_tools.arxiv_links import ArxivId, id_from_pdf_link, parse_arxiv_id
+from mind2web2.api_tools.service_requests import ServiceRequest, service_answer
 from mind2web2.api_tools.titles import normalise_title, plain_words, title_words
 from mind2web2.errors import ToolError
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     import arxiv  # type: ignore[import-untyped]  # it ships without types
@@ -26,6 +29,7 @@ _request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
 _clients: dict[tuple[str, int, float], arxiv.Client] = {}
 
 
+@script_api
 class ArxivTool:
     """Looks papers up on arXiv.
 
@@ -66,20 +70,30 @@ class ArxivTool:
         wanted = parse_arxiv_id(arxiv_id)
         if wanted is None:
             return None
-        for paper in await self._search(id_list=[str(wanted)]):
-            found = parse_arxiv_id(paper.entry_id)
-            if found is not None and found.paper == wanted.paper and wanted.version in {None, found.version}:
-                return _fields(paper, found)
-        return None
+        request = ServiceRequest("arxiv", "by_id", [str(wanted)])
+        paper: dict[str, Any] | None = await service_answer(request, partial(self._by_id, wanted))
+        return paper
 
     async def search_arxiv_by_title(self, title: str) -> dict[str, Any] | None:
         """Return the fields of the paper with this very title, in whatever spelling, or ``None``.
 
         Case, white space, punctuation, accents and LaTeX make no difference; words do.
         """
-        wanted, words = normalise_title(title), title_words(title)
-        if not wanted or not words:
+        if not normalise_title(title) or not title_words(title):
             return None
+        request = ServiceRequest("arxiv", "by_title", [title], {"page_size": self._page_size})
+        paper: dict[str, Any] | None = await service_answer(request, partial(self._by_title, title))
+        return paper
+
+    async def _by_id(self, wanted: ArxivId) -> dict[str, Any] | None:
+        for paper in await self._search(id_list=[str(wanted)]):
+            found = parse_arxiv_id(paper.entry_id)
+            if found is not None and found.paper == wanted.paper and wanted.version in {None, found.version}:
+                return _fields(paper, found)
+        return None
+
+    async def _by_title(self, title: str) -> dict[str, Any] | None:
+        wanted, words = normalise_title(title), title_words(title)
         # The phrase finds most papers at once, its plain words those that arXiv spells with other markup.
         phrase = f'ti:"{" ".join(words)}"'
         for query in (phrase, " AND ".join(f"ti:{word}" for word in plain_words(title) or words)):

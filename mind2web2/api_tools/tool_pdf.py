@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from mind2web2.api_tools.arxiv_links import id_from_pdf_link
 from mind2web2.api_tools.download import MAX_DOWNLOAD_BYTES, download
 from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.utils.pdf_pages import (
     HEADER_BYTES,
     RenderedPdf,
@@ -31,6 +32,7 @@ IS_PDF_TIMEOUT_S = 30.0
 Source = str | Path | bytes | BytesIO
 
 
+@script_api
 class PDFParser:
     """Turns PDFs into page images and text."""
 
@@ -68,6 +70,7 @@ async def render_pdf(
     return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)
 
 
+@checked_call
 async def is_pdf(url: str) -> bool:
     """Tell whether a URL serves a PDF: by a form that leaves no doubt, else by the first bytes it serves.
 

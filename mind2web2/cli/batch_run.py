@@ -14,7 +14,7 @@ from rich.text import Text
 from mind2web2.batch_courier import BatchPace, JobProgress
 from mind2web2.batch_jobs import BatchJobs
 from mind2web2.batch_state import BatchFolder
-from mind2web2.cli.display import RunDisplay
+from mind2web2.cli.progress import RunDisplay
 from mind2web2.errors import UsageError
 from mind2web2.eval_runner import RunFolders, RunProgress
 from mind2web2.judgments import JudgmentStore

@@ -9,16 +9,18 @@ from typing import Any
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.flagged_texts import flagged_line
 from mind2web2.cli.metric_tables import counted
+from mind2web2.provenance import provenance_in
 from mind2web2.result_facts import (
     decisive_troubles,
     declined_counts,
     leaves_of,
     pages_not_had,
     pages_not_read,
+    quote_counts,
     refused_downloads,
     refused_pages,
 )
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.names import name_list, natural_key
 from mind2web2.written_tree import other_score_by_tree
 
 _ON_PRIVATE_NETWORK = (
@@ -56,9 +58,31 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         found.append(downloads)
     if declined := _declined_line(outcomes):
         found.append(declined)
+    if misquoted := _misquoted_line(outcomes):
+        found.append(misquoted)
     if flagged := flagged_line(outcomes):
         found.append(flagged)
     return found
+
+
+def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    """Return which scripts read the clock, and on which dates, in one line."""
+    scripts: set[str] = set()
+    dates: set[str] = set()
+    is_fixed = True
+    for outcome in outcomes:
+        made_from = None if outcome.result is None else provenance_in(outcome.result)
+        clock = None if made_from is None else made_from.inputs.clock
+        if made_from is not None and clock is not None and clock.is_read:
+            scripts.add(outcome.task_id)
+            dates.add(clock.date)
+            is_fixed = is_fixed and made_from.inputs.as_of is not None
+    if not scripts:
+        return None
+    names = name_list(scripts)
+    reads = "1 script reads" if len(scripts) == 1 else f"{len(scripts)} scripts read"
+    how = "set by --as_of" if is_fixed else "--as_of fixes the date"
+    return f"{reads} the clock: {names}; date seen: {name_list(dates)} ({how})"
 
 
 def _missing_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
@@ -114,6 +138,22 @@ def _declined_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     return (
         f"declined by the judge, twice each: votes {votes.total()}, extractions {extractions.total()} "
         f"({listed}); such votes count as not supported, such extractions as empty"
+    )
+
+
+def _misquoted_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    quoted = 0
+    tasks: Counter[str] = Counter()
+    for outcome in outcomes:
+        counts = {} if outcome.result is None else quote_counts(outcome.result)
+        quoted += sum(counts.values())
+        tasks[outcome.task_id] += counts.get("not_found", 0)
+    if not +tasks:
+        return None
+    listed = ", ".join(f"{task} {tasks[task]}" for task in sorted(+tasks, key=natural_key))
+    return (
+        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of {quoted} "
+        f"({listed}); no verdict changes for that"
     )
 
 

@@ -1,26 +1,24 @@
-"""``mind2web2 evaluate --estimate``: what a run will take, told before anything is spent."""
+"""``mind2web2 evaluate --estimate``: print what a run will take, before anything is spent."""
 
 from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Sequence
+from functools import partial
 
-from rich.console import Console
-
-from mind2web2.cli.amounts_table import print_amounts
-from mind2web2.cli.plain_console import plain_console
-from mind2web2.estimates import Range, TaskEstimate, total_ranges
+from mind2web2.cli.console import plain_console, print_amounts
+from mind2web2.estimates import PlannedRun, Range, RunEstimate, TaskEstimate, estimate_run, total
 from mind2web2.eval_runner import DEFAULT_JUDGE_MODEL, RunFolders
 from mind2web2.llm_client.endpoints import endpoint_of
 from mind2web2.recorded_judge import JudgeSettings
-from mind2web2.run_estimate import PlannedRun, RunEstimate, estimate_run
 from mind2web2.selection import TaskWork
 from mind2web2.utils.dollars import dollars, dollars_as_given
 from mind2web2.utils.path_config import PathConfig
 
 REPLAY = "replay"
-_COLUMNS = ("answers", "judge requests", "tokens in", "cached", "out", "dollars", "rests on")
+_COLUMNS = ("answers", "judge requests", "tokens in", "cached", "out", "dollars", "judged from")
 
 
 def print_estimate(
@@ -28,28 +26,17 @@ def print_estimate(
 ) -> int:
     """Print what the run that the options describe would take, and return the exit status."""
     console = plain_console()
+    line = partial(console.print, soft_wrap=True)
     if options.llm_provider == REPLAY:
-        _line(console, "A replay answers from stored judgments: it asks nothing and costs nothing.")
+        line("A replay answers from stored judgments: it asks nothing and costs nothing.")
         return 0
     run = _planned(options, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
     estimate = estimate_run(run)
-    selected = sum(task.answers for task in estimate.tasks)
-    to_evaluate = sum(task.to_evaluate for task in estimate.tasks)
-    held = selected - to_evaluate - len(estimate.unscored)
-    expected = [task for task in estimate.tasks if task.sample is not None]
-    if expected:
-        rows = {task.task_id: _cells(task) for task in expected}
+    if rows := {task.task_id: _cells(task) for task in estimate.tasks if task.ranges}:
         print_amounts(console, "Estimate", "task", _COLUMNS, rows)
-    _line(
-        console, f"Answers to evaluate: {to_evaluate} of {selected}; {held} have a result that still holds."
-    )
-    _print_totals(console, expected, run)
-    _print_pages(console, estimate, run)
-    for name, reason in estimate.unscored.items():
-        _line(console, f"No result to be expected: {name}: {reason}")
-    for note in _notes(options, run, total_ranges(expected)[-1]):
-        _line(console, note)
-    _line(console, "Nothing was asked, run or written.")
+    for text in _summary(options, run, estimate):
+        line(text)
+    line("Nothing was asked, run or written.")
     return 0
 
 
@@ -69,63 +56,56 @@ def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[Ta
         overwrite=options.overwrite,
         with_captures=not options.no_capture,
         with_private_network=options.allow_private_network,
+        as_of=options.as_of,
+        variables={name: os.environ[name] for name in options.script_env},
     )
 
 
 def _cells(task: TaskEstimate) -> tuple[str, ...]:
-    requests, tokens_in, cached, tokens_out, cost_usd = task.expected
-    counts = (f"{round(count):,}" for count in (requests, tokens_in, cached, tokens_out))
-    basis = "" if task.sample is None else task.sample.basis
-    return (f"{task.to_evaluate} of {task.answers}", *counts, dollars(cost_usd), basis)
+    *counts, cost_usd = total(found.expected for found in task.ranges)
+    amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
+    return f"{len(task.ranges)} of {task.answers}", *amounts, _basis(task.ranges)
 
 
-def _print_totals(console: Console, tasks: Sequence[TaskEstimate], run: PlannedRun) -> None:
-    requests, tokens_in, cached, tokens_out, cost_usd = total_ranges(tasks)
-    _line(console, f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}).")
-    _line(console, f"Judge requests: {_counts(requests)}.")
-    _line(
-        console,
-        f"Tokens in: {_counts(tokens_in)}, of which cached {_counts(cached)}; out: {_counts(tokens_out)}.",
-    )
-    if math.isnan(cost_usd.expected):
-        _line(console, f"Dollars: not known, as there is no price for {run.judge.model}.")
-    else:
-        _line(console, f"Dollars: about {_dollar_range(cost_usd)}.")
-
-
-def _print_pages(console: Console, estimate: RunEstimate, run: PlannedRun) -> None:
+def _summary(options: argparse.Namespace, run: PlannedRun, estimate: RunEstimate) -> list[str]:
+    ranges = [found for task in estimate.tasks for found in task.ranges]
+    low = total(found.low for found in ranges)
+    expected = total(found.expected for found in ranges)
+    high = total(found.high for found in ranges)
+    selected = sum(task.answers for task in estimate.tasks)
+    held = selected - len(ranges) - len(estimate.unscored)
     then = "captured when a claim needs them" if run.with_captures else "claims on them fail (--no_capture)"
     pages = estimate.uncached_pages
-    _line(console, f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}.")
-
-
-def _notes(options: argparse.Namespace, run: PlannedRun, cost_usd: Range) -> list[str]:
-    notes = []
+    basis = f"; judged from {_basis(ranges)}" if expected.requests else ""
+    lines = [
+        f"Answers to evaluate: {len(ranges)} of {selected}; {held} have a result that still holds.",
+        f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}).",
+        f"Judge requests: {_range(*(f'{round(part.requests):,}' for part in (low, expected, high)))}{basis}.",
+        f"Tokens in: probably {round(expected.input_tokens):,}, of which cached "
+        f"{round(expected.cached_tokens):,}; out: {round(expected.output_tokens):,}.",
+        f"Dollars: {_range(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
+        if not math.isnan(expected.cost_usd)
+        else f"Dollars: not known, as there is no price for {run.judge.model}: mind2web2.toml may give it.",
+        f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}.",
+    ]
+    lines += [f"No result to be expected: {name}: {why}" for name, why in estimate.unscored.items()]
     if run.endpoint is None:
-        notes.append("The judge's address is not set: results of any server were taken to hold.")
-    if options.speculate:
-        notes.append("--speculate asks more than that, by as much as turns out to be skipped.")
-    if options.max_cost is not None and cost_usd.expected > 0:
+        lines.append("The judge's address is not set: results of any server were taken to hold.")
+    if options.max_cost is not None and expected.cost_usd > 0:
         verdict = (
             "covers the run"
-            if cost_usd.high <= options.max_cost
+            if high.cost_usd <= options.max_cost
             else "may not cover the run"
-            if cost_usd.expected <= options.max_cost
+            if expected.cost_usd <= options.max_cost
             else "will probably not cover the run: it stops there, and the same command goes on"
         )
-        notes.append(f"--max_cost {dollars_as_given(options.max_cost)} {verdict}.")
-    return notes
+        lines.append(f"--max_cost {dollars_as_given(options.max_cost)} {verdict}.")
+    return lines
 
 
-def _counts(amount: Range) -> str:
-    low, expected, high = (f"{round(count):,}" for count in amount)
-    return f"about {expected} ({low} to {high})" if low != high else expected
+def _range(low: str, expected: str, high: str) -> str:
+    return expected if low == high else f"between {low} and {high}, probably {expected}"
 
 
-def _dollar_range(amount: Range) -> str:
-    low, expected, high = (dollars(cost_usd) for cost_usd in amount)
-    return f"{expected} ({low} to {high}, in 8 of 10 cases)" if low != high else expected
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True)
+def _basis(ranges: Sequence[Range]) -> str:
+    return " and ".join(dict.fromkeys(found.basis for found in ranges))

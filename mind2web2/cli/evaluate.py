@@ -11,6 +11,8 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_judge_parameters,
+    add_task_option,
+    as_of,
     browser_address,
     byte_count,
     paths_of,
@@ -27,7 +29,7 @@ the rubric trees, and show the scores with the agent's metrics.
   {command} --estimate         say first what that will cost, and ask nothing
   {command} --max_cost 20      stop asking when the run has cost $20
   {command} --batch            for half the price, if it may take a day
-  {command} --task_id TASK     one task only
+  {command} --task_id TASK     one task only; may be repeated
   {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
   {indent}                    a server of your own
   {command} --llm_provider replay
@@ -58,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True)
     parser.add_argument(
         "--agent_name", metavar="NAME", required=agent_required, help="the agent, a folder under answers/"
     )
-    parser.add_argument("--task_id", metavar="ID", help="this task only (default: all that have answers)")
+    add_task_option(parser)
     add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
     parser.add_argument(
         "--eval_version",
@@ -113,28 +115,31 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_pace_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how much at once")
-    for name, default, what in (
-        ("max_concurrent_tasks", 3, "tasks, all with --batch"),
-        ("max_concurrent_answers", 3, "answers of one task, all with --batch"),
-        ("max_webpage_retrieval", 10, "page captures, over the whole run"),
-        ("max_llm_requests", 30, "judge requests, over the whole run; not with --batch"),
-    ):
-        # What all means is known once the run begins.
-        given = None if "--batch" in what else default
+    for name, what in (("tasks", "tasks"), ("answers", "answers of one task")):
         group.add_argument(
-            f"--{name}", metavar="N", type=positive_int, default=given, help=f"{what} (default: {default})"
+            f"--max_concurrent_{name}",
+            metavar="N",
+            type=positive_int,
+            help=f"{what} at once, at most (default: as many as keep the judge requests busy, within a "
+            "quarter of the memory; all with --batch)",
         )
-    order = group.add_mutually_exclusive_group()
-    order.add_argument(
+    group.add_argument(
+        "--max_webpage_retrieval",
+        metavar="N",
+        type=positive_int,
+        default=10,
+        help="page captures, over the whole run (default: 10)",
+    )
+    group.add_argument(
+        "--max_llm_requests",
+        metavar="N",
+        type=positive_int,
+        help="judge requests, over the whole run; not with --batch (default: 30)",
+    )
+    group.add_argument(
         "--sequential",
         action="store_true",
         help="one verification after another, as the scripts have them; the scores are the same",
-    )
-    order.add_argument(
-        "--speculate",
-        action="store_true",
-        help="judge claims before it is known whether they will be skipped: the same scores, sooner, for "
-        "more requests; the run says what that cost",
     )
     group.add_argument(
         "--page_memory",
@@ -213,6 +218,14 @@ def _add_script_options(parser: argparse.ArgumentParser) -> None:
         "has no result (default: 1G, on Linux)",
     )
     group.add_argument(
+        "--as_of",
+        metavar="DATE",
+        type=as_of,
+        help="the date that isolated scripts take for today: 2025-03-14 (noon, and the clock stands still), "
+        "with a time such as 2025-03-14T09:30, or 'answer': when each answer was made, by 'created' in its "
+        "meta file or else by the time of its file (default: the real date; replay: that of the result)",
+    )
+    group.add_argument(
         "--script_env",
         metavar="NAME",
         action="append",
@@ -247,10 +260,12 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
+    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
     from mind2web2.selection import select_work
 
     agent_name = _agent_name(options)
+    apply_settings_file(options)
     check_options(options)
     is_captured = not options.no_capture and options.llm_provider != "replay"
     # A new folder is filled with what is captured; where nothing is, a typing error would fail every claim.
@@ -258,7 +273,7 @@ def run(options: argparse.Namespace) -> int:
     if root is not None and not root.is_dir() and (root.exists() or not is_captured):
         raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     paths = paths_of(options)
-    work = select_work(paths, agent_name, options.task_id)
+    work = select_work(paths, agent_name, options.task_ids or ())
     if options.estimate:
         from mind2web2.cli.estimate import print_estimate
 
@@ -284,6 +299,10 @@ def _is_isolated(options: argparse.Namespace) -> bool:
         # Measured by benchmarks/isolation.py: 20 ms and 15 MB an answer, half a millisecond a question. That
         # is nothing beside a judge's seconds, unless hundreds of answers wait for a batch at the same time.
         options.isolate = IS_POSSIBLE and not options.batch
+    if options.as_of is not None and not options.isolate:
+        raise UsageError(
+            "--as_of sets the clock of isolated scripts, which this system has not: leave it out"
+        )
     return bool(options.isolate)
 
 

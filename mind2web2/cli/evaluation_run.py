@@ -22,11 +22,10 @@ from mind2web2.batch_client import BatchClient
 from mind2web2.batch_jobs import BatchJobs
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
-from mind2web2.cli.console_log import ConsoleHandler
-from mind2web2.cli.display import RunDisplay
-from mind2web2.cli.options import caching_command
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import ConsoleHandler, plain_console
+from mind2web2.cli.progress import RunDisplay
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
@@ -47,6 +46,7 @@ from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
 from mind2web2.judgment_files import open_for_replay, source_of
 from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.limits import Admission
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.loop_guard import LONGEST_BLOCK_S, LoopGuard
@@ -65,8 +65,11 @@ from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 
 REPLAY = "replay"
-# Tasks and answers that go on at once in batch mode: most of the time they wait for a job.
+# Where tasks or answers at once have no bound of their own.
 _ALL = 1_000_000
+# Answers at once in any case, and at most unless options say more: each takes a process of 15 MB and what the
+# run keeps of it. A quarter of the machine's memory is for them.
+_LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
 # A script that is interrupted says so within moments; this much later it cannot be interrupted.
 _SILENCE_AFTER_BLOCK_S = 30.0
 
@@ -144,12 +147,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         clock=time.monotonic if batches is None else batches.worked_s,
         pace=_order(options),
         isolation=_isolation(options),
+        as_of=options.as_of,
     )
-    at_once = Pace() if batches is None else Pace(_ALL, _ALL)
-    pace = Pace(
-        options.max_concurrent_tasks or at_once.max_tasks,
-        options.max_concurrent_answers or at_once.max_answers,
-    )
+    pace = _pace(options, parts.limits.llm)
     run.usages.append(judge.usage)
     # In case the loop does not get that far any more.
     run.on_stop.append(partial(_keep_usage, run, judge))
@@ -190,6 +190,26 @@ def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClie
     return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
 
 
+def _pace(options: argparse.Namespace, requests: Any) -> Pace:
+    """Return how many answers run at once: as many as keep the judge requests busy, within the options."""
+    tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
+    bounds = tasks or _ALL, answers or _ALL
+    # In a batch most of them wait for the provider.
+    if options.batch or (tasks and answers):
+        return Pace(*bounds)
+    least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
+    # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
+    is_fixed = options.llm_provider == REPLAY or options.max_cost is not None
+    return Pace(*bounds, Admission(requests, least, least if is_fixed else _most_answers()))
+
+
+def _most_answers() -> int:
+    if not hasattr(os, "sysconf"):
+        return _LEAST_ANSWERS
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
+
+
 def _budget(options: argparse.Namespace) -> Budget | None:
     if options.max_cost is None or options.llm_provider == REPLAY:
         return None
@@ -227,10 +247,8 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 
 def _order(options: argparse.Namespace) -> Order:
-    # A replay has nothing to wait for.
-    speculate = options.speculate and options.llm_provider != REPLAY
     # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, speculate, _ALL if options.batch else MOST_UNDER_WAY)
+    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:

@@ -81,6 +81,9 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
     split = {task: (own["split"], own["voted"]) for task, own in tasks.items()}
     label = f"votes differ, of {verdicts['voted']}"
     _add_share(table, label, verdicts["split"], verdicts["voted"], split)
+    quoted = sum(verdicts["quotes"].values())
+    missed = {task: (own["quotes"]["not_found"], sum(own["quotes"].values())) for task, own in tasks.items()}
+    _add_share(table, f"quotations not found, of {quoted}", verdicts["quotes"]["not_found"], quoted, missed)
     console.print(table)
     extractions = [
         f"{verdicts['extractions'][name]} {label}"

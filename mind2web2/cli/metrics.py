@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of
 
 if TYPE_CHECKING:
     from mind2web2.agent_comparison import AgentComparison
@@ -22,6 +22,7 @@ intervals; the numbers are also written to eval_results/AGENT/summary.json.
 
   mind2web2 metrics my_agent                          over the tasks that have results
   mind2web2 metrics my_agent --task_list tasks.txt    over these tasks: what is missing counts as 0
+  mind2web2 metrics my_agent --task_id TASK           over this task; may be repeated
   mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
 
 The intervals tell what another choice of tasks might have given, and nothing of the judge's errors. Below
@@ -45,6 +46,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--task_list", metavar="FILE", type=Path, help="ids of the tasks there should be, one a line"
     )
+    add_task_option(parser, "all that have results")
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
         "--eval_version", metavar="V", help="the scripts' version that results should be of (default: newest)"
@@ -72,8 +74,8 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     if options.eval_version is not None:
         paths.script_versions()  # a version that does not exist is a mistake of the command
-    task_ids = None if options.task_list is None else _task_ids(options.task_list)
-    agents = [_summed_up(paths, name, task_ids) for name in names]
+    task_ids = _task_ids(options)
+    agents = [_summed_up(options, paths, name, task_ids) for name in names]
     first, *others = agents
     comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
     if options.json:
@@ -83,7 +85,9 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
 
 
-def _summed_up(paths: PathConfig, agent_name: str, task_ids: list[str] | None) -> _Agent:
+def _summed_up(
+    options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
+) -> _Agent:
     from mind2web2.cli.agents import has_record, no_results
     from mind2web2.results_now import results_now
     from mind2web2.summaries import summarised_answers
@@ -91,12 +95,13 @@ def _summed_up(paths: PathConfig, agent_name: str, task_ids: list[str] | None) -
     root = paths.eval_results_root
     found = summarised_answers(root, agent_name, task_ids) if has_record(root, agent_name) else None
     if found is None:
-        raise no_results(root, agent_name)
+        raise no_results(options, root, agent_name)
     answers, summary = found
     return _Agent(agent_name, answers, summary, results_now(paths, agent_name, answers, task_ids))
 
 
 def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
+    from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import (
         print_comparison,
         print_metrics,
@@ -104,7 +109,6 @@ def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> 
         print_now,
         print_verdicts,
     )
-    from mind2web2.cli.plain_console import plain_console
 
     console = plain_console()
     for agent in agents:
@@ -121,7 +125,7 @@ def _print(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> 
 
 
 def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     contents = [agent.summary | agent.now.summary() for agent in agents]
     content: object = contents[0]
@@ -130,7 +134,15 @@ def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]
     plain_console().print_json(json.dumps(content))
 
 
-def _task_ids(path: Path) -> list[str]:
+def _task_ids(options: argparse.Namespace) -> list[str] | None:
+    from mind2web2.utils.names import check_name
+
+    named = [check_name("task", task_id) for task_id in options.task_ids or ()]
+    listed = [] if options.task_list is None else _listed_tasks(options.task_list)
+    return list(dict.fromkeys(listed + named)) or None
+
+
+def _listed_tasks(path: Path) -> list[str]:
     from mind2web2.errors import UsageError
     from mind2web2.utils.foreign_files import read_regular_file
 

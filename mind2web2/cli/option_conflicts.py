@@ -43,8 +43,6 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         yield "--judgments goes with --llm_provider replay"
     if is_replay and options.overwrite:
         yield "--overwrite asks everything anew, --llm_provider replay asks nothing: leave one of them out"
-    if is_replay and options.speculate:
-        yield "--speculate asks sooner, --llm_provider replay asks nothing: leave --speculate out"
     yield from _batch_conflicts(options)
     yield from _capture_conflicts(options)
     yield from _script_conflicts(options)
@@ -77,7 +75,7 @@ def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
 
 
 def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
-    given = [f"--{name}" for name in ("script_memory", "script_env") if getattr(options, name)]
+    given = [f"--{name}" for name in ("script_memory", "script_env", "as_of") if getattr(options, name)]
     if not given:
         return
     if options.isolate is False:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -31,10 +30,19 @@ _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that takes ``--like-this`` for ``--like_this``."""
+    """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once.
+
+    The names of the options that were given are in ``given`` of the namespace.
+    """
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
+        self.register("action", None, _StoreOnce)
+        self.register("action", "store", _StoreOnce)
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line without the usage, which would hide it, and exit."""
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -49,6 +57,24 @@ class CommandParser(argparse.ArgumentParser):
         return known, unknown
 
 
+class _StoreOnce(argparse.Action):
+    """Store a value; a second value for the same option is an error."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if option_string is not None:
+            given = given_options(namespace)
+            if self.dest in given:
+                parser.error(f"--{self.dest} was given twice")
+            namespace.given = given | {self.dest}
+        setattr(namespace, self.dest, values)
+
+
 class _OptionWord(str):
     """An option as we spell it, which remembers how it was typed."""
 
@@ -56,21 +82,10 @@ class _OptionWord(str):
     typed: str
 
 
-def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
-    """Return the caching command that fits a run with these options, to be copied into the same shell."""
-    words = ["uv", "run"] if os.environ.get("UV") else []
-    words += ["mind2web2", "cache", agent_name, *more]
-    given = vars(options)
-    tasks = given.get("task_ids") or [given.get("task_id")]
-    for name, value in (
-        *(("task_id", task) for task in tasks),
-        ("answer_folder", given.get("answer_folder")),
-        ("cache_root", given.get("cache_root")),
-        ("cdp_url", given.get("cdp_url")),
-    ):
-        words += [] if value is None else [f"--{name}", str(value)]
-    words += [f"--{name}" for name in ("allow_private_network", "no_llm") if given.get(name)]
-    return shlex.join(words)
+def given_options(options: argparse.Namespace) -> frozenset[str]:
+    """Return the names of the single-valued options on the command line."""
+    given: frozenset[str] = getattr(options, "given", frozenset())
+    return given
 
 
 def _with_underscores(word: str) -> str:
@@ -127,6 +142,20 @@ def byte_count(text: str) -> int:
     return size
 
 
+def as_of(text: str) -> datetime | Literal["answer"]:
+    """Return the moment that scripts take for now, or that each answer names its own."""
+    from mind2web2.script_clock import parsed_moment
+
+    if text == "answer":
+        return "answer"
+    try:
+        return parsed_moment(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a date such as 2025-03-14 nor 'answer'"
+        ) from None
+
+
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
     try:
@@ -149,6 +178,17 @@ def temperature(text: str) -> float:
     if not 0 <= value <= 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
     return value
+
+
+def add_task_option(parser: argparse.ArgumentParser, default: str = "all that have answers") -> None:
+    """Add ``--task_id``, which may be repeated."""
+    parser.add_argument(
+        "--task_id",
+        metavar="ID",
+        action="append",
+        dest="task_ids",
+        help=f"this task only; may be repeated (default: {default})",
+    )
 
 
 def add_judge_parameters(group: argparse._ArgumentGroup) -> None:

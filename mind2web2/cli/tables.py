@@ -9,15 +9,13 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.answer_evaluation import AnswerOutcome
-from mind2web2.cli.cautions import cautions
-from mind2web2.cli.display import totals_text
-from mind2web2.cli.metric_tables import counted, line, number, print_metrics
+from mind2web2.cli.cautions import cautions, clock_line
+from mind2web2.cli.metric_tables import line, number, print_metrics
+from mind2web2.cli.progress import totals_text
 from mind2web2.cli.usage_report import budget_text, print_usage
 from mind2web2.eval_runner import RunFolders
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.selection import TaskWork
-from mind2web2.speculation import Requests
-from mind2web2.utils.dollars import dollars
 
 
 def print_run(
@@ -41,8 +39,6 @@ def print_run(
     print_usage(console, judge.usage)
     settings = judge.settings
     line(console, f"Judge: {settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
-    if judge.totals.dropped.sent:
-        line(console, dropped_text(judge.totals.dropped))
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
     for reason, names in _by_reason(outcomes).items():
@@ -51,21 +47,12 @@ def print_run(
         line(console, f"Warning: {caution}")
     for problem in problems:
         line(console, f"Warning: {problem}")
+    if clock := clock_line(outcomes):
+        line(console, f"Note: {clock}")
     for task in work:
         for problem in task.problems:
             line(console, f"Note: {task.task_id}: {problem}")
     line(console, f"Results: {folders.agent_results}")
-
-
-def dropped_text(dropped: Requests) -> str:
-    """Return what judging ahead of time cost, in one line."""
-    broken_off = dropped.sent - dropped.answered
-    price = "at an unknown price" if dropped.cost_usd is None else f"for {dollars(dropped.cost_usd)}"
-    return (
-        "Judged ahead of time and then skipped (--speculate): "
-        f"{counted(dropped.answered, 'judgment')} {price}, "
-        f"and {broken_off} more broken off."
-    )
 
 
 def _by_reason(outcomes: Sequence[AnswerOutcome]) -> dict[str, list[str]]:

@@ -48,7 +48,7 @@ def add_command(commands: Subcommands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what is known of the scripts and return the exit status."""
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
     from mind2web2.script_trust import accept, scripts_trusted
 
     paths = paths_of(options)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from mind2web2.cli.amounts_table import print_amounts
+from mind2web2.cli.console import print_amounts
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.results import write_file, writing_in
 from mind2web2.spending import Budget

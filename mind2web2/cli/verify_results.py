@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, temperature
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, temperature
 
 if TYPE_CHECKING:
     from mind2web2.record_checks import AnswerCheck
@@ -43,13 +43,7 @@ def add_command(commands: Subcommands) -> None:
         "verify-results", help="check that every score is right and still holds", description=DESCRIPTION
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
-    parser.add_argument(
-        "--task_id",
-        metavar="ID",
-        action="append",
-        dest="task_ids",
-        help="this task only; may be repeated (default: all, with the agent's own summary)",
-    )
+    add_task_option(parser, "all, with the agent's own summary")
     parser.add_argument(
         "--judgments",
         metavar="FILE",
@@ -89,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     root = paths.eval_results_root
     if not has_record(root, agent_name):
-        raise no_results(root, agent_name)
+        raise no_results(options, root, agent_name)
     paths.script_versions()  # a pinned version that does not exist is a mistake of the command
     judge = _judge(options) or newest_judge(root, agent_name)
     checks = RecordChecks(
@@ -178,7 +172,7 @@ def _print(
     from rich.table import Table
 
     from mind2web2.cli.advice import advice
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     console = plain_console()
     table = Table(title=f"Results of {options.agent}")
@@ -228,7 +222,7 @@ def _state(answer: AnswerCheck) -> str:
 def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
     import json
 
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     content = {
         "answers": [

@@ -12,7 +12,7 @@ _KEPT = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
         *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NO_PROXY", "no_proxy"),
-        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONHASHSEED", "PYTHONUTF8"),
+        *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "VIRTUAL_ENV", "PYTHONUTF8"),
     }
 )
 # Locale settings, and those by which coverage is measured in processes that a test starts.
@@ -32,7 +32,8 @@ def hide_from_scripts() -> None:
 def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the part of an environment that scripts' processes are given."""
     kept = {name: value for name, value in variables.items() if _is_kept(name, value)}
-    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path)}
+    # Sets have the same order in every run, and so has a claim that a script builds from one.
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
 
 
 def withheld_proxies(variables: Mapping[str, str]) -> list[str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from contextlib import nullcontext
 from typing import Any, Literal
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 
 from mind2web2.answer_cache import AnswerCache
+from mind2web2.api_tools.service_requests import ServiceRequest
+from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.client_provider import unexpected
@@ -30,18 +31,9 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.page_library import PageLibrary, PageRequest
 from mind2web2.prepared_page import PageSettings
 from mind2web2.recorded_judge import RecordedJudge
-from mind2web2.speculation import Requests, counted_ahead
 
 # Asks the script's process what only it can tell.
 AskScript = Callable[..., Awaitable[Any]]
-
-
-@dataclass(frozen=True)
-class _Ahead:
-    """A verification that is judged ahead of time; if its verdict is wanted, its failure comes up again."""
-
-    latch: FailureLatch
-    requests: Requests = field(default_factory=Requests)
 
 
 class _Template(BaseModel):
@@ -55,7 +47,6 @@ class _Question(BaseModel):
     template: _Template | None
     extra: dict[str, Any]
     subject: Subject
-    ahead: int | None
 
 
 class _Gate(BaseModel):
@@ -73,9 +64,20 @@ class _Page(BaseModel):
 
 
 class _MapsQuestion(BaseModel):
+    service: Literal["google_maps"]
     name: Literal["geocode", "distance_matrix"]
     arguments: list[str | list[str]]
     keywords: dict[str, str]
+
+
+class _PaperQuestion(BaseModel):
+    service: Literal["arxiv"]
+    name: Literal["by_id", "by_title"]
+    arguments: list[str] = Field(min_length=1, max_length=1)
+    keywords: dict[str, int]
+
+
+_ServiceQuestion = TypeAdapter[_MapsQuestion | _PaperQuestion](_MapsQuestion | _PaperQuestion)
 
 
 class ScriptHost:
@@ -110,7 +112,6 @@ class ScriptHost:
         self._maps = maps or GoogleMapsTool()
         self._library: PageLibrary = cache.page_library
         self._held = HeldTexts()
-        self._ahead: dict[int, _Ahead] = {}
 
     async def answered(self, message: Message, ask_script: AskScript) -> Any:
         """Return the reply to a question; raises what the script's process is to raise."""
@@ -121,12 +122,13 @@ class ScriptHost:
                 return await self._gate(_Gate.model_validate(message))
             case "page":
                 return await self._page(_Page.model_validate(message))
+            case "image":
+                return str(self._held.text(message["image"]))
             case "at_hand":
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
                 return await self._library.at_hand(self.cache, urls)
-            case "maps":
-                asked = _MapsQuestion.model_validate(message)
-                return await self._maps.request(asked.name, *asked.arguments, **asked.keywords)
+            case "service":
+                return await self._service(_ServiceQuestion.validate_python(message))
         raise ValueError(f"nobody here answers a question about {message['kind'][:100]!r}")
 
     def note(self, message: Message) -> None:
@@ -135,20 +137,13 @@ class ScriptHost:
             case "failed":
                 error = error_from(message["error"])
                 self.latch.fail(error if isinstance(error, Mind2Web2Error) else unexpected(error))
-            case "dropped":
-                dropped = self._ahead.pop(message["ahead"], None)
-                if dropped is not None:
-                    self._judge.totals.dropped.add(dropped.requests)
-            case "start_over":
-                self.cache.start_over()
             case "forget":
                 self._library.forget(self.cache.task_cache)
             case "release":
                 self._held.release(message["held"])
 
     async def _judgment(self, question: _Question, ask_script: AskScript) -> Any:
-        latch, counting = self._latch_and_counting(question.ahead)
-        latch.check()
+        self.latch.check()
         settings = self._judge.settings
         request = ChatRequest(
             model=settings.model,
@@ -158,32 +153,41 @@ class ScriptHost:
             extra=question.extra,
             **_template(question.template, ask_script),
         )
-        limit = CheckedLimit(self._limits.llm, latch.check)
+        limit = CheckedLimit(self._limits.llm, self.latch.check)
         try:
-            with counting:
-                judgment = await self._judge.judgment(request, question.subject, self._source, limit)
+            judgment = await self._judge.judgment(request, question.subject, self._source, limit)
         except JudgmentMissingError:
             raise
         except JudgeError as error:
-            # Whatever the script makes of it, there will be no result, unless it was asked ahead of time.
-            raise latch.fail(error) from error.__cause__
+            # Whatever the script makes of it, there will be no result.
+            raise self.latch.fail(error) from error.__cause__
         except Exception as error:
-            latch.fail(unexpected(error))
+            self.latch.fail(unexpected(error))
             raise
         return judgment.model_dump(mode="json")
-
-    def _latch_and_counting(self, number: int | None) -> tuple[FailureLatch, AbstractContextManager[None]]:
-        """Return where a question's failure is kept, and what counts its requests."""
-        if number is None:
-            return self.latch, nullcontext()
-        ahead = self._ahead.setdefault(number, _Ahead(FailureLatch().beside(self.latch)))
-        return ahead.latch, counted_ahead(ahead.requests)
 
     async def _gate(self, gate: _Gate) -> str | None:
         try:
             return await self._judge.gate(gate.subject, self._source, gate.ordinal, gate.skip_reason)
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
+
+    async def _service(self, asked: _MapsQuestion | _PaperQuestion) -> Message:
+        request = ServiceRequest(asked.service, asked.name, asked.arguments, asked.keywords)
+
+        async def ask() -> Any:
+            if isinstance(asked, _MapsQuestion):
+                return await self._maps.request(asked.name, *asked.arguments, **asked.keywords)
+            papers = ArxivTool(asked.keywords.get("page_size", 100))
+            if asked.name == "by_id":
+                return await papers.search_arxiv_by_id(*asked.arguments)
+            return await papers.search_arxiv_by_title(*asked.arguments)
+
+        try:
+            answer, record = await self._judge.services.answer(request, ask, self._source)
+        except JudgeError as error:
+            raise self.latch.fail(error) from error.__cause__
+        return {"answer": answer, "record": record.model_dump()}
 
     async def _page(self, asked: _Page) -> Message:
         request = PageRequest(

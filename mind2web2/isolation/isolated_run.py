@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,10 @@ from mind2web2.isolation.processes import ForkServer, ScriptProcess, fork_server
 from mind2web2.isolation.worker import ScriptJob
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import DualSemaphore
+from mind2web2.llm_client.prices import own_prices
 from mind2web2.pace import Pace
 from mind2web2.recorded_judge import RecordedJudge
+from mind2web2.script_inputs import ScriptInputs
 from mind2web2.script_run import ScriptCall, checked_result, ended_in_time, out_of_time
 
 _LOOK_EVERY_S = 1.0
@@ -65,6 +68,8 @@ class RunSide:
     Args:
         timeout_s: for the script; ``None`` for no limit.
         clock: tells the seconds that count towards it.
+        as_of: where the script's own clock stands still; ``None`` for the real time.
+        zone: of the script's local time; ``None`` for that of the run.
     """
 
     judge: RecordedJudge
@@ -72,6 +77,8 @@ class RunSide:
     pace: Pace
     timeout_s: float | None
     clock: Callable[[], float] = time.monotonic
+    as_of: datetime | None = None
+    zone: str | None = None
 
 
 async def isolated_result(
@@ -81,8 +88,8 @@ async def isolated_result(
     run: RunSide,
     isolation: Isolation,
     logger: logging.Logger,
-) -> tuple[dict[str, Any], JudgeLedger]:
-    """Return a script's result on one answer, and what its questions came to.
+) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
+    """Return a script's result on one answer, what its questions came to, and what it read.
 
     Where the process that starts scripts ends, which any of them may have done, each of those under way runs
     once more with one of its own: that costs the others their time, and tells which of them it was.
@@ -118,7 +125,7 @@ async def _attempt(
     logger: logging.Logger,
     *,
     is_alone: bool = False,
-) -> tuple[dict[str, Any], JudgeLedger]:
+) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
     host = ScriptHost(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
     job = _job(call, task_id, cache, run, isolation, logger)
     async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
@@ -154,7 +161,7 @@ async def _attempt(
     if done.error is not None:
         raise error_from(done.error)
     cache.note_lookups(done.looked_up, done.brought, is_listed=done.is_listed)
-    return checked_result(done.result, call.script_path), ledger_from(done.ledger)
+    return checked_result(done.result, call.script_path), ledger_from(done.ledger), done.inputs
 
 
 def _job(
@@ -171,7 +178,7 @@ def _job(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        pace=run.pace,
+        pace=replace(run.pace, in_own_process=True),
         limits=isolation.limits,
         variables=dict(isolation.variables),
         folder=Path.cwd(),
@@ -180,7 +187,10 @@ def _job(
         package_level=logging.getLogger(PACKAGE).getEffectiveLevel(),
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
+        prices=own_prices(),
         allow_private_network=isolation.network.allow_private_network,
+        as_of=run.as_of,
+        zone=run.zone,
     )
 
 

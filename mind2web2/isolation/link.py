@@ -110,7 +110,7 @@ class ScriptLink:
                 if task is not None:
                     task.cancel()
             case "log":
-                self._relay.take(message, length)
+                self._relay.take(message)
             case "beat":
                 pass
             case _ if "number" in message:

@@ -7,11 +7,10 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from mind2web2.isolation.messages import Message, UnusableMessageError
+from mind2web2.isolation.messages import Message
 
-# Of one message; and of all messages of one answer, which otherwise might fill the disk.
+# Of one message; an answer's whole log is bounded where its script runs.
 _MAX_CHARS = 1024**2
-_MAX_ALL_BYTES = 64 * 1024**2
 # Times beyond (the year 9999), and what is no number, cannot be shown.
 _END_OF_TIME_S = 253_402_300_800
 # Whose records these are, and the beginning of its loggers' names.
@@ -62,21 +61,10 @@ class LogRelay:
 
     def __init__(self, logger: logging.Logger) -> None:
         self._logger = logger
-        self._bytes = 0
 
-    def take(self, message: Message, length: int) -> None:
-        """Log what a process has logged.
-
-        Args:
-            length: of the message as it was sent, in bytes, with all that came along.
-
-        Raises:
-            UnusableMessageError: it has logged more than any script does.
-        """
+    def take(self, message: Message) -> None:
+        """Log what a process has logged."""
         text = str(message["text"])
-        self._bytes += length
-        if self._bytes > _MAX_ALL_BYTES:
-            raise UnusableMessageError(f"logged more than {_MAX_ALL_BYTES} bytes")
         is_package = message["to"] == PACKAGE
         # A name of the script's making gets no logger of its own: the registry never shrinks.
         name = str(message["name"])

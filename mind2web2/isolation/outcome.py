@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from mind2web2.judge_ledger import JudgeLedger
+from mind2web2.script_inputs import ScriptInputs
 
 _LEDGER = TypeAdapter(JudgeLedger)
 _PLAIN = TypeAdapter(dict[str, Any])
@@ -23,6 +24,7 @@ class Done(BaseModel):
         looked_up: pages that the script has looked for in the cache.
         brought: pages that it has come to see there.
         is_listed: it has asked for the list of stored pages.
+        inputs: what else it has read.
     """
 
     result: Any = None
@@ -31,6 +33,7 @@ class Done(BaseModel):
     looked_up: list[str] = []
     brought: list[str] = []
     is_listed: bool = False
+    inputs: ScriptInputs = ScriptInputs()
 
 
 def ledger_as_json(ledger: JudgeLedger) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.claim_judging import BinaryEvalResult
-from mind2web2.failure_latch import Failure, current_latch
+from mind2web2.failure_latch import Failure
 from mind2web2.isolation.channel import Channel
 from mind2web2.isolation.messages import Message, error_as_json
 from mind2web2.isolation.run_pages import PageText
@@ -19,8 +19,8 @@ from mind2web2.judgment import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.llm_client.structured import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
+from mind2web2.program_order import watching
 from mind2web2.recorded_judge import JudgeSettings
-from mind2web2.speculation import Requests, asked_ahead
 
 
 class RunJudge:
@@ -34,12 +34,9 @@ class RunJudge:
     def __init__(self, channel: Channel, settings: JudgeSettings, endpoint: str) -> None:
         self.settings = settings
         self.endpoint = endpoint
-        self.dropped = _Dropped(channel, self)
         self._channel = channel
         self._templates: list[type[BaseModel]] = []
         self._told_templates: list[Message] = []
-        # The counts themselves, so that their ids stay taken.
-        self._ahead: dict[int, Requests] = {}
 
     async def judgment(
         self,
@@ -55,7 +52,6 @@ class RunJudge:
             template=self._told_template(request.template),
             extra=dict(request.extra),
             subject=asdict(subject),
-            ahead=self.number_of(asked_ahead()),
         )
         return Judgment.model_validate(told)
 
@@ -71,13 +67,6 @@ class RunJudge:
             "gate", subject=asdict(subject), ordinal=ordinal, skip_reason=skip_reason
         )
         return None if told is None else str(told)
-
-    def number_of(self, requests: Requests | None) -> int | None:
-        """Return the number by which the run knows counts of requests that were asked ahead of time."""
-        if requests is None:
-            return None
-        self._ahead[id(requests)] = requests
-        return id(requests)
 
     def check(self, message: Message) -> Message:
         """Tell the run what is wrong with a reply, which only the script's own template knows."""
@@ -102,6 +91,7 @@ class RunJudge:
         return self._told_templates[self._templates.index(template)]
 
 
+@watching
 class ScriptJudge(AnswerJudge):
     """The client of a script in a process of its own: the run hears of every failure at once."""
 
@@ -111,29 +101,9 @@ class ScriptJudge(AnswerJudge):
 
     def fail(self, failure: Failure) -> Failure:
         """Count this as a failure for good, here and there."""
-        latch = current_latch(self._latch)
-        # What is judged ahead of time may fail in vain.
-        if latch is self._latch and latch.failure is None:
+        if self._latch.failure is None:
             self._channel.note("failed", error=error_as_json(failure))
-        return latch.fail(failure)
-
-    def start_over(self) -> None:
-        """Forget what has been asked, here and there: the same evaluation begins again."""
-        self._channel.note("start_over")
-        super().start_over()
-
-
-class _Dropped(Requests):
-    """Takes what was asked ahead of time in vain to the run, which has counted it."""
-
-    def __init__(self, channel: Channel, run: RunJudge) -> None:
-        super().__init__()
-        self._channel = channel
-        self._run = run
-
-    def add(self, other: Requests) -> None:
-        """Let the run count others as well."""
-        self._channel.note("dropped", ahead=self._run.number_of(other))
+        return self._latch.fail(failure)
 
 
 def _told_message(message: Mapping[str, Any]) -> Message:

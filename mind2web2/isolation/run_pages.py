@@ -81,6 +81,11 @@ class RunPages(PageLibrary):
             tuple(PageText.of(f"image {sha256}", sha256, held) for sha256 in told["images"]),
         )
 
+    async def images_of(self, page: PreparedPage) -> list[str]:
+        """Return a page's images, which this process has in name only."""
+        references = [image.reference for image in page.images if isinstance(image, PageText)]
+        return [str(await self._channel.ask("image", image=reference)) for reference in references]
+
     async def note_stored(self, cache: PageCache) -> None:
         """Leave it to the run, which has noted it by now."""
 

@@ -7,8 +7,9 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict
+from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +19,7 @@ from pydantic import BaseModel
 
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.api_tools.download import downloads_from, refusals_told
-from mind2web2.api_tools.tool_googlemap import maps_asked_by
+from mind2web2.api_tools.service_requests import AskService, ServiceRequest, services_answered_by
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.isolation.channel import Channel
@@ -30,12 +31,13 @@ from mind2web2.isolation.run_judge import RunJudge, ScriptJudge
 from mind2web2.isolation.run_pages import RunPages, captured_by_run
 from mind2web2.judge import note_refused_download
 from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.prices import price_usd
+from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.loop_guard import LoopGuard
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.recorded_judge import JudgeSettings
+from mind2web2.script_clock import ScriptClock
+from mind2web2.script_inputs import InputRecorder, ServiceAnswer, inputs_recorded
 from mind2web2.script_run import ScriptCall, script_result
-from mind2web2.speculation import dropped_counted
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 # What scripts import (contract.md), and what is imported late elsewhere: once for all of them.
@@ -62,6 +64,9 @@ class ScriptJob(BaseModel):
         package_level: the least level of the package's own log.
         with_captures: the run captures pages that are not stored.
         stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
+        as_of: where the script's clock stands still; ``None`` for the real time.
+        zone: of the script's local time; ``None`` for that of the process.
+        prices: the user's own, by model.
     """
 
     call: ScriptCall
@@ -78,7 +83,10 @@ class ScriptJob(BaseModel):
     package_level: int
     with_captures: bool
     stored_at_first: frozenset[str] | None
+    prices: dict[str, OwnPrice]
     allow_private_network: bool
+    as_of: datetime | None = None
+    zone: str | None = None
 
 
 def load_all() -> None:
@@ -86,6 +94,11 @@ def load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     price_usd(TokenUsage(), "o4-mini")  # reads the price list
+    # The library loads pytest where it is installed, which takes longer than all the rest.
+    sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
+    import_module("time_machine")
+    if sys.modules["pytest"] is None:
+        del sys.modules["pytest"]
 
 
 def run(connection: socket.socket) -> None:
@@ -93,14 +106,17 @@ def run(connection: socket.socket) -> None:
     channel = Channel(connection)
     job = ScriptJob.model_validate(channel.first_message()["job"])
     job.limits.hold_this_process()
+    set_own_prices(job.prices)
     # A script that takes its process down has said before what it had to say.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
     os.environ.update(job.variables)
     os.chdir(job.folder)
     sys.path[:] = job.import_paths
+    clock = ScriptClock(job.as_of, job.zone)
+    clock.install()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    evaluation = loop.create_task(_told_outcome(job, channel))
+    evaluation = loop.create_task(_told_outcome(job, channel, clock))
     while not evaluation.done():
         # asyncio stops the whole loop at one of these in any task of the script's.
         with suppress(SystemExit, KeyboardInterrupt):
@@ -110,12 +126,12 @@ def run(connection: socket.socket) -> None:
     channel.wait_until_closed()
 
 
-async def _told_outcome(job: ScriptJob, channel: Channel) -> None:
+async def _told_outcome(job: ScriptJob, channel: Channel, clock: ScriptClock) -> None:
     judge = RunJudge(channel, job.settings, job.endpoint)
     channel.listen(judge.check)
     beating = asyncio.create_task(_beat(channel, job.limits.silence_s / _BEATS_A_SILENCE))
     try:
-        done = await _outcome(job, channel, judge)
+        done = await _outcome(job, channel, judge, clock)
     except Mind2Web2Error as error:
         done = {"error": error_as_json(error)}
     finally:
@@ -130,22 +146,25 @@ async def _told_outcome(job: ScriptJob, channel: Channel) -> None:
         channel.note("done", error=error_as_json(failure))
 
 
-async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge) -> Message:
+async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge, clock: ScriptClock) -> Message:
     judge = ScriptJudge(channel, run_judge, job.task_id, job.call.answer_name)
     captures = captured_by_run() if job.with_captures else None
     pages = RunPages(channel, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
     logger = _logger(job, channel)
 
-    async def ask_maps(name: str, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
-        return await channel.ask("maps", name=name, arguments=arguments, keywords=dict(keywords))
+    async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
+        reply = await channel.ask("service", **asdict(request))
+        judge.note_service(ServiceAnswer.model_validate(reply["record"]))
+        return reply["answer"]
 
+    recorder = InputRecorder(job.call.script_path, is_only_one=True)
     with (
+        inputs_recorded(recorder),
         pace_kept(job.pace),
-        dropped_counted(run_judge.dropped),
         downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
         refusals_told(partial(note_refused_download, judge)),
-        maps_asked_by(ask_maps),
+        services_answered_by(ask_run),
     ):
         async with LoopGuard(job.limits.block_s):
             # How long it may take in all is for the run to see to.
@@ -156,6 +175,7 @@ async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge) -> Mes
         "looked_up": cache.looked_up,
         "brought": cache.brought,
         "is_listed": cache.is_listed,
+        "inputs": recorder.inputs(clock.reading(recorder.sources())).model_dump(mode="json"),
     }
 
 

@@ -14,12 +14,14 @@ from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sync_client import SyncProviderClient
 from mind2web2.llm_client.toll import Retries
+from mind2web2.utils.api_misuse import script_api
 
 ProviderName = Literal["openai", "azure_openai", "bedrock_anthropic"]
 
 PROVIDERS: tuple[ProviderName, ...] = ("openai", "azure_openai", "bedrock_anthropic")
 
 
+@script_api
 class LLMClient:
     """A judge, asked synchronously or asynchronously as chosen when it is built.
 

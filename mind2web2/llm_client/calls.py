@@ -10,11 +10,13 @@ from pydantic import BaseModel
 from mind2web2.errors import JudgeDeclinedError
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message, TokenUsage
 from mind2web2.llm_client.failures import one_line
+from mind2web2.utils.api_misuse import script_api
 
 # Streaming is another protocol, of no use for a reply that is validated as a whole.
 _REFUSED_PARAMETERS = frozenset({"stream", "stream_options"})
 
 
+@script_api
 class AsyncCalls:
     """Gives ``async_response`` to a class that has ``chat`` and ``endpoint``."""
 
@@ -36,9 +38,13 @@ class AsyncCalls:
         count_token: bool = False,
         temperature: float | None = None,
         reasoning_effort: str | None = None,
+        limit: Limit | None = None,
         **extra: Any,
     ) -> Any:  # what response_format and count_token ask for
         """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
+
+        Args:
+            limit: entered around the request.
 
         Raises:
             ValueError: a keyword makes no sense; those of ``extra`` go to the provider as they are.
@@ -53,7 +59,7 @@ class AsyncCalls:
             reasoning_effort=reasoning_effort,
             extra=extra,
         )
-        reply = await self.chat(request)
+        reply = await self.chat(request, limit)
         if reply.declined is not None:
             raise JudgeDeclinedError(f"judge {model} at {self.endpoint} declined: {one_line(reply.declined)}")
         result = reply.text if reply.value is None else reply.value

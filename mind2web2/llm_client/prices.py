@@ -1,9 +1,9 @@
-"""Dollars for tokens, from the price list that comes with ``genai-prices``; no network is used."""
+"""Dollars for tokens, by the user's own prices or the list of ``genai-prices``; no network is used."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +22,30 @@ _RATES_HOLD_S = 60
 
 # Routers' prefixes of a model's name, and whose price list it is found in.
 _PREFIXES = {"openai/": "openai", "azure/": "azure", "anthropic/": "anthropic", "bedrock/": "aws"}
+
+
+class OwnPrice(NamedTuple):
+    """The user's own price of a model in dollars per million tokens; ``cached_usd`` defaults to input's."""
+
+    input_usd: float
+    output_usd: float
+    cached_usd: float | None = None
+
+
+# Of the process, as ``calculate_api_cost`` takes nothing but a model's name.
+_own_prices: dict[str, OwnPrice] = {}
+
+
+def set_own_prices(prices: Mapping[str, OwnPrice]) -> None:
+    """Price these models so, whatever the price list says, and no others."""
+    _own_prices.clear()
+    _own_prices.update(prices)
+    _rates.cache_clear()
+
+
+def own_prices() -> dict[str, OwnPrice]:
+    """Return the user's own prices by model."""
+    return dict(_own_prices)
 
 
 def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -> float:
@@ -45,7 +69,7 @@ def price_usd(usage: TokenUsage, model_name: str) -> float | None:
     Some models charge more for all tokens of a very long prompt: for several requests add up dollars,
     not tokens.
     """
-    if usage.input_tokens >= _SHORT_PROMPT_TOKENS:
+    if usage.input_tokens >= _SHORT_PROMPT_TOKENS and model_name not in _own_prices:
         price = _price(usage, model_name)
         return None if price is None else float(price)
     rates = _rates(model_name, int(time.time() // _RATES_HOLD_S))
@@ -104,9 +128,18 @@ def _cached_and_written(usage: TokenUsage) -> tuple[int, int]:
 
 
 def _price(usage: TokenUsage, model_name: str) -> Decimal | None:
+    cached, written = _cached_and_written(usage)
+    if own := _own_prices.get(model_name):
+        cached_usd = own.input_usd if own.cached_usd is None else own.cached_usd
+        parts = (
+            (usage.input_tokens - cached, own.input_usd),
+            (cached, cached_usd),
+            (usage.output_tokens, own.output_usd),
+        )
+        return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
+
     from genai_prices import Usage, calc_price  # a third of a second
 
-    cached, written = _cached_and_written(usage)
     tokens = Usage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.utils.cache_pages import PageKind, read_file, screenshot_bytes
+from mind2web2.utils.cache_pages import PageKind, file_state, read_file, screenshot_bytes
 from mind2web2.utils.unicode_text import as_unicode_text
 from mind2web2.utils.url_key import lookup_key
 from mind2web2.utils.url_parts import clean_url, split_url
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _WORTH_UNRECORDED = 2
+FAILURES_NAME = "failures.json"
+REDIRECTS_NAME = "redirects.json"
 _SIDECAR_FILE = re.compile(r"[0-9a-f]{32}\.capture\.json")
 
 
@@ -51,6 +53,60 @@ def read_sidecar(path: Path) -> CaptureRecord | None:
     except ValidationError as error:
         _log.warning("capture record ignored, it is damaged file=%s fields=%d", path, error.error_count())
         return None
+
+
+class UrlNotes:
+    """A JSON object by URL that another tool keeps in a cache folder, read again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: tuple[object, dict[str, tuple[str, object]]] = (None, {})
+
+    def get(self, url: str) -> object | None:
+        """Return what is noted for any spelling of a URL, ``None`` for nothing."""
+        page = lookup_key(url)
+        noted = self._current().get(page) if page is not None else None
+        return None if noted is None else noted[1]
+
+    def urls(self) -> list[str]:
+        """Return the URLs as the file spells them."""
+        return [url for url, _ in self._current().values()]
+
+    def _current(self) -> dict[str, tuple[str, object]]:
+        state = file_state(str(self._path))
+        if state != self._read[0]:
+            self._read = (state, self._notes())
+        return self._read[1]
+
+    def _notes(self) -> dict[str, tuple[str, object]]:
+        raw = read_file(self._path)
+        try:
+            notes = {} if raw is None else json.loads(raw.decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            notes = None
+        if not isinstance(notes, dict):
+            _log.warning("%s is damaged and ignored", self._path)
+            return {}
+        pages = ((lookup_key(url), url, note) for url, note in notes.items())
+        return {page: (url, note) for page, url, note in pages if page is not None}
+
+
+def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
+    """Return the record of a page that ``failures.json`` lists, ``None`` for one that it does not."""
+    from mind2web2.capture.record import CaptureRecord
+
+    if note is None:
+        return None
+    fields = note if isinstance(note, dict) else {}
+    reason, time, attempts = (fields.get(name) for name in ("reason", "time", "attempts"))
+    return CaptureRecord(
+        requested_url=url,
+        final_url=url,
+        kind=None,
+        captured_at=str(time or ""),
+        failure=str(reason or f"listed in {FAILURES_NAME} without a reason"),
+        tries=attempts if isinstance(attempts, int) else 1,
+    )
 
 
 def may_replace(

@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING
 
 from mind2web2.errors import CacheMiss, CacheWriteError
 from mind2web2.program_order import check_change, check_look, watching
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.cache_captures import (
+    FAILURES_NAME,
+    REDIRECTS_NAME,
+    UrlNotes,
     content_of,
     is_sidecar,
+    listed_failure_record,
     may_replace,
     read_sidecar,
     redirect_target,
@@ -44,6 +49,7 @@ _log = logging.getLogger(__name__)
 _PAGES = "the page cache"
 
 
+@script_api
 @watching
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.
@@ -57,6 +63,8 @@ class CacheFileSys:
         self.task_dir = Path(task_dir)
         self._folder_text = str(self.task_dir)
         self._index_file = IndexFile(self.task_dir)
+        self._failures = UrlNotes(self.task_dir / FAILURES_NAME)
+        self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
         self._index_file.current()  # a damaged index is set aside now, not in the middle of a run
         # What a damaged index no longer names is still found by the names of its files, which are hashes of
@@ -170,7 +178,20 @@ class CacheFileSys:
             record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
             if record is not None and record.kind is None:
                 return record
-        return None
+        return listed_failure_record(url, self._failures.get(url))
+
+    def listed_failure(self, url: str) -> str | None:
+        """Return why ``failures.json`` lists a page that is not stored, ``None`` where it does not.
+
+        Such a page is not captured during an evaluation (layouts.md).
+        """
+        record = None if self._find(url) else listed_failure_record(url, self._failures.get(url))
+        return None if record is None else record.failure
+
+    def redirected_urls(self) -> list[str]:
+        """Return the URLs that ``redirects.json`` leads to stored pages."""
+        check_look(_PAGES)
+        return [url for url in self._redirects.urls() if self._find(url) is not None]
 
     def capture_records(self) -> dict[str, CaptureRecord]:
         """Return the records of all stored pages by index key, and of failed captures by URL.
@@ -191,6 +212,10 @@ class CacheFileSys:
                 records[key] = record
             elif self._find(record.requested_url) is None:
                 records[record.requested_url] = record
+        for url in self._failures.urls():
+            listed = listed_failure_record(url, self._failures.get(url))
+            if listed is not None and url not in records and self._find(url) is None:
+                records[url] = listed
         return records
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
@@ -239,6 +264,12 @@ class CacheFileSys:
         check_look(_PAGES)
         stored = self._find(url)
         return self._digest_of(*stored) if stored else None
+
+    def page_files(self, url: str) -> tuple[Path, ...]:
+        """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
+        stored = self._find(url)
+        paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
+        return tuple(path for path in paths if path.exists())
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages, sorted."""
@@ -305,13 +336,22 @@ class CacheFileSys:
             self._reported_missing.discard(key)
 
     def _find(self, url: str) -> tuple[str, PageKind] | None:
+        found = self._find_listed(url)
+        if found is None:
+            requested = self._redirects.get(url)
+            found = self._find_listed(requested) if isinstance(requested, str) else None
+        if found is None and self._has_nameless_pages:
+            found = self._find_nameless(url)
+        return found
+
+    def _find_listed(self, url: str) -> tuple[str, PageKind] | None:
         index = self._index_file.current()
         for key in index.keys_for(url):
             kind = index.kinds[key]
             if os.path.exists(f"{self._folder_text}/{main_file_name(key, kind)}"):  # noqa: PTH110 - twice as fast
                 return key, kind
             self._report_missing(key)
-        return self._find_nameless(url) if self._has_nameless_pages else None
+        return None
 
     def _find_nameless(self, url: str) -> tuple[str, PageKind] | None:
         kinds: tuple[PageKind, ...] = ("web", "pdf")

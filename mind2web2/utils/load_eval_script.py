@@ -14,10 +14,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import CodeType, ModuleType
 
-from mind2web2 import deferred_reads
+from mind2web2 import deferral
+from mind2web2.deferral import EvaluateAnswer, deferring
 from mind2web2.errors import EvalScriptError
-from mind2web2.utils.deferred_script import EvaluateAnswer, deferring
-from mind2web2.utils.script_syntax import HiddenNames, defer_verifications
+from mind2web2.utils.script_syntax import HiddenNames, defer_verifications, imports_own_modules
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +46,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     code = compile_script(tree, script_path)
     module = new_module(script_path)
     function = _loaded(code, module, names, script_path)
-    if names is None:
-        return function
-
-    def load_anew() -> EvaluateAnswer:
-        again = new_module(script_path, module.__name__)
-        return _loaded(code, again, names, script_path)
-
-    return deferring(function, load_anew)
+    return deferring(function, may_defer=names is not None, imports_own=imports_own_modules(tree))
 
 
 def _loaded(code: CodeType, module: ModuleType, names: HiddenNames | None, path: Path) -> EvaluateAnswer:
@@ -61,10 +54,10 @@ def _loaded(code: CodeType, module: ModuleType, names: HiddenNames | None, path:
     if names is not None:
         vars(module).update(
             {
-                names.deferred: deferred_reads.deferred,
-                names.read: deferred_reads.read,
-                names.settled: deferred_reads.settled,
-                names.in_program_order: deferred_reads.in_program_order,
+                names.deferred: deferral.deferred,
+                names.read: deferral.read,
+                names.settled: deferral.settled,
+                names.in_program_order: deferral.in_program_order,
             }
         )
     try:
@@ -126,14 +119,10 @@ def compile_script(tree: ast.Module, path: Path) -> CodeType:
         return compile(tree, str(path), "exec", dont_inherit=True)
 
 
-def new_module(path: Path, name: str | None = None) -> ModuleType:
-    """Return an empty module for a script; no two loads share a name, be it the same file.
-
-    Args:
-        name: of a module that this one is to replace.
-    """
+def new_module(path: Path) -> ModuleType:
+    """Return an empty module for a script; no two loads share a name, be it the same file."""
     identifier = re.sub(r"\W", "_", path.stem)
-    name = name or f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
+    name = f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
     spec = spec_from_file_location(name, path, loader=SourceFileLoader(name, str(path)))
     if spec is None:
         raise EvalScriptError(f"eval script {path} cannot be imported: its path gives no module")

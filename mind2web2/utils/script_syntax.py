@@ -8,10 +8,12 @@ reads results is preceded by waiting for them. What no syntax shows is caught wh
 from __future__ import annotations
 
 import ast
+import importlib.util
+import sys
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
-from typing import TypeVar
 
-from mind2web2.utils.script_hazards import needs_program_order
+from mind2web2.installation import is_installed
 
 VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
 
@@ -28,7 +30,8 @@ _RESULTS = frozenset(
         "has_blocking_leaf",
         "blocking_children",
         "blocking_critical_children",
-        *("ledger", "abandoned"),
+        "ledger",
+        "blocked_as",
     }
 )
 # Those of nodes and caches that objects of other kinds have as often: what they belong to is looked at.
@@ -47,7 +50,27 @@ _CLIENT_CALLS = frozenset({"async_response", "response"})
 _NAME_READERS = frozenset({"locals", "vars", "globals", "eval", "exec", "dir", "inspect", "_getframe"})
 _ONLY_READ = ast.Load()
 
-Expression = TypeVar("Expression", bound=ast.expr)
+# What of asyncio neither starts tasks nor limits their time; gather only where it is awaited at once.
+_HARMLESS = frozenset(
+    {
+        *("gather", "sleep", "run", "iscoroutine", "iscoroutinefunction", "CancelledError", "TimeoutError"),
+        *("Semaphore", "BoundedSemaphore", "Lock", "Event"),
+    }
+)
+_CONCURRENT_MODULES = frozenset(
+    {"threading", "concurrent", "multiprocessing", "anyio", "trio", "gevent", "greenlet", "_thread"}
+)
+# What changes a page cache: a verification asked for earlier must not see it.
+_CACHE_WRITES = frozenset({"put_web", "put_pdf", "put_capture", "copy_page"})
+# Methods of page caches, clients and browsers, and what passes for any method: a script's own may count.
+_SERVICES = frozenset(
+    {
+        *("has", "get_web", "get_pdf", "async_response", "chat", "ask", "capture", "capture_page"),
+        *("__getattr__", "__getattribute__"),
+    }
+)
+# What a script is handed, which another attempt would be handed as the first one left it.
+_HANDED_IN = frozenset({"client", "cache", "semaphore"})
 
 
 @dataclass(frozen=True)
@@ -99,7 +122,9 @@ def _readers(tree: ast.Module) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             bodies.setdefault(node.name, []).append(node)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+        elif isinstance(node, ast.Assign) and any(
+            isinstance(part, ast.Lambda) for part in ast.walk(node.value)
+        ):
             for target in node.targets:
                 if isinstance(target, ast.Name):
                     bodies.setdefault(target.id, []).append(node.value)
@@ -145,7 +170,7 @@ def _is_getting_result(call: ast.Call) -> bool:
     )
 
 
-def _is_name(node: ast.AST, names: set[str]) -> bool:
+def _is_name(node: ast.AST, names: Set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in names
 
 
@@ -202,15 +227,16 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Wait before a result is read or replaced."""
         self.generic_visit(node)
-        if node.attr in _RESULTS or node.attr in _COMMON:
+        if node.attr in self._readers and isinstance(node.ctx, ast.Load):
+            # A property or method of the script's own, whatever else has such a name.
+            node.value = self._awaited(self._names.settled, node.value)
+        elif node.attr in _RESULTS or node.attr in _COMMON:
             node.value = self._awaited(self._names.read, node.value)
         elif _shows_requests(node):
             node.value = self._awaited(self._names.settled, node.value)
         elif node.attr == "gather":
             # Whatever the script runs at the same time begins when all before it is decided.
             node.value = self._awaited(self._names.settled, node.value)
-        elif node.attr in self._readers and isinstance(node.ctx, ast.Load):
-            return self._awaited(self._names.settled, node)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
@@ -279,3 +305,126 @@ class _Rewriter(ast.NodeTransformer):
 
     def _hidden(self, name: str, place: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Name(id=name, ctx=_ONLY_READ), place)
+
+
+# What leaves no choice but program order, from the first line on
+
+
+def needs_program_order(tree: ast.Module) -> bool:
+    """Tell whether nothing in a script may be deferred.
+
+    It may start tasks or threads that go on beside what it awaits, store pages, bring a cache, a client or
+    a browser of its own, or leave something behind where another attempt would find it.
+    """
+    lasting = _imported_names(tree) | _HANDED_IN
+    return _runs_things_itself(tree) or any(
+        _writes_pages(node) or _is_service(node) or _leaves_behind(node, lasting) for node in ast.walk(tree)
+    )
+
+
+def _writes_pages(node: ast.AST) -> bool:
+    if isinstance(node, ast.Attribute):
+        return node.attr in _CACHE_WRITES
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in _CACHE_WRITES
+
+
+def _is_service(node: ast.AST) -> bool:
+    """Tell whether a class may stand for what a verification asks, with an eye on how often it is asked."""
+    return isinstance(node, ast.ClassDef) and any(
+        isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef) and part.name in _SERVICES
+        for part in node.body
+    )
+
+
+def _leaves_behind(node: ast.AST, lasting: frozenset[str]) -> bool:
+    """Tell whether something is set that outlives the script's module."""
+    if isinstance(node, ast.Subscript) and _is_name(node.value, _HANDED_IN):
+        return False  # none of these has items: it is a mapping of the script's own
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        return _root_name(node) in lasting
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        return node.func.id in ("setattr", "delattr") and _root_name(node.args[0]) in lasting
+    return False
+
+
+def _root_name(node: ast.expr) -> str | None:
+    """Return the name that a chain of attributes and items begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _imported_names(tree: ast.Module) -> frozenset[str]:
+    def names() -> Iterator[str]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for alias in node.names:
+                    yield (alias.asname or alias.name).partition(".")[0]
+
+    return frozenset(names())
+
+
+def _runs_things_itself(tree: ast.Module) -> bool:
+    """Tell whether a script may start tasks or threads that go on beside what it awaits."""
+    asyncio_names, gathers, awaited = {"asyncio"}, 0, 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            modules = {alias.name.partition(".")[0] for alias in node.names}
+            asyncio_names |= {alias.asname or alias.name for alias in node.names if alias.name == "asyncio"}
+            if modules & _CONCURRENT_MODULES or any(
+                alias.name.startswith("asyncio.") for alias in node.names
+            ):
+                return True
+        elif isinstance(node, ast.ImportFrom):
+            module = node.module or ""
+            if module.partition(".")[0] in _CONCURRENT_MODULES or module.startswith("asyncio."):
+                return True
+            if module == "asyncio" and any(
+                alias.name not in _HARMLESS or alias.asname not in (None, alias.name) for alias in node.names
+            ):
+                return True
+    bare = 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and _is_name(node.value, asyncio_names):
+            bare -= 1
+            gathers += node.attr == "gather"
+            if node.attr not in _HARMLESS:
+                return True
+        elif _is_name(node, asyncio_names):
+            bare += 1
+        elif _is_name(node, {"gather"}):
+            gathers += 1
+        elif isinstance(node, ast.Await) and isinstance(node.value, ast.Call):
+            awaited += _is_gather(node.value.func, asyncio_names)
+    return bare != 0 or gathers != awaited
+
+
+def _is_gather(function: ast.expr, asyncio_names: set[str]) -> bool:
+    if isinstance(function, ast.Attribute):
+        return function.attr == "gather" and _is_name(function.value, asyncio_names)
+    return _is_name(function, {"gather"})
+
+
+def imports_own_modules(tree: ast.Module) -> bool:
+    """Tell whether a script may import modules from outside the installation."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {node.module or "."}
+        else:
+            names = {"."} if _is_name(node, {"importlib", "__import__", "exec", "eval"}) else set()
+        if any(not _is_installed_module(name.partition(".")[0]) for name in names):
+            return True
+    return False
+
+
+def _is_installed_module(name: str) -> bool:
+    if name in sys.stdlib_module_names or name == "mind2web2":
+        return True
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    places = [] if spec is None else [spec.origin, *(spec.submodule_search_locations or ())]
+    return any(place is not None and is_installed(place) for place in places)

@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
+from mind2web2.utils.api_misuse import checked_call
 from mind2web2.utils.unicode_text import as_unicode_text
 from mind2web2.utils.url_key import TRACKING_PREFIX, lookup_key, storage_key
 from mind2web2.utils.url_parts import (
@@ -39,6 +40,7 @@ class URLs(BaseModel):
     urls: list[str]
 
 
+@checked_call
 def remove_utm_parameters(url: str) -> str:
     """Return the URL without its ``utm_*`` parameters and otherwise as it is written."""
     address, hash_mark, fragment = url.partition("#")
@@ -51,6 +53,7 @@ def remove_utm_parameters(url: str) -> str:
     return without + hash_mark + fragment
 
 
+@checked_call
 def normalize_url_simple(url: str) -> str:
     """Return a readable form that opens the same page and is equal for URLs that differ in spelling only.
 
@@ -69,6 +72,7 @@ def normalize_url_simple(url: str) -> str:
     return f"{scheme}://{site}{path}{query}{uniform_escapes(parts.route)}"
 
 
+@checked_call
 def normalize_url_for_browser(url: str) -> str:
     """Return the URL as a browser can open it: absolute, ASCII only, nothing left out.
 
@@ -87,6 +91,7 @@ def normalize_url_for_browser(url: str) -> str:
     return f"{(parts.scheme or 'http').lower()}://{_escaped_for_browser(str(site))}{path}{query}{fragment}"
 
 
+@checked_call
 def regex_find_urls(text: str) -> list[str]:
     """Return the web addresses that a text or its markdown links name, each once, in order.
 

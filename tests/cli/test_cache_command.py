@@ -245,7 +245,7 @@ def test_a_browser_of_ones_own(project, site, tmp_path):
 
 
 def test_links_that_only_a_judge_sees(project, site):
-    """Asked for once for each answer; without a key there is a warning."""
+    """Asked for once for each answer where a model is named; without a key there is a warning."""
     host = site.url.removeprefix("http://")
     project.answer("/lake", text=f"See the page called moon at {host.replace(':', ' port ')}.")
 
@@ -254,10 +254,10 @@ def test_links_that_only_a_judge_sees(project, site):
         return {"urls": [f"{site.url}/moon"]}
 
     with JudgeServer(reply) as judge:
-        without_key = cache_bot()
+        without_key = cache_bot("--judge_model", "m")
         assert without_key.returncode == 0
         assert "set OPENAI_API_KEY" in without_key.stderr
-        assert without_key.stdout.splitlines()[-1] == "Warning: answers whose links no model looked for: 1"
+        assert "were not looked for in 1 answer, as m could not be asked." in without_key.stdout
         for _ in range(2):
             assert cache_bot("--judge_base_url", judge.base_url).returncode == 0
         assert len(judge.requests) == 1

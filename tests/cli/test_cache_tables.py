@@ -9,7 +9,7 @@ from rich.console import Console
 
 from mind2web2.capture.record import CaptureRecord, Trouble
 from mind2web2.cli.cache_tables import print_cached
-from mind2web2.cli.options import caching_command
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.crawl_plan import CitedPage, TaskPages
 
 
@@ -101,8 +101,8 @@ def test_the_next_command_has_the_options_that_matter(monkeypatch):
         max_retries=1,
     )
     command = (
-        "uv run mind2web2 cache bot --only failed --task_id 'a b' --task_id c --cache_root pages "
-        "--cdp_url http://127.0.0.1:9222 --allow_private_network"
+        "uv run mind2web2 cache bot --only failed --task_id 'a b' --task_id c "
+        "--cdp_url http://127.0.0.1:9222 --allow_private_network --cache_root pages"
     )
     assert f"again: {command}\n" in text
     assert "Past logins" not in text

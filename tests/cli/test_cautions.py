@@ -94,6 +94,19 @@ def test_what_the_judge_declined_is_told():
     ]
 
 
+def test_quotations_that_are_not_found_are_counted():
+    """Those about answers and about pages; no line where all are found, or where nothing is quoted."""
+    answer = outcome([], [])
+    first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
+    first["evidence"]["votes"] = [{"quote": {"match": "found"}}, {"quote": None}, {}]
+    assert cautions([answer], "") == []
+    second["evidence"]["pages"][0]["votes"] = [{"quote": {"match": "not_found"}}]
+    assert cautions([answer], "") == [
+        "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); no verdict "
+        "changes for that"
+    ]
+
+
 @pytest.mark.parametrize(
     ("score", "status", "is_told"),
     [

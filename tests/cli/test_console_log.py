@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from mind2web2.cli.console_log import warnings_on
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import plain_console, warnings_on
 
 LOG = logging.getLogger("mind2web2.lake")
 

@@ -164,6 +164,35 @@ def test_at_most_so_many_requests_at_once(project):
         assert (server.most_at_once, len(server.requests)) == (3, 30)
 
 
+@pytest.mark.parametrize(
+    ("options", "least", "most"),
+    [
+        ([], 20, 30),
+        (["--max_concurrent_tasks", "2", "--max_concurrent_answers", "1"], 4, 4),
+        (["--max_concurrent_tasks", "2"], 4, 4),
+    ],
+)
+def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, least, most):
+    """By default as many answers run at once as it takes; the bounds of the options are obeyed."""
+    for path in (tmp_path / "answers" / "bot" / TASK).iterdir():
+        path.unlink()
+    for number in range(24):
+        project.add_answer("answer_1", f"Text {number}.", f"task_{number}")
+        project.add_script({"leaf": ("The lake is deep.", None)}, task=f"task_{number}")
+    full = threading.Event()
+
+    def reply(_body):
+        if server.most_at_once >= least:
+            full.set()
+        return {"reasoning": "read", "result": full.wait(60)}
+
+    with JudgeServer(reply) as server:
+        assert evaluate(server, *options).returncode == 0
+        # Each answer takes two votes at once.
+        assert least <= server.most_at_once <= most
+        assert (full.is_set(), len(server.requests)) == (True, 48)
+
+
 def test_what_goes_wrong_is_listed_and_the_rest_is_scored(project, server):
     """Exit status 1; each reason on one line, in the table and in the log."""
     project.add_answer("answer_3", b"")

@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from projects import KEY_VARIABLES, TASK, Project, call, read_json, start_command
+from projects import KEY_VARIABLES, TASK, Project, call, overridden, read_json, start_command
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
@@ -14,7 +14,8 @@ from mind2web2.judgments import FILE_NAME, JudgmentStore
 COUNT = 40
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
 PRICE_USD = 0.01
-OPTIONS = ("--agent_name", "bot", "--judge_model", "gpt-4o", "--no_capture")
+MODEL = ("--judge_model", "gpt-4o")
+OPTIONS = ("--agent_name", "bot", "--no_capture")
 # Every answer is under way at once.
 AT_ONCE = ("--max_llm_requests", "200", "--max_concurrent_answers", str(COUNT))
 
@@ -43,7 +44,8 @@ def server():
 
 def evaluate(server, *more):
     """Evaluate with this judge."""
-    return call(evaluate_main, *OPTIONS, *AT_ONCE, "--judge_base_url", server.base_url, *more)
+    words = overridden((*MODEL, *AT_ONCE, "--judge_base_url", server.base_url), more)
+    return call(evaluate_main, *OPTIONS, *words)
 
 
 def test_a_run_stops_at_its_budget_and_goes_on(project, server):
@@ -115,7 +117,7 @@ def test_what_a_run_took_is_told_and_kept(project, server):
     """By task and in all, what was reused apart; the runs before as totals."""
     project.add_answer(task="hill")
     project.add_script({"leaf": ("The lake is deep.", None)}, task="hill")
-    options = [*OPTIONS, "--judge_base_url", server.base_url, "--task_id", "hill"]
+    options = [*OPTIONS, *MODEL, "--judge_base_url", server.base_url, "--task_id", "hill"]
     assert call(evaluate_main, *options).returncode == 0
     [result] = project.result_paths(task="hill")
     result.unlink()
@@ -177,7 +179,7 @@ def test_a_stopped_run_keeps_its_usage(project):
         return {"reasoning": "read", "result": True}
 
     with JudgeServer(reply) as server:
-        options = [*OPTIONS, "--judge_base_url", server.base_url, "--max_concurrent_answers", "1"]
+        options = [*OPTIONS, *MODEL, "--judge_base_url", server.base_url, "--max_concurrent_answers", "1"]
         with start_command(*options, cwd=project.root) as process:
             assert arrived.wait(60)
             process.send_signal(signal.SIGINT)

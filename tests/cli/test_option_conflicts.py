@@ -26,7 +26,6 @@ def _project(tmp_path, monkeypatch):
     [
         (["--judgments", "x.jsonl"], "--judgments goes with --llm_provider replay"),
         ([*REPLAY, "--overwrite"], "leave one of them out"),
-        ([*REPLAY, "--speculate"], "leave --speculate out"),
         (["--batch_poll", "3"], "--batch_poll goes with --batch"),
         (["--batch", *REPLAY], "evaluate without --batch"),
         (["--batch", "--max_llm_requests", "9"], "leave it out with --batch"),

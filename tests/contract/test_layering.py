@@ -17,22 +17,22 @@ LAYERS = (
     "results seals summaries written_tree "
     "result_facts score_grid intervals task_sums metric_intervals mixed_results verdict_counts "
     "agent_comparison "
-    "prompts injection utils loop_guard rubric pace program_order awaiting_leaf pending_verdicts deferral "
-    "deferred_reads kept_replies speculation capture",
+    "prompts injection utils loop_guard rubric pace installation program_order awaiting_leaf "
+    "pending_verdicts deferral capture script_clock script_inputs",
     "llm_client question_turns judgment store_cures judgments judgment_files judgment_reading api_tools",
     "failure_latch judge_ledger judge client_provider client_judge judge_access usage request_size spending "
     "batch_state batch_gathering batch_replies batch_courier batch_jobs batch_client "
-    "reply_keeping recorded_judge answer_judge shared_captures prepared_page page_request "
+    "reply_keeping service_answers recorded_judge answer_judge shared_captures prepared_page page_request "
     "page_content page_memory "
-    "page_library pages_ahead questions asking extraction "
-    "claim_judging judging_ahead verification verification_batch eval_toolkit "
+    "page_library pages_ahead questions quotations asking extraction "
+    "claim_judging verification verification_batch eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
-    "estimates earlier_usage usage_guess run_estimate "
     "evaluator answer_cache provenance script_tasks script_run isolation selection staleness "
     "result_checks usage_checks store_checks cures summary_checks record_checks script_trust results_now "
     "answer_lock "
-    "answer_evaluation eval_runner",
+    "answer_evaluation eval_runner estimates",
     "cli",
+    "__main__",
 )
 LAYER_OF = {name: number for number, names in enumerate(LAYERS) for name in names.split()}
 MODULES = {

@@ -50,7 +50,7 @@ async def evaluate_example(
 async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, Any]:
     """Return each answer's tree as the recorded judgments give it."""
     with open_for_replay(RECORDED) as store:
-        judge = RecordedJudge(JudgeSettings("replay", "human-reading"), None, store)
+        judge = RecordedJudge(JudgeSettings("replay", "example-key"), None, store)
         outcomes = await _evaluate(judge, results, Manner(), library)
     trees = {name_of(outcome): tree_of(outcome.result) for outcome in outcomes if outcome.result}
     expected = json.loads((REPOSITORY / "examples" / "expected_scores.json").read_text(encoding="utf-8"))

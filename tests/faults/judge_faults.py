@@ -60,13 +60,12 @@ class Bench:
 
     async def by_command(self, key: str, results: Path, manner: Manner) -> None:
         """Evaluate the example by the command, with the patience that users have."""
-        orders = {"--sequential": manner.order.sequential, "--speculate": manner.order.speculate}
         command = await asyncio.create_subprocess_exec(
             *(sys.executable, "run_eval.py", "--agent_name", "example", "--no_capture"),
             *("--judge_base_url", self.judge.base_url, "--eval_results_root", str(results)),
             *("--max_llm_requests", str(manner.requests_at_once)),
             *("--max_concurrent_answers", str(manner.answers_at_once)),
-            *(option for option, is_wanted in orders.items() if is_wanted),
+            *(["--sequential"] if manner.order.sequential else []),
             cwd=REPOSITORY,
             env=clean_environment(OPENAI_API_KEY=key),
             stdout=asyncio.subprocess.PIPE,

@@ -24,8 +24,8 @@ from mind2web2.batch_state import BatchFolder
 from mind2web2.capture.documents import FetchedDocument, file_name_of, is_attachment
 from mind2web2.citations import read_citations
 from mind2web2.discovery import cited_urls
-from mind2web2.earlier_usage import agent_usage, stored_usage
 from mind2web2.errors import Mind2Web2Error
+from mind2web2.estimates import stored_judgments, task_results
 from mind2web2.judgment import Judgment
 from mind2web2.judgment_files import open_for_replay
 from mind2web2.judgments import JudgmentStore
@@ -210,7 +210,7 @@ def _read_task_summary(content: bytes, folder: Path) -> None:
 def _sum_up(folder: Path) -> None:
     generate_result_summary(folder, "agent")
     merge_all_results(folder)
-    agent_usage(folder, "agent")
+    task_results(folder / "agent" / "task")
     write_task_summary(folder, "agent", "task", {})
     for path in (folder / "all_results.json", folder / "agent" / "summary.json"):
         json.loads(path.read_bytes())
@@ -247,7 +247,7 @@ def _read_judgments(name: str) -> Read:
             asyncio.run(store.get("0" * 64))
             asyncio.run(store.put(_judgment()))
         if path.suffix == ".sqlite3":
-            stored_usage(path, JudgeSettings("replay", "m"), None)
+            stored_judgments(path, JudgeSettings("replay", "m"), None)
 
     return read
 

@@ -69,9 +69,9 @@ def test_a_store_holds_no_programs(statement, tmp_path):
 
 
 def _stored_usage(path):
-    from mind2web2.earlier_usage import stored_usage
+    from mind2web2.estimates import stored_judgments
 
-    return stored_usage(path, JudgeSettings("replay", "m"), None)
+    return stored_judgments(path, JudgeSettings("replay", "m"), None)
 
 
 async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):

@@ -1,4 +1,4 @@
-"""What the example's reader says to each question, for judges on loopback to say the same."""
+"""What the example's answer key says to each question, for judges on loopback to say the same."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,5 +44,7 @@ def question_in(body: dict[str, Any]) -> Question:
 
 
 def _question_of(judgment: Judgment) -> Question:
+    if judgment.purpose == "extract" and judgment.page is not None:
+        return Question(None, judgment.page, None)
     folder = REPOSITORY / "answers" / "example" / judgment.task_id
     return Question(judgment.claim, judgment.page, read_answer(folder / judgment.answer_name))

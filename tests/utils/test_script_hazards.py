@@ -5,7 +5,7 @@ import ast
 import pytest
 from projects import REPOSITORY
 
-from mind2web2.utils.script_hazards import needs_program_order
+from mind2web2.utils.script_syntax import needs_program_order
 
 
 def in_order(source):

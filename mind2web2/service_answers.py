@@ -1,0 +1,99 @@
+"""Answers of map and paper services: kept beside the judgments, so that the same question has one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+from weakref import WeakValueDictionary
+
+from mind2web2.api_tools.service_requests import AskService, ServiceRequest
+from mind2web2.errors import JudgmentMissingError
+from mind2web2.judgment import Judgment
+from mind2web2.judgments import JudgmentStore
+from mind2web2.script_inputs import ServiceAnswer
+
+
+class ServiceAnswers:
+    """Answers requests of scripts from the store, or asks the service and keeps its answer.
+
+    Args:
+        overwrite: reuse only what this run itself has asked.
+        is_replay: ask nothing.
+    """
+
+    def __init__(self, store: JudgmentStore, *, overwrite: bool, is_replay: bool) -> None:
+        self._store = store
+        self._overwrite = overwrite
+        self._is_replay = is_replay
+        self._asked_now: set[str] = set()
+        # Equal questions at the same time wait for the first one's answer.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def answer(
+        self, request: ServiceRequest, ask: AskService, source: tuple[str, str]
+    ) -> tuple[Any, ServiceAnswer]:
+        """Return an answer and its record.
+
+        Args:
+            source: task id and answer name.
+
+        Raises:
+            JudgmentMissingError: a replay lacks it.
+        """
+        key = _key(request)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            stored = None
+            if not self._overwrite or key in self._asked_now:
+                stored = await self._store.get(key)
+            text = stored.text if stored is not None else await self._asked(request, key, ask, source)
+        record = ServiceAnswer(request=request.in_words(), key=key, sha256=_sha256(text))
+        return json.loads(text), record
+
+    async def changed(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
+        """Return which recorded answers are others in the store by now, one phrase each."""
+        found = []
+        for answer in recorded:
+            stored = await self._store.get(answer.key)
+            if stored is not None and _sha256(stored.text) != answer.sha256:
+                found.append(f"the answer to {answer.request} changed")
+        return found
+
+    async def _asked(
+        self, request: ServiceRequest, key: str, ask: AskService, source: tuple[str, str]
+    ) -> str:
+        if self._is_replay:
+            raise JudgmentMissingError(
+                f"no stored answer to {request.in_words()} ({source[0]}/{source[1]}); evaluate with a judge "
+                "instead of --llm_provider replay"
+            )
+        text = json.dumps(await ask(), sort_keys=True)
+        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        await self._store.put(
+            Judgment(
+                key=key,
+                endpoint=request.service,
+                model="",
+                outcome="reply",
+                text=text,
+                created=created,
+                task_id=source[0],
+                answer_name=source[1],
+                purpose="service",
+                claim=request.in_words(),
+            )
+        )
+        self._asked_now.add(key)
+        return text
+
+
+def _key(request: ServiceRequest) -> str:
+    asked = [request.service, request.name, list(request.arguments), dict(request.keywords)]
+    return _sha256(json.dumps(asked, sort_keys=True))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from mind2web2.errors import (
     ContextTooLongError,
+    JudgeUnusableError,
     JudgmentMissingError,
     JudgmentStoreError,
 )
@@ -122,6 +123,7 @@ class RecordedJudge:
         # Questions that are let in one by one would take a batch job each.
         self._access = Access(one_by_one=not settings.batch)
         self._overwrite = overwrite
+        self._reachable: asyncio.Future[None] | None = None
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -165,6 +167,23 @@ class RecordedJudge:
             await self._keeper.keep(judgment)
             self._asked_now.add(key)
             return judgment
+
+    async def check_usable(self) -> None:
+        """Make sure, once in a run, that the judge can be reached.
+
+        Raises:
+            JudgeUnusableError: it cannot.
+        """
+        check = getattr(self._provider, "check_reachable", None)
+        if check is not None:
+            if self._reachable is None:
+                self._reachable = asyncio.ensure_future(check())
+            await asyncio.shield(self._reachable)
+
+    def raise_if_never_usable(self) -> None:
+        """Raise ``JudgeUnusableError`` if the judge rejects all requests and there is no judgment so far."""
+        if self._access.denial is not None and not self.totals.asked and not self.totals.reused:
+            raise JudgeUnusableError(str(self._access.denial)) from self._access.denial
 
     async def write_rest(self) -> None:
         """Store what was asked and could not be stored at the time.

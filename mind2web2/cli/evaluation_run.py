@@ -49,6 +49,7 @@ from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import Admission
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
+from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.loop_guard import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.pace import MOST_UNDER_WAY
 from mind2web2.pace import Pace as Order
@@ -187,7 +188,8 @@ def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClie
         return BatchClient(batches)
     if options.llm_provider == REPLAY:
         return None
-    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
+    retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
+    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url, retry=retry)
 
 
 def _pace(options: argparse.Namespace, requests: Any) -> Pace:

@@ -85,6 +85,11 @@ class LLMClient:
         self._check_is_async("chat")
         return await self._async_client.chat(request, limit)
 
+    async def check_reachable(self) -> None:
+        """Raise ``JudgeUnusableError`` if no connection to the server can be made."""
+        self._check_is_async("check_reachable")
+        await self._async_client.check_reachable()
+
     async def close(self) -> None:
         """Close the connection pool."""
         if self._sync_client is None:

@@ -144,6 +144,10 @@ class BedrockTransport:
         completion = read_completion(await raw.http_response.aread(), secrets)
         return replace(completion, allowances=allowances_in(raw.http_response.headers))
 
+    async def models(self) -> list[str]:
+        """Return nothing: this protocol has no such list."""
+        return []
+
     async def close(self) -> None:
         """Close the pool."""
         await self._sdk.close()

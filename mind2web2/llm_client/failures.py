@@ -203,18 +203,14 @@ def failure_from_body(
     )
 
 
-def judge_error(
-    failure: RequestFailedError, service: Service, model: str, attempts: int | None = None
-) -> JudgeError:
-    """Return the error, naming the cure, for a failure that is final, after so many requests where known."""
+def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
+    """Return the error for a failure that is final; it names the cure."""
     where = f"judge {model} at {service.endpoint}"
     if failure.is_too_long:
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:
         wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
-        # None is sent without a connection, as the failure says.
-        made = f", {attempts} request{'s' * (attempts != 1)} made" if attempts else ""
-        return JudgeUnavailableError(f"{where} unavailable{made}: {failure}{wish}; try again later")
+        return JudgeUnavailableError(f"{where} unavailable: {failure}{wish}; try again later")
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
     # Of the others, a firewall may forbid one request for what it says, and a router want more credit for a
     # long one than for the rest.

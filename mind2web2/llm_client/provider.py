@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import difflib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -11,7 +13,13 @@ from typing import Any, Protocol, Self
 
 from pydantic import BaseModel
 
-from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError
+from mind2web2.errors import (
+    JudgeAccessError,
+    JudgeError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnusableError,
+)
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.capabilities import Capabilities
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
@@ -32,6 +40,9 @@ from mind2web2.llm_client.transport import Completion, Transport, WireRequest
 from mind2web2.utils.loop_turns import loop_turn
 
 log = logging.getLogger(__name__)
+
+_SECOND_CONNECTION_S = 1.0
+_MOST_MODELS = 5
 
 
 class Sending(Protocol):
@@ -58,6 +69,8 @@ class AsyncProviderClient(AsyncCalls):
         self._retry = retry
         self._capabilities = Capabilities(transport.modes)
         self._limiters: dict[str, RateLimiter] = {}
+        # As far as the server lists them.
+        self._models: list[str] = []
         self.slowdown = Slowdown()
         self.retries = Retries()
 
@@ -69,7 +82,47 @@ class AsyncProviderClient(AsyncCalls):
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
         attempts = self._attempts(request.model, limit)
-        return await _Exchange(self._transport, self._capabilities, request, attempts, self.retries).reply()
+        exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
+        try:
+            return await exchange.reply()
+        except JudgeAccessError as error:
+            failure = error.__cause__
+            if not isinstance(failure, RequestFailedError) or failure.status != 404:
+                raise
+            raise self._explained(error, request.model) from failure
+
+    async def check_reachable(self) -> None:
+        """Make sure that a connection to the server can be made; any reply will do.
+
+        Raises:
+            JudgeUnusableError: there is no connection; the text names address and reason.
+        """
+        failure = await self._connection_failure()
+        if failure is not None:
+            await asyncio.sleep(_SECOND_CONNECTION_S)
+            failure = await self._connection_failure()
+        if failure is not None:
+            address = self.endpoint.partition(" ")[2]
+            reason = str(failure).removeprefix("connection error: ")
+            raise JudgeUnusableError(
+                f"cannot connect to the judge at {address}: {reason}. Is the server running?"
+            ) from failure
+
+    async def _connection_failure(self) -> RequestFailedError | None:
+        try:
+            self._models = await self._transport.models()
+        except RequestFailedError as failure:
+            return None if failure.is_sent else failure
+        return None
+
+    def _explained(self, error: JudgeAccessError, model: str) -> JudgeAccessError:
+        """Return an error that names the server's models, if it lists some but not this one."""
+        models = self._models
+        if not models or model in models:
+            return error
+        close = difflib.get_close_matches(model, models, n=1) or models[:1] * (len(models) == 1)
+        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(models[:_MOST_MODELS])}"
+        return JudgeAccessError(f"{self.endpoint} has no model {model}; {hint}", is_for_all=True)
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
         return Attempts(self._retry, limit, self._limiter(model), self.retries)
@@ -165,7 +218,7 @@ class _Exchange:
                     return Completion(text="", declined=str(failure))
                 if failure.is_too_long or not self._capabilities.learn(wire, failure):
                     service = self._transport.service
-                    raise judge_error(failure, service, self._request.model, self._attempts.made) from failure
+                    raise judge_error(failure, service, self._request.model) from failure
             else:
                 self._usage += completion.usage
                 return completion

@@ -220,7 +220,7 @@ async def test_what_finds_no_connection_is_not_sent(ask):
 
 async def test_an_outage_is_unavailable(ask, quick):
     """After the last try the judge counts as unavailable."""
-    with JudgeServer(faults=[bedrock_error(503, "busy")] * 10) as server:
+    with JudgeServer(faults=[bedrock_error(500, "busy")] * 10) as server:
         with pytest.raises(JudgeUnavailableError, match="busy"):
             await ask(server)
         assert len(server.requests) == quick.tries

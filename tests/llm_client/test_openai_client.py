@@ -219,7 +219,7 @@ async def test_what_does_not_pass_is_unavailable(quick, fault):
     """After the last try the judge counts as unavailable, never as saying no."""
     with JudgeServer(faults=[fault] * 10) as server:
         text = await failure(server, quick, JudgeUnavailableError)
-    assert f"{quick.tries} requests made" in text
+    assert " unavailable: " in text
     assert len(server.requests) == quick.tries
 
 
@@ -236,7 +236,7 @@ async def test_a_refused_connection_is_unavailable(quick):
     """Nobody listening is an outage as well, and the text says so."""
     with JudgeServer() as server:
         pass
-    assert "connection error: Cannot connect to host" in await failure(server, quick, JudgeUnavailableError)
+    assert "connection error: connection refused" in await failure(server, quick, JudgeUnavailableError)
 
 
 async def test_silence_is_a_timeout():
@@ -251,7 +251,7 @@ async def test_silence_is_a_timeout():
     with JudgeServer(wait_for_release) as server:
         text = await failure(server, retry, JudgeUnavailableError)
         release.set()
-    assert "2 requests made: no answer within 0.2 s" in text
+    assert "unavailable: no answer within 0.2 s" in text
 
 
 @pytest.mark.parametrize("is_a_date", [False, True])

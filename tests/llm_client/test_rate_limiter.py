@@ -129,7 +129,7 @@ def test_a_limit_below_the_first_window_costs_one_round_of_refusals(limit):
     [(1, True), (7, True), (60, True), (600, True), (7, False), (60, False), (600, False)],
 )
 def test_refusals_alone_are_enough(limit, wishes):
-    """Without headers the window finds what is let in, no request is lost, at least a third of the limit is used."""
+    """Without headers no request is lost, and at least a third of the limit is used."""
     server = WindowedServer(requests=limit, tells=False, wishes=wishes)
     took_s, slowdown = run(server, limit * 6)
     assert slowdown.refusals == server.refusals

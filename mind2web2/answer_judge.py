@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -16,12 +17,12 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.failure_latch import Failure, FailureLatch
-from mind2web2.judge import Noted, Subject, cut_off_noted, note_rejection
+from mind2web2.judge import Noted, Subject, ask_within_limits, cut_off_noted, note_rejection
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.judgment import Judgment, judgment_key
 from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.program_order import check_asking, check_look, watching
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_inputs import ServiceAnswer
@@ -70,6 +71,12 @@ class AnswerJudge(AsyncCalls):
         self._gates: dict[tuple[str | None, str | None], int] = {}
         self._latch = FailureLatch()
         self._ledger = JudgeLedger()
+        self.image_limit = ImageLimit(max_images=run.settings.max_images)
+
+    @property
+    def recorded_limits(self) -> Sequence[ImageLimit]:
+        """Return the limits that were met while a replay was recorded."""
+        return self._run.settings.image_limits
 
     @property
     def ledger(self) -> JudgeLedger:
@@ -101,11 +108,8 @@ class AnswerJudge(AsyncCalls):
         trial = self._own_requests[judgment_key(request, 0)] = (
             self._own_requests.get(judgment_key(request, 0), 0) + 1
         )
-        try:
-            with cut_off_noted(self, "a request of its own"):
-                return await self.ask(request, Subject("script", trial=trial), None)
-        except (ContextTooLongError, JudgmentMissingError) as error:
-            raise self.fail(error) from error.__cause__
+        with cut_off_noted(self, "a request of its own"):
+            return await ask_within_limits(self, request, Subject("script", trial=trial), None)
 
     async def ask(
         self,
@@ -133,6 +137,10 @@ class AnswerJudge(AsyncCalls):
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
+        if judgment.outcome == "fewer_images":
+            self._ledger.requests += judgment.attempts
+            self.image_limit = self.image_limit.merged(ImageLimit.model_validate_json(judgment.text))
+            raise self.image_limit.refusal(f"judge {judgment.model} takes {self.image_limit.in_words()}")
         self._note(judgment, reply, subject)
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)

@@ -13,13 +13,14 @@ from pydantic import BaseModel
 from mind2web2.errors import (
     CaptureError,
     ContextTooLongError,
+    ImagesRefusedError,
     JudgmentMissingError,
     MachineError,
     Mind2Web2Error,
 )
 from mind2web2.evidence import NO_PAGE_NAMED
 from mind2web2.judge import Judge, Subject, note_doubt
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Message
+from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
 from mind2web2.page_library import PageCache, PageLibrary, PageRequest
 from mind2web2.page_request import shared_cache
 from mind2web2.prepared_page import PageSettings, PreparedPage
@@ -66,9 +67,10 @@ class EvaluatorConfig:
     max_pdf_images: int = 50
     max_pdf_text_pages: int = 100
 
-    def page_settings(self) -> PageSettings:
-        """Return the part that says how pages are prepared."""
-        return PageSettings(**{field.name: getattr(self, field.name) for field in fields(PageSettings)})
+    def page_settings(self, max_side_px: int | None = None) -> PageSettings:
+        """Return the part that says how pages are prepared, for a judge that takes no larger images."""
+        names = {field.name for field in fields(PageSettings)} - {"max_side_px"}
+        return PageSettings(**{name: getattr(self, name) for name in names}, max_side_px=max_side_px)
 
 
 @dataclass(frozen=True)
@@ -101,18 +103,22 @@ class Asking:
 
     async def page(self, url: str, with_images: bool) -> PreparedPage:
         """Return a page as the judge is to be shown it; ``CaptureError`` where it cannot be had."""
+        return await self.page_within(url, with_images, self.judge.image_limit)
+
+    async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
+        """Return a page with as many images as a limit allows; ``CaptureError`` as ``page``."""
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
         if self.cache is None:
             raise CaptureError("this evaluation has no page cache")
         try:
-            page = await self.library.page(self._page_request(self.cache, url, with_images))
+            page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
             if page.doubt is not None:
                 note_doubt(self.judge, f"{url}: {page.doubt}")
             note_shown = getattr(self.cache, "note_shown", None)
             if note_shown is not None:
                 note_shown(url, page.sha256)
-            return page
+            return page.within(limit) if with_images else page
         except CaptureError as error:
             if isinstance(error, DoubtfulPageError):
                 note_doubt(self.judge, f"{url}: {error}")
@@ -133,7 +139,8 @@ class Asking:
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""
         if self.cache is not None:
-            await self.library.page(self._page_request(shared_cache(self.cache), url, with_images))
+            shared, limit = shared_cache(self.cache), self.judge.image_limit
+            await self.library.page(self._page_request(shared, url, with_images, limit))
 
     async def at_hand(self, urls: Sequence[str]) -> list[bool]:
         """Tell of each page whether it was stored before this run captured any (``PageLibrary.at_hand``)."""
@@ -147,12 +154,12 @@ class Asking:
             failure = MachineError(f"stored pages cannot be listed: {type(error).__name__}: {error}")
             raise self.judge.fail(failure) from error
 
-    def _page_request(self, cache: PageCache, url: str, with_images: bool) -> PageRequest:
+    def _page_request(self, cache: PageCache, url: str, with_images: bool, limit: ImageLimit) -> PageRequest:
         return PageRequest(
             cache=cache,
             url=url,
-            settings=self.config.page_settings(),
-            with_images=with_images,
+            settings=self.config.page_settings(limit.max_side_px),
+            with_images=with_images and limit.max_images != 0,
             capture=self.capture,
             limit=self.page_limit,
             logger=self.logger,
@@ -167,7 +174,7 @@ class Asking:
         *,
         others_may_decide: bool = False,
     ) -> Answered[Template]:
-        """Ask, showing less of the page where it does not fit the judge's context.
+        """Ask, showing less of the page where the judge takes no more.
 
         Args:
             others_may_decide: a judgment that a replay lacks is no failure yet.
@@ -179,17 +186,40 @@ class Asking:
             request = ChatRequest(model=self.model, messages=messages(page), template=template)
             try:
                 reply = await self.judge.ask(request, subject, self.llm_limit)
-            except JudgmentMissingError as error:
-                if others_may_decide:
+            except (ContextTooLongError, ImagesRefusedError, JudgmentMissingError) as error:
+                less = await self._less(page, error)
+                if less is None and isinstance(error, JudgmentMissingError) and others_may_decide:
                     raise
-                raise self.judge.fail(error) from error.__cause__
-            except ContextTooLongError as error:
-                if page is None or page.times_halved == _FURTHER_CUTS:
+                if less is None:
                     raise self.judge.fail(error) from error.__cause__
-                page = page.halved()
+                page = less
             else:
                 # A judge fills the template it was given or declines.
                 return Answered(reply, cast("Template | None", reply.value), page)
+
+    async def _less(
+        self,
+        page: PreparedPage | None,
+        error: ContextTooLongError | ImagesRefusedError | JudgmentMissingError,
+    ) -> PreparedPage | None:
+        """Return less of a page for another try, ``None`` where nothing less may help."""
+        if page is None:
+            return None
+        if isinstance(error, ContextTooLongError):
+            return None if page.times_halved == _FURTHER_CUTS else page.halved()
+        # What a replay lacks may have been asked when the judge was known to take no more.
+        is_missing = isinstance(error, JudgmentMissingError)
+        limits = self.judge.recorded_limits if is_missing else [self.judge.image_limit]
+        stricter = [merged for limit in limits if (merged := page.limit.merged(limit)) != page.limit]
+        if not stricter or not page.images:
+            return None
+        try:
+            less = await self.page_within(page.url, True, stricter[0])
+        except CaptureError as gone:
+            raise self.judge.fail(MachineError(f"page {page.url} is gone: {gone}")) from gone
+        for _ in range(page.times_halved):
+            less = less.halved()
+        return less
 
 
 @script_api
@@ -210,7 +240,8 @@ class ScriptAccess:
         ``(None, None)`` for a page that is unavailable.
         """
         try:
-            page = await self._asking.page(str(url), with_images=True)
+            # All of them, whatever the judge takes: they are the script's own affair.
+            page = await self._asking.page_within(str(url), with_images=True, limit=NO_LIMIT)
         except CaptureError as error:
             self.logger.warning("page is unavailable url=%s reason=%s", url, error)
             return None, None

@@ -96,7 +96,8 @@ class BatchClient(AsyncProviderClient):
     """
 
     def __init__(self, jobs: BatchJobs) -> None:
-        super().__init__(BatchTransport(jobs), RetryPolicy())
+        # One that goes alone would take a batch job of its own.
+        super().__init__(BatchTransport(jobs), RetryPolicy(), one_by_one=False)
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:  # noqa: ARG002 (all are sent alike)
         return _Rounds(limit, self.retries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
@@ -31,8 +31,9 @@ class BinaryEvalResult(BaseModel):
 
     reasoning: str
     result: bool
-    # A client of a script's own may give the two published fields alone.
+    # A client of a script's own gives the two published fields; a verdict without a quote counts as well.
     quote: str = ""
+    dispensable_properties: ClassVar[frozenset[str]] = frozenset({"quote"})
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mind2web2.client_provider import as_provider, unexpected
-from mind2web2.errors import ContextTooLongError, JudgeError, Mind2Web2Error
+from mind2web2.errors import ContextTooLongError, ImagesRefusedError, JudgeError, Mind2Web2Error
 from mind2web2.failure_latch import Failure, FailureLatch
-from mind2web2.judge import Judge, Noted, Subject, ask_twice_if_declined, note_rejection
+from mind2web2.judge import Judge, Noted, Subject, ask_twice_if_declined, ask_within_limits, note_rejection
 from mind2web2.judge_ledger import JudgeLedger
 from mind2web2.limits import CheckedLimit
 from mind2web2.llm_client.calls import AsyncCalls
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit
+from mind2web2.llm_client.chat import NO_LIMIT, ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.program_order import check_look
 
 
@@ -22,6 +23,12 @@ class ClientJudge(AsyncCalls):
         self._provider = provider
         self._latch = FailureLatch()
         self._ledger = JudgeLedger(cost_usd=None)
+        self.image_limit = NO_LIMIT
+
+    @property
+    def recorded_limits(self) -> Sequence[ImageLimit]:
+        """Return none: nothing is recorded."""
+        return ()
 
     @property
     def ledger(self) -> JudgeLedger:
@@ -46,7 +53,7 @@ class ClientJudge(AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer a request of the script's own."""
-        return await self.ask(request, Subject("script"), limit)
+        return await ask_within_limits(self, request, Subject("script"), limit)
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
@@ -56,6 +63,9 @@ class ClientJudge(AsyncCalls):
                 self._provider.chat, request, CheckedLimit(limit, self._latch.check)
             )
         except ContextTooLongError:
+            raise
+        except ImagesRefusedError as refusal:
+            self.image_limit = self.image_limit.merged(ImageLimit.of(refusal))
             raise
         except JudgeError as error:
             raise self.fail(error) from error.__cause__

@@ -94,7 +94,7 @@ class JudgeUnavailableError(JudgeError):
 
 
 class JudgeOutputError(JudgeError):
-    """The judge's output was not the asked-for structure, even after a repair request."""
+    """The judge's output was not the asked-for structure, even after a repair and when asked afresh."""
 
 
 class JudgmentMissingError(JudgeError):
@@ -107,6 +107,20 @@ class BudgetReachedError(JudgeError):
 
 class ContextTooLongError(JudgeError):
     """The request is longer than the judge's context; a shorter one may pass."""
+
+
+class ImagesRefusedError(JudgeError):
+    """The judge takes fewer or smaller images; the same request with those may pass.
+
+    Args:
+        max_images: as many as it takes at most, where that is known.
+        max_side_px: the longest side of an image that it takes, likewise.
+    """
+
+    def __init__(self, text: str, max_images: int | None = None, max_side_px: int | None = None) -> None:
+        super().__init__(text)
+        self.max_images = max_images
+        self.max_side_px = max_side_px
 
 
 class JudgeDeclinedError(JudgeError):

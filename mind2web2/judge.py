@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
 from mind2web2.deferral import STOPPED, cut_off
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import (
+    ContextTooLongError,
+    ImagesRefusedError,
+    JudgmentMissingError,
+    Mind2Web2Error,
+)
 from mind2web2.failure_latch import Failure
 from mind2web2.judge_ledger import JudgeLedger, Rejection
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
+from mind2web2.llm_client.messages import with_fewer_images
 
 Purpose = Literal["verify", "extract", "script"]
 Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
@@ -71,6 +77,14 @@ class Judge(Protocol):
     def ledger(self) -> JudgeLedger:
         """Return what has been asked so far; it is for scripts and reports to look at."""
 
+    @property
+    def image_limit(self) -> ImageLimit:
+        """Return how many images it is shown at most, as far as that is set or known."""
+
+    @property
+    def recorded_limits(self) -> Sequence[ImageLimit]:
+        """Return, for a replay, the limits that were met while it was recorded, most images first."""
+
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
 
@@ -83,6 +97,7 @@ class Judge(Protocol):
 
         Raises:
             ContextTooLongError: the request must be shorter; no failure yet.
+            ImagesRefusedError: it must have fewer or smaller images (``image_limit``); no failure yet.
             JudgmentMissingError: a replay lacks the judgment; no failure yet, since another may decide.
             JudgeError: the judge failed for good, now or earlier.
         """
@@ -115,6 +130,36 @@ async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Lim
         return first
     second = await chat(request, limit)
     return replace(second, usage=first.usage + second.usage, attempts=first.attempts + second.attempts)
+
+
+async def ask_within_limits(
+    judge: Judge, request: ChatRequest, subject: Subject, limit: Limit | None
+) -> ChatReply:
+    """Ask what a script has made up itself, leaving out the images that the judge does not take.
+
+    Raises:
+        JudgeError: as ``Judge.ask``, with what is no failure there as one.
+    """
+    recorded = list(judge.recorded_limits)
+    shown = judge.image_limit
+    while True:
+        # Images of a script's own are not made smaller.
+        count = 0 if shown.max_side_px is not None else shown.max_images
+        fewer = request
+        if count is not None:
+            fewer = replace(request, messages=with_fewer_images(request.messages, count))
+        try:
+            return await judge.ask(fewer, subject, limit)
+        except ImagesRefusedError as error:
+            if count == 0:
+                raise judge.fail(error) from error.__cause__
+            shown = judge.image_limit
+        except JudgmentMissingError as error:
+            if not recorded:
+                raise judge.fail(error) from error.__cause__
+            shown = shown.merged(recorded.pop(0))
+        except ContextTooLongError as error:
+            raise judge.fail(error) from error.__cause__
 
 
 def note_rejection(ledger: JudgeLedger, reply: ChatReply, subject: Subject) -> None:

@@ -21,8 +21,10 @@ class Judgment(BaseModel):
         key: hash of everything that determines the reply (``judgment_key``).
         endpoint: which server answered.
         temperature: as asked for; ``None`` is the default rule of the client.
+        max_images: shown with one question at most, as the run's user has set it; ``None`` for any number.
         outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` says why), ``too_long`` (the request
-            did not fit the judge's context); of a gate ``skipped`` (``text`` says why) or ``asked``.
+            did not fit the judge's context), ``fewer_images`` (``text`` holds the judge's ``ImageLimit``); of
+            a gate ``skipped`` (``text`` says why) or ``asked``.
         purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) , ``gate`` (whether a
             verification beside others was skipped, which depends on what was decided by then) or ``service``
             (what a map or paper service answered a script, as JSON).
@@ -41,7 +43,8 @@ class Judgment(BaseModel):
     model: str
     temperature: float | None = None
     reasoning_effort: str | None = None
-    outcome: Literal["reply", "declined", "too_long", "skipped", "asked"]
+    max_images: int | None = None
+    outcome: Literal["reply", "declined", "too_long", "fewer_images", "skipped", "asked"]
     text: str
     served_model: str | None = None
     system_fingerprint: str | None = None
@@ -72,6 +75,7 @@ class JudgeIdentity(BaseModel):
     endpoint: str
     temperature: float | None = None
     reasoning_effort: str | None = None
+    max_images: int | None = None
 
     def in_words(self) -> list[str]:
         """Return the model, the parameters that are set as ``name=value``, and the server."""
@@ -112,7 +116,7 @@ def judgment_key(request: ChatRequest, trial: int) -> str:
 
 
 def gate_key(
-    judge: tuple[str, float | None, str | None],
+    judge: tuple[object, ...],
     task_id: str,
     answer_name: str,
     node: str | None,
@@ -122,7 +126,7 @@ def gate_key(
     """Return the hash that tells one verification of an answer from all others.
 
     Args:
-        judge: model, temperature, reasoning effort; what one judge skips, another may be asked.
+        judge: model and settings; what one judge skips, another may be asked.
     """
     named = json.dumps(["gate", *judge, task_id, answer_name, node, claim, ordinal])
     return hashlib.sha256(named.encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError
 from mind2web2.judgment import JudgeIdentity, Judgment, problem_of
+from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.failures import one_line
 from mind2web2.question_turns import QuestionTurns
 from mind2web2.store_cures import EVALUATING, StoreUse, refuse_programs, store_cure
@@ -27,7 +29,7 @@ _BUSY_TIMEOUT_S = 30.0
 # What a damaged file brings beside SQLite's own errors, or a server that reports numbers beyond all measure.
 _UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
 # What files of the first version do not have.
-LATER_COLUMNS = ("batch", "cost_usd")
+LATER_COLUMNS = ("batch", "cost_usd", "max_images")
 
 Value = TypeVar("Value")
 
@@ -99,6 +101,18 @@ class JudgmentStore:
             JudgeIdentity.model_validate(dict(zip(JudgeIdentity.model_fields, row, strict=True)))
             for row in rows
         ]
+
+    def image_limits(self, endpoint: str, model: str) -> list[ImageLimit]:
+        """Return the limits that a judge has named, the one for the most images first."""
+        rows = self._in_thread(
+            lambda: self._connection.execute(
+                "SELECT DISTINCT text FROM judgments "
+                "WHERE outcome = 'fewer_images' AND endpoint = ? AND model = ?",
+                (endpoint, model),
+            ).fetchall()
+        )
+        limits = [ImageLimit.model_validate_json(text) for (text,) in rows]
+        return sorted(limits, key=lambda limit: (-_or_any(limit.max_images), -_or_any(limit.max_side_px)))
 
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Keep many judgments at once and return how many were new."""
@@ -210,6 +224,10 @@ class JudgmentStore:
             f"{verb} INTO judgments ({', '.join(self._COLUMNS)}) VALUES ({marks})",
             map(_row_of, judgments),
         )
+
+
+def _or_any(limit: int | None) -> float:
+    return math.inf if limit is None else limit
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mind2web2.evidence import Flag, PageShown
+from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
 from mind2web2.prompts import HashedText
 
 PageKind = Literal["web", "pdf"]
@@ -19,6 +20,7 @@ class PageSettings:
         image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
         part_height: a screenshot is shown in parts of this height, since models shrink taller images
             until nothing can be read; neighbours share ``part_overlap`` pixels.
+        max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for what the others give.
     """
 
     max_text_chars: int = 400_000
@@ -29,6 +31,7 @@ class PageSettings:
     jpeg_quality: int = 85
     max_pdf_images: int = 50
     max_pdf_text_pages: int = 100
+    max_side_px: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class PreparedPage:
         troubles: the kinds of trouble that its capture met.
         flags: what in its text or address looks as if it were meant for the judge.
         times_halved: how often it was cut for the judge's context.
+        limit: on its images, to which it was cut.
         captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
         captured_by: the browser that it was captured with.
         doubt: what might have come out otherwise on another machine or day.
@@ -85,6 +89,7 @@ class PreparedPage:
     troubles: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     times_halved: int = 0
+    limit: ImageLimit = NO_LIMIT
     captured_at: str | None = None
     captured_by: str | None = None
     doubt: str | None = None
@@ -103,6 +108,24 @@ class PreparedPage:
             captured_at=self.captured_at,
             captured_by=self.captured_by,
         )
+
+    def within(self, limit: ImageLimit) -> PreparedPage:
+        """Return the page with no more images than a limit allows: the first of them.
+
+        Taller ones would show more of the page, but models scale these down until nothing can be read.
+        """
+        count = limit.max_images
+        notes = self.notes
+        if count == 0:
+            notes = (*notes, "no images are shown to this judge")
+        elif count is not None and count < len(self.images):
+            notes = (*notes, f"images: the first {count} of {len(self.images)} are shown to this judge")
+        if self.images[:count] and limit.max_side_px is not None:
+            notes = (
+                *notes,
+                f"images have at most {limit.max_side_px} pixels a side, as this judge takes them",
+            )
+        return replace(self, images=self.images[:count], notes=notes, limit=limit)
 
     def halved(self) -> PreparedPage:
         """Return the page with half its text and half its images, for a judge with a short context."""

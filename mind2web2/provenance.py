@@ -21,9 +21,13 @@ from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind
 from mind2web2.capture.trouble_notes import trouble_notes
 from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.judgment import JudgmentSource
-from mind2web2.llm_client.chat import Message
-from mind2web2.llm_client.schema import schema_of
-from mind2web2.llm_client.structured import InvalidOutputError, repair_messages, schema_text
+from mind2web2.llm_client.chat import ImageLimit, Message
+from mind2web2.llm_client.structured_output import (
+    InvalidOutputError,
+    repair_messages,
+    schema_of,
+    schema_text,
+)
 from mind2web2.llm_client.transport import Completion
 from mind2web2.page_content import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
 from mind2web2.prepared_page import PageSettings, PreparedPage
@@ -48,6 +52,7 @@ class JudgeRecord(BaseModel):
     model: str
     temperature: float | None = None
     reasoning_effort: str | None = None
+    max_images: int | None = None
 
     def in_words(self) -> str:
         """Return the model, its server and the parameters that are set."""
@@ -64,6 +69,7 @@ class JudgeRecord(BaseModel):
             model=settings.model,
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
+            max_images=settings.max_images,
         )
 
 
@@ -203,7 +209,8 @@ def _rendered_questions() -> Iterator[Sequence[Message]]:
     delimiter = BlockChain().block("task", "task").opening
     answer = f"answer {delimiter} \u200b\u200b\u200b\u200b \u202e"
     page = _page_with_all_notes()
-    for shown in (None, page, page.halved(), replace(page, images=())):
+    limited = (page.within(ImageLimit(max_images=count, max_side_px=1)) for count in (0, 1))
+    for shown in (None, page, page.halved(), replace(page, images=()), *limited):
         for instruction in (NO_INSTRUCTION, "instruction"):
             yield verification_messages("task", answer, shown, "claim", instruction)
             yield extraction_messages("task", answer, shown, "form", instruction)

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from mind2web2.errors import (
     ContextTooLongError,
+    ImagesRefusedError,
     JudgeUnusableError,
     JudgmentMissingError,
     JudgmentStoreError,
@@ -26,7 +27,7 @@ from mind2web2.judge import (
 from mind2web2.judge_access import Access
 from mind2web2.judgment import Judgment, JudgmentSource, gate_key, judgment_key
 from mind2web2.judgments import JudgmentStore
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, TokenUsage
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.toll import Retries, Toll, toll_counted
@@ -51,6 +52,8 @@ class JudgeSettings:
         replayed_from: for a replay, the file of its judgments.
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
         batch: questions go out in batch jobs, at a lower price.
+        max_images: shown with one question at most, 0 for none; ``None`` shows all that the judge takes.
+        image_limits: for a replay, those that the judge named when it was asked.
     """
 
     provider: str
@@ -60,6 +63,8 @@ class JudgeSettings:
     replayed_endpoint: str | None = None
     replayed_from: JudgmentSource | None = None
     batch: bool = False
+    max_images: int | None = None
+    image_limits: tuple[ImageLimit, ...] = ()
 
 
 @dataclass(slots=True)
@@ -156,8 +161,9 @@ class RecordedJudge:
             stored = await self._stored(key)
             # A reply that no longer fills the template, since a script's own checks changed, is asked anew.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
-                self.totals.reused += 1
-                self._count_reused(stored, source[0])
+                if stored.outcome != "fewer_images":
+                    self.totals.reused += 1
+                    self._count_reused(stored, source[0])
                 return stored
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
@@ -220,7 +226,7 @@ class RecordedJudge:
         limit: Limit,
     ) -> Judgment:
         started = time.monotonic()
-        outcome: Literal["reply", "declined", "too_long"]
+        outcome: Literal["reply", "declined", "too_long", "fewer_images"]
         limit = self._access.limit(limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
         with toll_counted() as toll:
@@ -229,6 +235,9 @@ class RecordedJudge:
                 outcome = "reply" if reply.declined is None else "declined"
             except ContextTooLongError as error:
                 reply, outcome = _too_long(error, toll), "too_long"
+            except ImagesRefusedError as error:
+                limits = ImageLimit.of(error).model_dump_json()
+                reply, outcome = replace(_in_vain(toll), text=limits), "fewer_images"
             except BaseException as error:
                 self._access.note(error, source)
                 # A failure, or nobody waits for it any more: no judgment, but requests and tokens.
@@ -239,13 +248,16 @@ class RecordedJudge:
         self._access.prove()
         if exchange is not None:
             exchange.settle(toll.usages or [reply.usage])
-        cost_usd = self._count(reply, toll, request.model, source[0])
+        # To be refused for its images is no judgment yet.
+        count = int(outcome != "fewer_images")
+        cost_usd = self._count(reply, toll, request.model, source[0], judgments=count)
         return Judgment(
             key=key,
             endpoint=self.endpoint,
             model=request.model,
             temperature=request.temperature,
             reasoning_effort=request.reasoning_effort,
+            max_images=self.settings.max_images,
             outcome=outcome,
             text=reply.declined or reply.text,
             served_model=reply.served_model,
@@ -272,7 +284,9 @@ class RecordedJudge:
         self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
     ) -> str | None:
         """Record whether a verification is skipped; in a replay, return what was recorded."""
-        judge = (self.settings.model, self.settings.temperature, self.settings.reasoning_effort)
+        settings = self.settings
+        judge: tuple[object, ...] = (settings.model, settings.temperature, settings.reasoning_effort)
+        judge += () if settings.max_images is None else (settings.max_images,)
         key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
         if self._provider is None:
             recorded = await self._store.get(key, self.settings.replayed_endpoint)
@@ -284,6 +298,7 @@ class RecordedJudge:
                 model=self.settings.model,
                 temperature=self.settings.temperature,
                 reasoning_effort=self.settings.reasoning_effort,
+                max_images=self.settings.max_images,
                 outcome="asked" if skip_reason is None else "skipped",
                 text=skip_reason or "",
                 attempts=0,

@@ -224,7 +224,7 @@ def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | Non
     judge = _mapping(made_from.get("judge"))
     if not judge:
         return None if model is None else f"{model}, {_NOT_RECORDED}"
-    names = ("temperature", "reasoning_effort")
+    names = ("temperature", "reasoning_effort", "max_images")
     parameters = [f"{name}={judge[name]}" for name in names if judge.get(name) is not None]
     return " ".join([model or str(judge.get("model")), *parameters])
 

@@ -20,12 +20,14 @@ class ResultsNow:
     Args:
         stale: why results that are counted would be made anew, by ``task/answer``.
         unevaluated: answers that no result is known of, by ``task/answer``.
+        removed: tasks with results that have no answers any more.
         unchecked: what could not be looked at, one line each.
     """
 
     stale: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     unevaluated: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
     def summary(self) -> dict[str, Any]:
         """Return it as ``mind2web2 metrics --json`` prints it."""
@@ -33,6 +35,7 @@ class ResultsNow:
             "stale": {name: list(reasons) for name, reasons in self.stale.items()},
             "unevaluated": list(self.unevaluated),
             "unchecked": list(self.unchecked),
+            "removed": list(self.removed),
         }
 
 
@@ -60,6 +63,7 @@ def results_now(
     there = [(task_id, answer.name) for task_id, found in selected.items() for answer in found]
     known = {(answer.task_id, answer.answer_name): answer.score for answer in answers}
     counted = {place for place in (*there, *known) if task_ids is None or place[0] in task_ids}
+    counted_tasks = {task for task, _ in counted}
     pages = paths.cache_root / agent_name
     stale = stale_results(paths, agent_name, with_pages=pages.is_dir())
     return ResultsNow(
@@ -69,5 +73,6 @@ def results_now(
             if place in counted and known.get(place) is not None
         },
         unevaluated=tuple("/".join(place) for place in there if place in counted and place not in known),
+        removed=tuple(dict.fromkeys(task for task, _ in known if task in counted_tasks - selected.keys())),
         unchecked=() if pages.is_dir() else (f"whether pages have changed: no folder {pages}",),
     )

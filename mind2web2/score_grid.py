@@ -12,7 +12,7 @@ from mind2web2.utils.names import name_list, natural_key
 
 MAX_TIME_S = 1e9
 
-NO_ANSWER = "no such answer, though other tasks have one of this name"
+NO_ANSWER = "missing, though other tasks have an answer of this name"
 NO_RUNS = "no answer at all"
 NO_RESULT = "no result"
 
@@ -175,20 +175,20 @@ def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[
 
 
 def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str) -> list[str]:
-    tasks: dict[str, list[str]] = {NO_ANSWER: [], NO_RUNS: []}
+    absent: list[str] = []
+    unanswered: list[str] = []
     unscored = 0
     for answer in missing:
-        if answer.reason in tasks:
-            tasks[answer.reason].append(answer.task_id)
+        if answer.reason == NO_ANSWER:
+            absent.append(f"{answer.task_id} {str(answer.answer_name).removesuffix('.md')}")
+        elif answer.reason == NO_RUNS:
+            unanswered.append(answer.task_id)
         else:
             unscored += 1
     warnings = [f"answers without a score: {unscored}, {treatment}"] if unscored else []
-    if absent := tasks[NO_ANSWER]:
-        warnings.append(
-            f"answers that are not there, though other tasks have one of their name: {len(absent)} "
-            f"(at {_few(absent)}), {treatment}"
-        )
-    if unanswered := tasks[NO_RUNS]:
+    if absent:
+        warnings.append(f"missing answers: {len(absent)} ({_few(absent)}), {treatment}")
+    if unanswered:
         warnings.append(f"tasks without any answer: {len(unanswered)} ({_few(unanswered)}), {treatment}")
     return warnings
 

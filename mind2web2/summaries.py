@@ -220,7 +220,7 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
         return replace(answer, reason=_why_no_result(results_dir))
     if is_seal_broken(result.content) or is_seal_gone(result.content):
         _warn_once(result.path.absolute(), result.path, content_sha256(result.content))
-        return replace(answer, reason=_changed_reason(result.path, agent_name=folder.parent.name))
+        return replace(answer, reason=_changed_reason(result.path))
     score, judge_model, time_s = (
         result.content.get(key) for key in ("final_score", "judge_model", "time_seconds")
     )
@@ -244,11 +244,8 @@ def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
     log.warning("result was changed after it was written, counts as none path=%s", path)
 
 
-def _changed_reason(result_path: Path, agent_name: str) -> str:
-    return (
-        f"its newest result {result_path.name} was changed after it was written: "
-        f"mind2web2 evaluate {agent_name} makes it anew"
-    )
+def _changed_reason(result_path: Path) -> str:
+    return f"its newest result {result_path.name} was changed after it was written: evaluate it again"
 
 
 def _why_no_result(results_dir: Path) -> str:

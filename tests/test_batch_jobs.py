@@ -439,13 +439,13 @@ async def test_a_repair_under_way_is_gone_on_with(batches):
 
 async def test_an_unfit_reply_is_not_used_by_the_next_run(batches):
     """It has failed the question for good; whoever asks again wants another try."""
-    with BatchServer(faults=[faults.content("no"), faults.content("no")]) as server:
+    with BatchServer(faults=[faults.content("no")] * 3) as server:
         async with batches(server) as client:
             with pytest.raises(JudgeOutputError):
                 await client.chat(question())
         async with batches(server) as client:
             assert (await client.chat(question())).value == Verdict(**VERDICT)
-        assert len(server.jobs) == 3
+        assert len(server.jobs) == 4
 
 
 async def test_questions_that_are_given_up_are_not_sent(batches, tmp_path):

@@ -147,7 +147,7 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
     assert metrics.missing_counted_as_zero
     assert metrics.warnings == (
         "answers without a score: 1, counted as 0",
-        "answers that are not there, though other tasks have one of their name: 1 (at c), counted as 0",
+        "missing answers: 1 (c answer_2), counted as 0",
         "tasks without any answer: 1 (d), counted as 0",
         "pass@2 rests on fewer than 2 answers at: b 1, c 1, d 0",
     )

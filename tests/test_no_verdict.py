@@ -145,6 +145,6 @@ async def test_what_lowers_scores_is_said(tmp_path: Path):
     await evaluator.verify("claim", evaluator.add_leaf("cited", "cited"), "https://nowhere.example")
     told = cautions([AnswerOutcome("lake", "answer_1.md", evaluator.get_summary(), None)], "")
     assert told == [
-        "cited pages that could not be had: 1 (lake 1); claims on them count as failed",
+        "unavailable cited pages: 1 (lake 1); claims on them count as failed",
         "lake/answer_1.md: never decided by the script, counted 0: forgotten",
     ]

@@ -83,10 +83,10 @@ async def test_a_connection_that_breaks_off_has_carried_a_request():
 
 
 async def test_unusable_output_is_paid_for():
-    """Tokens and dollars of both replies, though neither is a judgment."""
-    with JudgeServer(faults=[content("I think so."), content("Yes, I do.")]) as server:
+    """Tokens and dollars of all replies, though none is a judgment."""
+    with JudgeServer(faults=[content("I think so."), content("Yes, I do."), content("It is.")]) as server:
         run = await asked(server, JudgeOutputError)
-    assert (run.totals.asked, run.totals.requests, run.totals.usage.input_tokens) == (0, 2, 200)
+    assert (run.totals.asked, run.totals.requests, run.totals.usage.input_tokens) == (0, 3, 300)
     assert run.totals.cost_usd > 0
 
 
@@ -145,7 +145,7 @@ async def test_what_the_server_does_not_tell_is_counted(faults, tokens, untold, 
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
     console = Console(file=io.StringIO(), width=200)
     print_usage(console, run.usage)
-    assert ("not told by the server: the tokens of 1 of the" in console.file.getvalue()) is bool(untold)
+    assert ("the server did not report the tokens of 1 requests" in console.file.getvalue()) is bool(untold)
 
 
 async def test_a_request_that_takes_too_long_is_not_told():
@@ -179,7 +179,7 @@ async def test_each_request_has_its_own_price(tmp_path):
 
 async def test_what_came_to_nothing_counts_in_the_budget():
     """By the tokens that the server has told, as far as it has."""
-    with JudgeServer(faults=[content("no"), content("no")], input_tokens=200_000) as server:
+    with JudgeServer(faults=[content("no")] * 3, input_tokens=200_000) as server:
         run = await asked(server, JudgeOutputError)
     assert run.budget.spent_usd == pytest.approx(run.totals.cost_usd)
 

@@ -116,6 +116,7 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
         "model": "gpt-4o",
         "temperature": 0.5,
         "reasoning_effort": "low",
+        "max_images": None,
         "outcome": "reply",
         "text": '{"reasoning":"read","result":true}',
         "served_model": "gpt-4o-2024",

@@ -15,6 +15,7 @@ from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.utils.pdf_pages import (
     HEADER_BYTES,
+    MAX_PAGE_IMAGE_SIDE_PX,
     RenderedPdf,
     RenderSettings,
     looks_like_pdf,
@@ -59,6 +60,7 @@ async def render_pdf(
     max_text_pages: int = 100,
     dpi: int = 144,
     jpeg_quality: int = 85,
+    max_side_px: int | None = None,
     timeout_s: float = 120.0,
 ) -> RenderedPdf:
     """Return a PDF's page images and text, worked out in another process.
@@ -66,7 +68,9 @@ async def render_pdf(
     Raises:
         DocumentError: not a PDF, encrypted, damaged, or too slow to read.
     """
-    settings = RenderSettings(max_image_pages, max_text_pages, dpi, jpeg_quality)
+    settings = RenderSettings(
+        max_image_pages, max_text_pages, dpi, jpeg_quality, max_side_px or MAX_PAGE_IMAGE_SIDE_PX
+    )
     return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)
 
 

@@ -49,8 +49,8 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
         found.insert(
             0,
-            f"claims that rest on suspect pages: {len(suspect)} ({listed}); look at these pages, and capture "
-            f"them again with: {recapture}",
+            f"claims judged on pages that look wrong: {len(suspect)} ({listed}); look at these pages; to "
+            f"capture them again: {recapture}",
         )
     if missing := _missing_line(outcomes):
         found.insert(0, missing)
@@ -62,7 +62,26 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         found.append(misquoted)
     if flagged := flagged_line(outcomes):
         found.append(flagged)
+    if ignored := _ignored_arguments_line(outcomes):
+        found.append(ignored)
     return found
+
+
+def _ignored_arguments_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    names: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        ignored = (outcome.result or {}).get("ignored_arguments")
+        if isinstance(ignored, list) and ignored:
+            names.setdefault(outcome.task_id, set()).update(map(str, ignored))
+    if not names:
+        return None
+    count = sum(map(len, names.values()))
+    scripts = "; ".join(
+        f"{task}.py: {', '.join(sorted(names[task]))}" for task in sorted(names, key=natural_key)
+    )
+    if count == 1:
+        return f"1 argument was ignored, as the toolkit does not know it: {scripts}"
+    return f"{count} arguments were ignored, as the toolkit does not know them: {scripts}"
 
 
 def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
@@ -98,7 +117,7 @@ def _missing_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     pages = judged | set(read)
     if not pages:
         return None
-    parts = [f"cited pages that could not be had: {_by_task(pages)}"]
+    parts = [f"unavailable cited pages: {_by_task(pages)}"]
     parts += ["claims on them count as failed"] if judged else []
     parts += [f"{counted(len(read), 'extraction')} came out empty"] if read else []
     if private := len(pages & refused):
@@ -136,7 +155,7 @@ def _declined_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
         return None
     listed = ", ".join(f"{task} {tasks[task]}" for task in sorted(tasks, key=natural_key))
     return (
-        f"declined by the judge, twice each: votes {votes.total()}, extractions {extractions.total()} "
+        f"the judge refused to answer, twice each: votes {votes.total()}, extractions {extractions.total()} "
         f"({listed}); such votes count as not supported, such extractions as empty"
     )
 
@@ -167,15 +186,15 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
         yield f"{name}: never decided by the script, counted 0: {', '.join(result['undecided_leaves'])}"
     if torn := [leaf["id"] for leaf in leaves if _is_torn(leaf)]:
         listed = ", ".join(torn)
-        yield f"{name}: set by the script to a score that its status does not have, both kept: {listed}"
+        yield f"{name}: score and status, as the script has set them, contradict each other: {listed}"
     if not leaves:
-        yield f"{name}: scored by its script without a rubric tree, so that nothing can check the score"
+        yield f"{name}: its script returned a score without a rubric tree, which cannot be checked"
     if (by_tree := other_score_by_tree(result)) is not None:
         score = result["final_score"]
-        yield f"{name}: its script returned the score {score:g}, and its rubric tree comes to {by_tree:g}"
+        yield f"{name}: its script returned the score {score:g}, but its rubric tree has {by_tree:g}"
     if result.get("doubts"):
         doubts = "; ".join(result["doubts"])
-        yield f"{name}: judged anew next time, as the fault may be this machine's or a moment's: {doubts}"
+        yield f"{name}: in doubt, the next run judges it again: {doubts}"
 
 
 def _is_torn(leaf: Mapping[str, Any]) -> bool:

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
+from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -68,15 +70,19 @@ class ConsoleHandler(logging.Handler):
         is_shared = console.is_terminal and sys.stderr.isatty()
         self._console = console if is_shared else plain_console(file=sys.stderr, outlives_reader=True)
         self._alike: dict[str, _Alike] = {}
+        self._printed: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the message on a line of its own."""
+        """Print the message on a line of its own, the same one only once."""
         alike = getattr(record, "alike", None)
         held_back = 0 if alike is None else self._held_back(alike, record.created)
         if held_back is None:
             return
         text = " ".join(record.getMessage().split())
-        text += f" ({held_back} more like it meanwhile)" if held_back else ""
+        if alike is None and text in self._printed:
+            return
+        self._printed.add(text)
+        text += f" ({held_back} more like it in between)" if held_back else ""
         self._console.print(f"{record.levelname.lower()}: {text}", soft_wrap=True)
 
     def _held_back(self, alike: str, now_s: float) -> int | None:
@@ -110,18 +116,22 @@ def warnings_on(console: Console) -> Iterator[None]:
 
 
 def print_amounts(
-    console: Console, title: str, what: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]
+    console: Console, title: str, kind: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]
 ) -> None:
-    """Print rows of amounts by name, ``what`` saying what the names are of."""
-    if not console.is_terminal:
+    """Print rows of amounts by name, ``kind`` being the heading of the names.
+
+    A table that is too wide for its terminal would have its words broken: each name is then a line.
+    """
+    table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(kind, no_wrap=True)
+    for column in columns:
+        table.add_column(column, justify="right", no_wrap=True)
+    for name, cells in rows.items():
+        table.add_row(name, *cells)
+    unbounded = console.options.update(max_width=10_000)
+    if not console.is_terminal or Measurement.get(console, unbounded, table).maximum > console.width:
         for name, cells in rows.items():
             amounts = ", ".join(f"{column} {cell}" for column, cell in zip(columns, cells, strict=True))
             console.print(f"{title}: {name}: {amounts}", soft_wrap=True)
         return
-    table = Table(title=title)
-    table.add_column(what, overflow="fold")
-    for column in columns:
-        table.add_column(column, justify="right", overflow="fold")
-    for name, cells in rows.items():
-        table.add_row(name, *cells)
     console.print(table)

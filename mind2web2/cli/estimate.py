@@ -47,6 +47,7 @@ def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[Ta
         options.judge_temperature,
         options.judge_reasoning_effort,
         batch=options.batch,
+        max_images=options.max_images,
     )
     return PlannedRun(
         work=work,

@@ -7,7 +7,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,9 +23,11 @@ from mind2web2.batch_jobs import BatchJobs
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.batch_run import BatchDisplay, open_batches, waiting_batches_text
 from mind2web2.cli.console import ConsoleHandler, plain_console
+from mind2web2.cli.options import paths_of
 from mind2web2.cli.progress import RunDisplay
 from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.suggestions import caching_command
+from mind2web2.cli.show import stored_values
+from mind2web2.cli.suggestions import caching_command, suggested_command
 from mind2web2.cli.tables import print_run
 from mind2web2.cli.usage_report import print_untold, write_usage
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
@@ -55,15 +57,14 @@ from mind2web2.pace import MOST_UNDER_WAY
 from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.script_trust import note_run
 from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.spending import BATCH_CAUTION, Budget
+from mind2web2.staleness import changed_scripts
 from mind2web2.usage import RunUsage
-from mind2web2.utils.garbage import loaded_for_good
+from mind2web2.utils.garbage import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
-from mind2web2.utils.names import name_list
-from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.path_config import PathConfig
 
 REPLAY = "replay"
 # Where tasks or answers at once have no bound of their own.
@@ -127,8 +128,9 @@ def run_evaluation(
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
     options = run.options
     batches = open_batches(options, run.folders, settings.model, store)
-    client = _client(options, batches)
-    judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
+    with loading():
+        client = _client(options, batches)
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options)
     parts = RunParts(
         judge=judge,
@@ -176,11 +178,39 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         await _store_rest(run, judge)
         if client is not None:
             await client.close()
+    if options.self_debug:
+        _print_reused(run, outcomes)
     summary = await asyncio.to_thread(_summed_up, run)
     recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
-    problems = run.progress.problems
-    print_run(run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture)
+    problems = [*run.progress.problems, *_forgettable(run, summary)]
+    print_run(
+        run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture, display.elapsed_s
+    )
     return outcomes
+
+
+def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
+    """Print what reused results have stored, as nothing is logged of them."""
+    for outcome in outcomes:
+        if outcome.reused and outcome.result is not None:
+            name = f"{outcome.task_id}/{outcome.answer_name}"
+            run.console.print(f"{name}: reused, the script did not run; stored values:", soft_wrap=True)
+            for text in stored_values(outcome.result):
+                run.console.print(f"  {text}", soft_wrap=True)
+
+
+def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield how to get rid of the results of tasks that have no answers any more, in one line."""
+    if summary is None:
+        return
+    answers = paths_of(run.options).answers_root / run.folders.agent_name
+    known = dict.fromkeys([*summary["tasks"], *(missing["task_id"] for missing in summary["missing"])])
+    removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
+    if removed:
+        words = [word for task_id in removed for word in ("--forget", task_id)]
+        command = suggested_command(run.options, "metrics", run.folders.agent_name, *words)
+        folders = ", ".join(str(run.folders.agent_results / task_id) for task_id in removed)
+        yield f"tasks without answers, whose stored results still count: {folders}; to delete: {command}"
 
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
@@ -304,19 +334,13 @@ async def _tell_open_batches(run: _Run, store: JudgmentStore) -> None:
 
 
 async def _tell_changed_scripts(run: _Run) -> None:
-    scripts = [
-        ScriptFile(task.script_path, task.script_version)
-        for task in run.work
-        if task.script_path is not None and task.script_version is not None
-    ]
-    changed = await asyncio.to_thread(note_run, run.folders.eval_results_root, scripts)
+    folders = run.folders
+    changed = await asyncio.to_thread(
+        changed_scripts, folders.eval_results_root, folders.agent_name, run.work
+    )
     if changed:
-        names = name_list(each.name for each in changed)
-        run.console.print(
-            f"Scripts that have changed since they were accepted or last ran: {names}; mind2web2 trust shows "
-            "how they stand.",
-            soft_wrap=True,
-        )
+        names = ", ".join(changed)
+        run.console.print(f"Eval script changed since the last result: {names}.", soft_wrap=True)
 
 
 def _no_capture(run: _Run) -> str:
@@ -343,11 +367,13 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
             options.judge_temperature,
             options.judge_reasoning_effort,
             batch=options.batch,
+            max_images=options.max_images,
         )
     asked = {
         "model": options.judge_model,
         "temperature": options.judge_temperature,
         "reasoning_effort": options.judge_reasoning_effort,
+        "max_images": options.max_images,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
     server = options.judge_base_url or ""
@@ -364,10 +390,19 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
-            "--judge_reasoning_effort, --judge_temperature and --judge_base_url (part of the server's name)"
+            "--judge_reasoning_effort, --judge_temperature, --max_images, --no_screenshots and "
+            "--judge_base_url (part of the server's name)"
         )
     judge = fitting[0]
-    return JudgeSettings(REPLAY, judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
+    return JudgeSettings(
+        REPLAY,
+        judge.model,
+        judge.temperature,
+        judge.reasoning_effort,
+        judge.endpoint,
+        max_images=judge.max_images,
+        image_limits=tuple(store.image_limits(judge.endpoint, judge.model)),
+    )
 
 
 @contextmanager

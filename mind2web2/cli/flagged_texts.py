@@ -22,8 +22,8 @@ def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     listed = " and ".join(part for part in (", ".join(counted[:-1]), counted[-1]) if part)
     verb = "tries" if counted[-1].startswith("1 ") and len(counted) == 1 else "try"
     return (
-        f"{listed} {verb} to talk to the judge, by the look of it, which changes no verdict: see the flags "
-        "in the results"
+        f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the flags in the "
+        "results"
     )
 
 

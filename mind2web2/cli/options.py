@@ -58,7 +58,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class _StoreOnce(argparse.Action):
-    """Store a value; a second value for the same option is an error."""
+    """Store a value, of an option without one its constant; a second for the same option is an error."""
 
     def __call__(
         self,
@@ -72,7 +72,7 @@ class _StoreOnce(argparse.Action):
             if self.dest in given:
                 parser.error(f"--{self.dest} was given twice")
             namespace.given = given | {self.dest}
-        setattr(namespace, self.dest, values)
+        setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
 
 
 class _OptionWord(str):

@@ -248,8 +248,8 @@ def outcome_text(outcome: PageOutcome) -> str:
     if record.kind is None:
         text = f"failed: {record.failure or 'it yielded nothing'}"
     elif record.is_suspect:
-        text = f"{record.kind}, suspect: {'; '.join(trouble.detail for trouble in record.troubles)}"
+        text = f"saved, but looks wrong: {'; '.join(trouble.detail for trouble in record.troubles)}"
     else:
-        text = record.kind
-    kept = ", what was cached stays" if outcome.is_kept else ""
+        text = "saved" if record.kind == "web" else "saved (PDF)"
+    kept = ", the page cached before stays" if outcome.is_kept else ""
     return f"{text}{', copied from another task' if outcome.is_copied else kept}"

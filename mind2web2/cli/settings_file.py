@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mind2web2.cli.options import JUDGE_PROVIDERS, given_options, positive_int, temperature
+from mind2web2.cli.options import JUDGE_PROVIDERS, count, given_options, positive_int, temperature
 from mind2web2.errors import UsageError
 
 FILE_NAME = "mind2web2.toml"
@@ -127,6 +127,7 @@ _OPTIONS: dict[str, Callable[[str], Any]] = {
     "judge_base_url": str,
     "judge_reasoning_effort": str,
     "judge_temperature": temperature,
+    "max_images": count,
     "max_llm_requests": positive_int,
     "max_concurrent_tasks": positive_int,
     "max_concurrent_answers": positive_int,

@@ -69,6 +69,8 @@ def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
     words = [word for name, value in _judge(judge) for word in (f"--{name}", value)]
     if source := _mapping(made_from.get("replayed_from")).get("path"):
         words += ["--judgments", str(source)]
+    if judge.get("max_images") == 0:
+        words.append("--no_screenshots")
     if made_from.get("with_private_network"):
         words.append("--allow_private_network")
     if not made_from.get("with_captures") and judge.get("provider") != _REPLAY:
@@ -88,6 +90,8 @@ def _judge(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("reasoning_effort", "temperature"):
         if judge.get(name) is not None:
             yield f"judge_{name}", str(judge[name])
+    if judge.get("max_images"):
+        yield "max_images", str(judge["max_images"])
 
 
 def _program() -> list[str]:

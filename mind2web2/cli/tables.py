@@ -11,11 +11,12 @@ from rich.table import Table
 from mind2web2.answer_evaluation import AnswerOutcome
 from mind2web2.cli.cautions import cautions, clock_line
 from mind2web2.cli.metric_tables import line, number, print_metrics
-from mind2web2.cli.progress import totals_text
+from mind2web2.cli.progress import duration_text, totals_text
 from mind2web2.cli.usage_report import budget_text, print_usage
 from mind2web2.eval_runner import RunFolders
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.selection import TaskWork
+from mind2web2.utils.names import name_list
 
 
 def print_run(
@@ -27,22 +28,19 @@ def print_run(
     folders: RunFolders,
     problems: Sequence[str],
     recapture: str,
+    elapsed_s: float,
 ) -> None:
     """Print each task's scores, the agent's metrics, what has no score and why, and what it took.
 
     Args:
         recapture: the command that captures suspect pages again.
+        elapsed_s: how long the run took.
     """
     console.print(_scores_table(work, outcomes))
     if summary is not None and summary["num_runs"]:
         print_metrics(console, summary)
-    print_usage(console, judge.usage)
-    settings = judge.settings
-    line(console, f"Judge: {settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
-    if judge.budget is not None:
-        line(console, budget_text(judge.budget))
     for reason, names in _by_reason(outcomes).items():
-        line(console, f"No result: {', '.join(names)}: {reason}")
+        line(console, f"No result: {name_list(names)}: {reason}")
     for caution in cautions(outcomes, recapture):
         line(console, f"Warning: {caution}")
     for problem in problems:
@@ -52,6 +50,11 @@ def print_run(
     for task in work:
         for problem in task.problems:
             line(console, f"Note: {task.task_id}: {problem}")
+    print_usage(console, judge.usage)
+    line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
+    if judge.budget is not None:
+        line(console, budget_text(judge.budget))
+    line(console, f"Time: {duration_text(elapsed_s)}.")
     line(console, f"Results: {folders.agent_results}")
 
 
@@ -66,7 +69,7 @@ def _by_reason(outcomes: Sequence[AnswerOutcome]) -> dict[str, list[str]]:
 def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -> Table:
     table = Table(title="Scores")
     table.add_column("task", overflow="fold")
-    table.add_column("script", overflow="fold")
+    table.add_column("script", no_wrap=True)
     table.add_column("answers", overflow="fold")
     table.add_column("mean", justify="right")
     for task in work:

@@ -24,16 +24,15 @@ log = logging.getLogger(__name__)
 FILE_NAME = "usage.json"
 # A line of totals each, so that the file stays small however often an agent is evaluated.
 _RUNS_KEPT = 200
-_COLUMNS = ("asked", "requests", "tokens in", "cached", "out", "dollars", "reused", "had cost")
+_COLUMNS = ("asked", "requests", "tokens in", "cached", "out", "cost", "reused", "saved")
 
 
 def print_usage(console: Console, usage: RunUsage) -> None:
-    """Print what each task and all together have taken; nothing where no judgment was needed."""
-    if not usage.tasks:
-        return
-    rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
+    """Print what each task and all together have taken; nothing where no judge was asked."""
     total = usage.total()
-    print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(total)})
+    if total.asked.requests:
+        rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
+        print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(total)})
     print_untold(console, usage)
 
 
@@ -83,13 +82,14 @@ def _cells(task: TaskUsage) -> Sequence[str]:
     asked, reused = task.asked, task.reused
     tokens = (asked.tokens.input_tokens, asked.tokens.cached_tokens, asked.tokens.output_tokens)
     counts = (asked.judgments, asked.requests, *tokens)
-    return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", _cost(reused))
+    saved = _cost(reused) if reused.judgments else "-"
+    return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", saved)
 
 
 def _untold_text(requests: int) -> str:
     return (
-        f"Judge use: not told by the server: the tokens of {requests:,} of the requests (stopped, timed out "
-        "or answered without a count). They may be on the bill, and are not among the tokens and dollars."
+        f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out or "
+        "answered without a count). They may be billed, and are not among the tokens and dollars above."
     )
 
 
@@ -106,8 +106,7 @@ def _earlier_runs(path: Path) -> list[Any]:
         return []
     except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
         log.warning(
-            "%s is damaged and is written anew: what it said of earlier runs' judge use is lost, and nothing "
-            "else (%s)",
+            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
             path,
             error,
         )

@@ -17,7 +17,7 @@ from mind2web2.isolation.run_pages import PageText
 from mind2web2.judge import Subject
 from mind2web2.judgment import Judgment
 from mind2web2.llm_client.chat import ChatRequest, Limit
-from mind2web2.llm_client.structured import InvalidOutputError, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
 from mind2web2.program_order import watching
 from mind2web2.recorded_judge import JudgeSettings

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.errors import ImagesRefusedError
 
 # Chat messages as providers take them (contract.md): {"role", "content"}, the content a text or a
 # list of {"type": "text"} and {"type": "image_url"} parts.
@@ -18,6 +20,53 @@ ReplyCheck = Callable[[str], Awaitable[str | None]]
 
 # Entered once per HTTP request, many times over its life: an ``asyncio.Semaphore``, for instance.
 Limit = AbstractAsyncContextManager[Any]
+
+
+class ImageLimit(BaseModel):
+    """How many images a judge is shown with one question, and how large; ``None`` stands for any.
+
+    Args:
+        max_images: 0 shows text alone.
+        max_side_px: of an image's longer side.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    max_images: int | None = None
+    max_side_px: int | None = None
+
+    @classmethod
+    def of(cls, refusal: ImagesRefusedError) -> Self:
+        """Return the limit that a refusal names."""
+        return cls(max_images=refusal.max_images, max_side_px=refusal.max_side_px)
+
+    def refusal(self, reason: str) -> ImagesRefusedError:
+        """Return the error that names this limit."""
+        return ImagesRefusedError(reason, self.max_images, self.max_side_px)
+
+    def merged(self, other: ImageLimit) -> ImageLimit:
+        """Return the limit that keeps to both."""
+        return ImageLimit(
+            max_images=_least(self.max_images, other.max_images),
+            max_side_px=_least(self.max_side_px, other.max_side_px),
+        )
+
+    def in_words(self) -> str:
+        """Return what a judge with this limit takes."""
+        side = "" if self.max_side_px is None else f" of at most {self.max_side_px} pixels a side"
+        if self.max_images is None:
+            return f"images{side}"
+        if self.max_images == 0:
+            return "no images"
+        return f"at most {self.max_images} image{'s' * (self.max_images != 1)}{side}"
+
+
+NO_LIMIT = ImageLimit()
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    known = [number for number in (one, other) if number is not None]
+    return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +163,8 @@ class ChatProvider(Protocol):
 
         Raises:
             JudgeError: the family's members say what failed for good; ``ContextTooLongError`` where
-                the request does not fit the model's context.
+                the request does not fit the model's context, ``ImagesRefusedError`` where the model takes
+                fewer or smaller images.
         """
 
     async def close(self) -> None:

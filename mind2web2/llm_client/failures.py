@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -56,6 +56,38 @@ _TOO_LONG_PHRASES = (
     "maximum number of tokens allowed",
     "maximum number of input tokens",
     "reduce the length of the messages",
+    "maximum model length",
+)
+
+# What servers say of images, with statuses for which they are known to say so. The rest of a text may quote
+# the request.
+_IMAGE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
+BODY_TOO_LARGE = 413
+_BLAME_CHARS = 1000
+ImageFault = Literal["too large", "too many", "none taken"]
+_TOO_LARGE_IMAGE = re.compile(
+    r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too (?:large|big)|\b[km]i?b\b|bytes|\bsize)"
+    r"|(?:dimension|pixel|resolution)[^\n]{0,80}image"
+)
+_TOO_MANY_IMAGES = re.compile(
+    r"too (?:many|much) (?:images|media)|(?:one|single|at most \d+|up to \d+|only \d+) image"
+    r"|(?:exceed|max)[^\n]{0,60}\bimages\b|\bimages?\b[^\n]{0,60}(?:exceed|\bmax|at most|limit)"
+)
+_NO_IMAGES = re.compile(
+    r"not a (?:multi-?modal|vision)|not compiled for multi-?modal|text-only|only (?:accept|support)s? text"
+    r"|(?:image|vision|multi-?modal)[^\n]{0,60}(?:not|n't) (?:support|enabl|load|availabl|allow)ed"
+    r"|(?:not|n't) (?:support|accept)[^\n]{0,40}(?:image|vision|multi-?modal)"
+    r"|image_url[^\n]{0,20}only supported|unknown variant .?image_url|unsupported content[^\n]{0,40}image"
+    r"|no endpoints? found[^\n]{0,40}image|missing data required for image|input should be 'text'"
+)
+# A fault of one image, or of its form, says nothing about other images.
+_ONE_IMAGE = re.compile(
+    r"image.{0,20}format|format.{0,20}image|mime|invalid (?:image|base64)|damaged"
+    r"|could not (?:process|download|load)"
+)
+_WANTS_STRINGS = re.compile(
+    r"(?:must|should) be a (?:valid )?str|expected (?:a )?string|of type string|not .?list.?\) to str"
+    r"|untagged enum chatcompletion"
 )
 
 _LONGEST_TEXT_CHARS = 300
@@ -148,6 +180,28 @@ class RequestFailedError(Exception):
         return not _TOO_LONG_CODES.isdisjoint(self.codes) or any(p in self.words for p in _TOO_LONG_PHRASES)
 
     @property
+    def image_fault(self) -> ImageFault | None:
+        """Tell what the server says is wrong with the images of a request, if anything."""
+        if self.status == BODY_TOO_LARGE:
+            return "too many"
+        words = self.words[:_BLAME_CHARS]
+        if self.status not in _IMAGE_STATUSES or self.is_too_long or _ONE_IMAGE.search(words):
+            return None
+        if _TOO_LARGE_IMAGE.search(words):
+            return "too large"
+        if _TOO_MANY_IMAGES.search(words):
+            return "too many"
+        return "none taken" if _NO_IMAGES.search(words) else None
+
+    @property
+    def wants_strings(self) -> bool:
+        """Tell whether the server takes a message's content as one string only."""
+        words = self.words[:_BLAME_CHARS]
+        is_about_content = "content" in words or "messages" in words or self.status in (422, 500)
+        is_blamed = self.status in _IMAGE_STATUSES and is_about_content
+        return is_blamed and _WANTS_STRINGS.search(words) is not None
+
+    @property
     def is_quota_spent(self) -> bool:
         """Tell whether the account has run out of money or quota."""
         if self.status != 429:
@@ -174,7 +228,7 @@ class RequestFailedError(Exception):
     @property
     def can_pass(self) -> bool:
         """Tell whether the same request may pass later."""
-        if self.is_quota_spent or self.is_too_long:
+        if self.is_quota_spent or self.is_too_long or self.image_fault or self.wants_strings:
             return False
         if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
             return False

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from mind2web2.errors import DocumentError
 from mind2web2.llm_client.chat import Message
 from mind2web2.prompts import HashedText
+from mind2web2.utils.images import size_px
 
 _ROLES = ("system", "developer", "user", "assistant")
 _IMAGE_SCHEMES = ("data:image/", "https://", "http://")
+# An image's size stands within its first bytes, unless it begins with pages of metadata.
+_START_CHARS = 64 * 1024
 
 
 def checked_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -34,6 +40,59 @@ def with_text_at_end(messages: Sequence[Mapping[str, Any]], text: str) -> list[d
     else:
         last["content"] = [*content, {"type": "text", "text": text}]
     return [*earlier, last]
+
+
+def with_content_as_text(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with one text as their content where there are no images in it."""
+    return [
+        {**message, "content": "\n".join(part["text"] for part in message["content"])}
+        if not isinstance(message["content"], str)
+        and all(part["type"] == "text" for part in message["content"])
+        else dict(message)
+        for message in messages
+    ]
+
+
+def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
+    """Return the messages with the first images only, and a note in the place of each other one."""
+    left = count
+    fewer: list[Message] = []
+    for message in messages:
+        content = message.get("content")
+        parts: list[Any] = []
+        for part in () if isinstance(content, str) else content or ():
+            is_image = part.get("type") == "image_url"
+            is_left_out = is_image and left <= 0
+            left -= is_image
+            parts.append({"type": "text", "text": "[An image is left out here.]"} if is_left_out else part)
+        fewer.append({**message, "content": content if isinstance(content, str) else parts})
+    return fewer
+
+
+def image_urls(messages: Sequence[Message]) -> list[str]:
+    """Return the addresses of all images, in their order."""
+    return list(_image_urls(messages))
+
+
+def _image_urls(messages: Sequence[Message]) -> Iterator[str]:
+    for message in messages:
+        content = message.get("content")
+        for part in () if isinstance(content, str) else content or ():
+            if part.get("type") == "image_url":
+                yield part["image_url"]["url"]
+
+
+def longest_side_px(images: Sequence[str]) -> int:
+    """Return the longest side of the images that are given as data, 0 where none is."""
+    return max((max(_size_px(url)) for url in images), default=0)
+
+
+def _size_px(url: str) -> tuple[int, int]:
+    head, _, data = url[:_START_CHARS].partition(";base64,")
+    try:
+        return size_px(base64.b64decode(data[: len(data) // 4 * 4])) if head.startswith("data:") else (0, 0)
+    except (DocumentError, binascii.Error):
+        return 0, 0
 
 
 def _checked_message(message: object, where: str) -> dict[str, Any]:

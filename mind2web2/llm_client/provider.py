@@ -1,4 +1,4 @@
-"""Asking a model: checked request, retries, structured reply, one repair; the same for every provider."""
+"""Asking a model: checked request, retries, structured reply, repair; the same for every provider."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.capabilities import Capabilities
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
-from mind2web2.llm_client.messages import checked_messages, with_text_at_end
+from mind2web2.llm_client.messages import checked_messages, image_urls, with_text_at_end
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
-from mind2web2.llm_client.schema import schema_of
-from mind2web2.llm_client.structured import (
+from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     read_template,
     read_text,
     repair_messages,
+    schema_of,
     schema_text,
 )
 from mind2web2.llm_client.toll import Retries, note_toll
@@ -43,6 +43,9 @@ log = logging.getLogger(__name__)
 
 _SECOND_CONNECTION_S = 1.0
 _MOST_MODELS = 5
+# Requests for one usable reply at most: the question, a repair, the question afresh. What is tried again for
+# an error of the server is a matter of ``RetryPolicy``.
+_REPLY_TRIES = 3
 
 
 class Sending(Protocol):
@@ -60,14 +63,15 @@ class AsyncProviderClient(AsyncCalls):
     Args:
         transport: speaks the provider's protocol.
         retry: how long to try.
+        one_by_one: whether a request that may be refused for its images goes alone.
 
     ``slowdown`` tells how much rate limits have held its requests back, ``retries`` what was tried again.
     """
 
-    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
+    def __init__(self, transport: Transport, retry: RetryPolicy, *, one_by_one: bool = True) -> None:
         self._transport = transport
         self._retry = retry
-        self._capabilities = Capabilities(transport.modes)
+        self._capabilities = Capabilities(transport.modes, one_by_one=one_by_one)
         self._limiters: dict[str, RateLimiter] = {}
         # As far as the server lists them.
         self._models: list[str] = []
@@ -166,22 +170,31 @@ class _Exchange:
         self._usage = TokenUsage()
 
     async def reply(self) -> ChatReply:
-        """Ask, and ask once more where the reply cannot be used."""
+        """Ask until the reply can be used: once more with its error shown, then afresh.
+
+        A new request without the faulty reply helps where the fault lies in the conversation.
+        """
         messages = checked_messages(self._request.messages)
-        completion = await self._ask(messages, must_show_schema=False)
-        try:
-            return await self._read(completion)
-        except InvalidOutputError as problem:
-            log.warning(
-                "judge output invalid, asking for a repair model=%s problem=%s", self._request.model, problem
-            )
-            self._retries.note("unusable output")
-            repair = [*messages, *repair_messages(completion, problem)]
-        completion = await self._ask(repair, must_show_schema=True)
-        try:
-            return await self._read(completion)
-        except InvalidOutputError as problem:
-            raise self._output_error(problem, completion) from problem
+        turns = messages
+        for number in range(1, _REPLY_TRIES + 1):
+            completion = await self._ask(turns, must_show_schema=number > 1)
+            try:
+                return await self._read(completion)
+            except InvalidOutputError as problem:
+                if number == _REPLY_TRIES:
+                    raise self._output_error(problem, completion) from problem
+                is_repair = number % 2 == 1
+                log.warning(
+                    "judge output invalid, asking %s model=%s try=%d of=%d problem=%s",
+                    "for a repair" if is_repair else "afresh",
+                    self._request.model,
+                    number,
+                    _REPLY_TRIES,
+                    problem,
+                )
+                self._retries.note("unusable output")
+                turns = [*messages, *repair_messages(completion, problem)] if is_repair else messages
+        raise AssertionError("unreachable")
 
     async def _read(self, completion: Completion) -> ChatReply:
         if completion.declined is not None:
@@ -206,22 +219,33 @@ class _Exchange:
         )
 
     async def _ask(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
+        async with self._capabilities.image_turn(self._request.model, image_urls(messages)):
+            return await self._answered(messages, must_show_schema=must_show_schema)
+
+    async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
         """Send the messages in the best form the server takes."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
-                wire = replace(wire, messages=with_text_at_end(messages, schema_text(self._schema)))
+                wire = replace(wire, messages=with_text_at_end(wire.messages, schema_text(self._schema)))
             try:
                 completion = await self._sent(wire)
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
+                if (refusal := self._capabilities.image_refusal(wire, failure)) is not None:
+                    raise refusal from failure
                 if failure.is_too_long or not self._capabilities.learn(wire, failure):
-                    service = self._transport.service
-                    raise judge_error(failure, service, self._request.model) from failure
+                    raise self._final(failure, wire) from failure
             else:
                 self._usage += completion.usage
                 return completion
+
+    def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
+        error = judge_error(failure, self._transport.service, self._request.model)
+        if type(error) is JudgeRequestError and image_urls(wire.messages):
+            error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
+        return error
 
     async def _sent(self, wire: WireRequest) -> Completion:
         """Send, again where that can help, and count it even where nothing comes of it."""
@@ -252,8 +276,10 @@ class _Exchange:
         return completion
 
     def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:
-        wanted = "text" if self._schema is None else self._schema.name
+        wanted = "no text"
+        if self._schema is not None:
+            wanted = f"not the JSON that was asked for (form {self._schema.name!r})"
         return JudgeOutputError(
-            f"judge {self._request.model} at {self._transport.service.endpoint} gave no valid {wanted}, "
-            f"not even when shown the error: {one_line(str(problem))} (reply: {one_line(completion.text)!r})"
+            f"the reply of judge {self._request.model} at {self._transport.service.endpoint} was {wanted}, "
+            f"{_REPLY_TRIES} times: {one_line(str(problem))} (last reply: {one_line(completion.text)!r})"
         )

@@ -12,7 +12,25 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.llm_client.allowance import NOTHING_SAID, Allowances
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.failures import Service
-from mind2web2.llm_client.schema import TemplateSchema
+
+JsonSchema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSchema:
+    """The JSON schema of a template.
+
+    Args:
+        name: the template's name as providers allow it.
+        full: the schema as pydantic gives it, with every property required.
+        strict: the same in the strict subset, or ``None`` where that cannot say it (free-form dicts).
+        is_object: whether the template is filled by a JSON object, as modes and tools require.
+    """
+
+    name: str
+    full: JsonSchema
+    strict: JsonSchema | None
+    is_object: bool
 
 
 class OutputMode(Enum):

@@ -403,7 +403,7 @@ class CacheFileSys:
         if key not in self._reported_missing:
             self._reported_missing.add(key)
             _log.warning(
-                "page listed but its file is missing, counts as not cached url=%s dir=%s", key, self.task_dir
+                "a cached page's file is gone, the page counts as not cached: %s in %s", key, self.task_dir
             )
 
 

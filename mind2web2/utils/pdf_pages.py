@@ -68,6 +68,7 @@ class RenderSettings:
     max_text_pages: int = 100
     dpi: int = 144
     jpeg_quality: int = 85
+    max_side_px: int = MAX_PAGE_IMAGE_SIDE_PX
 
 
 def looks_like_pdf(start: bytes) -> bool:
@@ -164,7 +165,8 @@ def _draw(page: pypdfium2.PdfPage, settings: RenderSettings) -> bytes:
     scale = min(
         settings.dpi / POINTS_PER_INCH,
         math.sqrt(MAX_PAGE_IMAGE_PIXELS / (width_pt * height_pt)),
-        MAX_PAGE_IMAGE_SIDE_PX / max(width_pt, height_pt),
+        # Rounded up, it is drawn with as many pixels as are allowed.
+        (settings.max_side_px - 0.5) / max(width_pt, height_pt),
     )
     picture = page.render(scale=scale).to_pil().convert("RGB")
     return encode_jpeg(picture, settings.jpeg_quality)

@@ -47,12 +47,12 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
     assert [
         line.removeprefix(f"[{number}/8] {URL}: ") for number, line in enumerate(text.splitlines(), 1)
     ] == [
-        "pdf",
-        "web, suspect: a puzzle",
+        "saved (PDF)",
+        "saved, but looks wrong: a puzzle",
         "failed: no such host",
         "failed: it yielded nothing",
-        "web, suspect: a puzzle, what was cached stays",
-        "web, copied from another task",
+        "saved, but looks wrong: a puzzle, the page cached before stays",
+        "saved, copied from another task",
         "copied from another task",
     ]
 

@@ -122,7 +122,7 @@ def test_dollars_are_told_with_the_digits_that_matter(cost_usd, told):
     usage, output = RunUsage(), io.StringIO()
     usage.of("lake").asked.add(TokenUsage(10, 0, 1), 1, cost_usd)
     print_usage(Console(file=output, width=400), usage)
-    assert f"dollars {told}, reused 0" in output.getvalue()
+    assert f"cost {told}, reused 0" in output.getvalue()
 
 
 def test_an_unknown_price_is_said():

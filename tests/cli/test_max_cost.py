@@ -61,7 +61,8 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
         if limit_usd == "0.30":
             assert len(server.calls) - before >= 28
             assert (run.returncode, run.stderr) == (1, "")
-            [reason] = re.findall(r"^No result: .*lake/answer_\d+\.md: (.+)$", run.stdout, re.M)
+            no_result = r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$"
+            [reason] = re.findall(no_result, run.stdout, re.M)
             assert reason == "--max_cost 0.3 is reached; what the judge has said is kept"
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
@@ -123,12 +124,12 @@ def test_what_a_run_took_is_told_and_kept(project, server):
     result.unlink()
     run = evaluate(server)
     lines = [line for line in run.stdout.splitlines() if line.startswith("Judge use: ")]
-    nothing = "asked 0, requests 0, tokens in 0, cached 0, out 0, dollars $0.0000"
-    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, dollars $0.8000"
+    nothing = "asked 0, requests 0, tokens in 0, cached 0, out 0, cost $0.0000"
+    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, cost $0.8000"
     assert lines == [
-        f"Judge use: hill: {nothing}, reused 2, had cost $0.0200",
-        f"Judge use: {TASK}: {lake}, reused 0, had cost $0.0000",
-        f"Judge use: all: {lake}, reused 2, had cost $0.0200",
+        f"Judge use: hill: {nothing}, reused 2, saved $0.0200",
+        f"Judge use: {TASK}: {lake}, reused 0, saved -",
+        f"Judge use: all: {lake}, reused 2, saved $0.0200",
     ]
     kept = read_json(project.results / "usage.json")
     assert [one["asked"]["judgments"] for one in kept["runs"]] == [2, 80]
@@ -163,7 +164,7 @@ def test_a_damaged_file_of_usage_is_begun_anew(project, server, content, caplog)
     assert evaluate(server).returncode == 0
     assert len(read_json(path)["runs"]) == 1
     [told] = [record.getMessage() for record in caplog.records if "usage.json" in record.getMessage()]
-    lost = "is damaged and is written anew: what it said of earlier runs' judge use is lost, and nothing else"
+    lost = "is damaged and is replaced: the judge use of earlier runs is lost, nothing else"
     assert told.startswith(f"eval_results/bot/usage.json {lost} (")
     assert "\n" not in told
 

@@ -95,6 +95,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ("[prices.m]\ninput = 1\noutput = -2", 'prices of m: write [prices."MODEL"]'),
         ("prices = 3", 'prices: write [prices."MODEL"]'),
         ('llm_provider = "gemini"', "llm_provider: 'gemini' is none of openai, azure_openai"),
+        ("max_images = -1", "max_images: '-1' is not a whole number"),
         ("max_llm_requests = 0", "max_llm_requests: '0' is not a whole number of at least 1"),
         ("judge_model = []", "judge_model is []: give one value, as for --judge_model"),
         ("judge_model", "cannot read mind2web2.toml: "),

@@ -18,7 +18,7 @@ from mind2web2.evidence import Flag
 from mind2web2.injection.flags import flags_of, one_a_kind
 from mind2web2.injection.invisible import made_visible
 from mind2web2.llm_client.chat import Message
-from mind2web2.llm_client.structured import InvalidOutputError, repair_messages
+from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages
 from mind2web2.llm_client.transport import Completion
 from mind2web2.prompts import HashedText
 from mind2web2.questions import extraction_messages, verification_messages

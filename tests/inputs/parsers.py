@@ -34,7 +34,7 @@ from mind2web2.llm_client.allowance import allowances_in
 from mind2web2.llm_client.batch_endpoints import line_head, read_line
 from mind2web2.llm_client.environment import check_address, public_address
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
-from mind2web2.llm_client.structured import InvalidOutputError, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.selection import answer_files, read_answer

@@ -7,7 +7,7 @@ from inputs.limited import outcome_within
 from mind2web2.capture.documents import FetchedDocument, charset_of, file_name_of
 from mind2web2.discovery import cited_urls
 from mind2web2.errors import DocumentError, WorkerError
-from mind2web2.llm_client.structured import InvalidOutputError, json_text, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, json_text, read_template
 from mind2web2.llm_client.transport import Completion
 from mind2web2.utils.images import cut_screenshot, to_jpeg
 from mind2web2.utils.misc import normalize_url_markdown

@@ -9,7 +9,7 @@ from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
 from mind2web2.judgment import Judgment
 from mind2web2.judgment_files import open_for_replay
 from mind2web2.judgments import JudgmentStore
-from mind2web2.llm_client.structured import InvalidOutputError, read_template
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.summaries import task_answers

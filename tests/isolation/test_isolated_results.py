@@ -245,7 +245,7 @@ async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
         DEPTH + "found = await evaluator.extract('How deep?', Depth)\n"
         "return {**evaluator.get_summary(), 'final_score': float(found.metres == 80)}\n"
     )
-    faults = [content('{"metres": 3}'), content('{"metres": 80}')] * 2
+    faults = [content('{"metres": 3, "places": []}'), content('{"metres": 80, "places": []}')] * 2
     requests = []
     with JudgeServer(faults=faults) as server:
         for isolation in (None, Isolation()):

@@ -30,7 +30,7 @@ from mind2web2.isolation.told_template import told_template
 from mind2web2.judge_ledger import JudgeLedger, Rejection
 from mind2web2.judgment import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
-from mind2web2.llm_client.schema import schema_of
+from mind2web2.llm_client.structured_output import schema_of
 from mind2web2.prepared_page import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.shared_captures import DoubtfulPageError

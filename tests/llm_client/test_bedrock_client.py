@@ -227,17 +227,17 @@ async def test_an_outage_is_unavailable(ask, quick):
 
 
 @pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])
-async def test_invalid_output_is_repaired_once(ask, fault):
-    """The second reply counts where it is valid; two invalid ones are no verdict."""
+async def test_invalid_output_is_repaired_and_then_asked_afresh(ask, fault):
+    """The first valid reply counts; three invalid ones are no verdict."""
     with JudgeServer(faults=[fault]) as server:
         reply = await ask(server)
     assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 2)
     assert "cannot be used" in prompt_text(server.requests[1])
     assert [turn["role"] for turn in server.requests[1]["messages"]] == ["user", "assistant", "user"]
-    with JudgeServer(faults=[fault] * 3) as server:
+    with JudgeServer(faults=[fault] * 4) as server:
         with pytest.raises(JudgeOutputError):
             await ask(server)
-        assert len(server.requests) == 2
+        assert [len(body["messages"]) for body in server.requests] == [1, 3, 1]
 
 
 async def test_a_refusal_is_no_error_and_no_verdict(ask):

@@ -14,6 +14,7 @@ from servers.judge_server import VERDICT, JudgeServer, RateLimit, image_urls, pr
 
 from mind2web2.errors import (
     ContextTooLongError,
+    ImagesRefusedError,
     JudgeOutputError,
     JudgeRequestError,
     JudgeUnavailableError,
@@ -32,6 +33,10 @@ MESSAGES = [
         "content": [{"type": "text", "text": "the page"}, IMAGE, {"type": "text", "text": "the claim"}],
     },
 ]
+
+
+# Without images, which the first request with any finds out about alone.
+TEXT = [{"role": "user", "content": "the claim"}]
 
 
 class Verdict(BaseModel):
@@ -293,7 +298,7 @@ async def test_what_cannot_pass_fails_at_once(quick, fault, words):
 async def test_a_prompt_too_long_says_so(quick, fault):
     """The caller can cut the page and ask again."""
     with JudgeServer(faults=[fault]) as server:
-        await failure(server, quick, ContextTooLongError)
+        await failure(server, quick, ContextTooLongError, question(messages=TEXT))
     assert len(server.requests) == 1
 
 
@@ -322,12 +327,15 @@ async def test_invalid_output_is_repaired_once(quick, fault):
 
 
 @pytest.mark.parametrize("fault", BAD_OUTPUTS)
-async def test_invalid_output_twice_is_no_verdict(quick, fault):
-    """After the repair the judge has failed, and nothing more is asked."""
+async def test_invalid_output_is_asked_afresh(quick, fault):
+    """After a repair that failed the question is put again, without what went wrong, and then no more."""
     with JudgeServer(faults=[fault] * 5) as server:
         text = await failure(server, quick, JudgeOutputError)
-    assert "no valid Verdict" in text
-    assert len(server.requests) == 2
+    assert "was not the JSON that was asked for (form 'Verdict'), 3 times: " in text
+    first, _, afresh = (body["messages"] for body in server.requests)
+    assert len(afresh) == len(first) and "cannot be used" not in prompt_text(server.requests[2])
+    with JudgeServer(faults=[fault] * 2) as server:
+        assert (await ask(server, quick)).attempts == 3
 
 
 async def test_the_repair_shows_what_was_wrong(quick):
@@ -389,9 +397,9 @@ async def test_the_limit_is_not_held_while_waiting():
     retry = RetryPolicy(tries=3, total_s=60)
     with JudgeServer(faults=[faults.status(503, headers={"Retry-After": "30"})]) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
-            waiting = asyncio.create_task(client.chat(question(), limit))
+            waiting = asyncio.create_task(client.chat(question(messages=TEXT), limit))
             await limit.left.wait()
-            reply = await client.chat(question(), limit)
+            reply = await client.chat(question(messages=TEXT), limit)
             assert reply.value == Verdict(**VERDICT)
             assert not waiting.done()
             waiting.cancel()
@@ -404,7 +412,7 @@ async def test_the_limit_holds_for_requests(quick):
     limit = asyncio.Semaphore(2)
     with JudgeServer(faults=[faults.status(500)] * 5) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
-            await asyncio.gather(*(client.chat(question(), limit) for _ in range(10)))
+            await asyncio.gather(*(client.chat(question(messages=TEXT), limit) for _ in range(10)))
     assert server.most_at_once <= 2
     assert len(server.requests) == 15
 
@@ -421,7 +429,7 @@ async def test_two_hundred_requests_fit_at_once(monkeypatch):
     retry = RetryPolicy(tries=1, request_timeout_s=90)
     with JudgeServer(wait_for_everybody) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=retry) as client:
-            replies = await asyncio.gather(*(client.chat(question()) for _ in range(200)))
+            replies = await asyncio.gather(*(client.chat(question(messages=TEXT)) for _ in range(200)))
     assert len(replies) == 200
     assert server.most_at_once >= 200
 
@@ -565,3 +573,35 @@ def test_the_endpoint_shows_no_password():
     """The endpoint is written to results."""
     client = AsyncOpenAIClient(base_url="https://me:secret@judge.example/v1/?token=secret")
     assert client.endpoint == "openai https://judge.example/v1"
+
+
+async def test_a_limit_on_images_is_found_out_by_one_request(quick):
+    """Of all that come at the same time; the others are refused without being sent, until one fits."""
+    images = [{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{n}aGk"}} for n in range(5)]
+    requests = [
+        question(messages=[{"role": "user", "content": [*images[:number], {"type": "text", "text": "?"}]}])
+        for number in (5, 5, 4, 3, 2, 2, 1, 5)
+    ]
+    refused = faults.status(400, "At most 2 image(s) may be provided in one request.")
+    with JudgeServer(faults=lambda body: refused if len(image_urls(body)) > 2 else None) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=quick) as client:
+            came = await asyncio.gather(*map(client.chat, requests), return_exceptions=True)
+        assert [error.max_images for error in came if isinstance(error, ImagesRefusedError)] == [2] * 5
+        assert [len(image_urls(body)) for body in server.requests if len(image_urls(body)) > 2] == [5]
+        assert len(server.requests) == 4
+
+
+async def test_strings_are_sent_to_a_server_that_wants_them(quick):
+    """From the first refusal on, where there are no images, the parts joined by line breaks."""
+    messages = [{"role": "user", "content": [{"type": "text", "text": part} for part in "ab"]}]
+
+    def refuse_lists(body):
+        is_list = any(isinstance(message["content"], list) for message in body["messages"])
+        return faults.status(400, "message[0].content must be a string") if is_list else None
+
+    with JudgeServer(faults=refuse_lists) as server:
+        async with AsyncOpenAIClient(base_url=server.base_url, api_key="sk-test", retry=quick) as client:
+            for _ in range(2):
+                assert (await client.chat(question(messages=messages))).value == Verdict(**VERDICT)
+        contents = [body["messages"][0]["content"] for body in server.requests]
+    assert contents == [messages[0]["content"], "a\nb", "a\nb"]

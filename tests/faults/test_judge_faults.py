@@ -97,11 +97,11 @@ async def test_who_declines_has_said_nothing(judge, fault):
 
 @pytest.mark.parametrize("fault", sorted(PASSING - TOO_FAST - {Fault.RESET_AFTER}))
 async def test_retries_end(judge, fault):
-    """With an error that is no verdict, after as many tries as agreed, each of them counted."""
+    """With an error that is no verdict, after the tries or the time of an outage, each of them counted."""
     failure, visit, retries = await ask(judge, always(fault))
     assert isinstance(failure, JudgeUnavailableError)
-    assert visit.requests == RETRY.tries
-    assert retries.reasons.total() == RETRY.tries - 1
+    assert visit.requests >= RETRY.tries
+    assert retries.reasons.total() == visit.requests - 1
     assert " unavailable: " in str(failure)
 
 

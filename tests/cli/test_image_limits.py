@@ -120,6 +120,7 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, opti
     pages, scores = shown(project)
     assert pages == {page_a}
     assert scores == {(("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))}
+    assert ("claims judged without all images" in run.stdout) is (len(page_a) > 1 and "to this" in page_a[1])
     said = [text for body in server.requests if claim_in(text := prompt_text(body)) == CLAIMS["a"][0]]
     assert all(note in said[-1] for note in page_a[1:])
     replay = evaluate("--llm_provider", "replay")

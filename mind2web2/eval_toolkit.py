@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 Template = TypeVar("Template", bound=BaseModel)
 
+# Of an extracted value in the log; the result has all of it.
+_VALUE_CHARS = 2_000
+
 
 @script_api
 class Extractor(ScriptAccess):
@@ -129,11 +132,28 @@ class Extractor(ScriptAccess):
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )
-        self.logger.info("extracted name=%s url=%s declined=%s", name, url, record.declined)
+        self.logger.info(
+            "extracted name=%s url=%s declined=%s value=%s",
+            name,
+            url,
+            record.declined,
+            _value_text(answered.value),
+        )
         return empty_instance(template_class) if answered.value is None else answered.value, record
 
 
 @checked_call
+def _value_text(value: BaseModel | None) -> str:
+    """Return an extracted value for the log, on one line and not longer than a reader wants."""
+    if value is None:
+        return "none"
+    try:
+        text = value.model_dump_json()
+    except Exception as error:  # a script's own serializer may raise anything, and this is only the log
+        return f"not shown ({type(error).__name__})"
+    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}... ({len(text):,} characters)"
+
+
 def create_evaluator(
     *,
     client: Any,

@@ -31,13 +31,28 @@ def _export_sha256(path: Path) -> str | None:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def export_judgments(store: JudgmentStore, path: Path) -> int:
-    """Write every judgment as a line of JSON and return how many there are."""
+def export_judgments(store: JudgmentStore, path: Path) -> list[str]:
+    """Write every judgment as a line of JSON and return their keys."""
     judgments = store.all()
     write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
     # Of an export that was killed.
     remove_leftovers(path.parent)
-    return len(judgments)
+    return [judgment.key for judgment in judgments]
+
+
+def judgments_named(content: object) -> set[str]:
+    """Return the keys of the judgments that a result names, wherever they stand in it."""
+    found: set[str] = set()
+    stack = [content]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, list):
+            stack += part
+        elif isinstance(part, dict):
+            if isinstance(part.get("judgment"), str):
+                found.add(part["judgment"])
+            stack += part.values()
+    return found
 
 
 def read_judgments(path: Path) -> Iterator[Judgment]:

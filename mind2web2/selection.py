@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 MAX_ANSWER_BYTES = 1_000_000
 
 _ANSWER_NAME = re.compile(r"answer_[0-9]+\.md", re.ASCII)
+_META_KEYS = ("time_seconds", "created")
 _META_NAME = re.compile(r"answer_[0-9]+\.meta\.json", re.ASCII)
 
 
@@ -32,12 +33,14 @@ class AnswerFile:
         name: of its file.
         time_s: what the agent took, where its meta file says so.
         created: when it was made, in the words of its meta file.
+        unknown: the keys of its meta file that mean nothing here.
     """
 
     name: str
     path: Path
     time_s: float | None = None
     created: str | None = None
+    unknown: tuple[str, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -230,6 +233,9 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
         raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
     answers = tuple(_answer_file(entry) for entry in entries if _ANSWER_NAME.fullmatch(entry.name))
     problems = []
+    if unknown := [f"{answer.stem}: {name_list(answer.unknown)}" for answer in answers if answer.unknown]:
+        known = " and ".join(_META_KEYS)
+        problems.append(f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}; known are {known}")
     others = [entry.name for entry in entries if not _is_expected(entry.name)]
     if others:
         problems.append(f"ignored {name_list(others)}: answers are called answer_<k>.md")
@@ -262,4 +268,5 @@ def _answer_file(answer_path: Path) -> AnswerFile:
         answer_path,
         None if time_s is None else float(time_s),
         None if created is None else str(created),
+        tuple(str(name) for name in fields if name not in _META_KEYS),
     )

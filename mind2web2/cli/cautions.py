@@ -70,7 +70,26 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         found.append(misquoted)
     if flagged := flagged_line(outcomes):
         found.append(flagged)
+    if ignored := _ignored_arguments_line(outcomes):
+        found.append(ignored)
     return found
+
+
+def _ignored_arguments_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    names: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        ignored = (outcome.result or {}).get("ignored_arguments")
+        if isinstance(ignored, list) and ignored:
+            names.setdefault(outcome.task_id, set()).update(map(str, ignored))
+    if not names:
+        return None
+    count = sum(map(len, names.values()))
+    scripts = "; ".join(
+        f"{task}.py: {', '.join(sorted(names[task]))}" for task in sorted(names, key=natural_key)
+    )
+    if count == 1:
+        return f"1 argument was ignored, as the toolkit does not know it: {scripts}"
+    return f"{count} arguments were ignored, as the toolkit does not know them: {scripts}"
 
 
 def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:

@@ -334,32 +334,12 @@ class _Page:
                 self._line(f"{_INDENT * 2}{path}")
 
     def _print_values(self, result: Mapping[str, Any]) -> None:
-        values = {
-            name: value
-            for part in _mappings(result.get("eval_breakdown"))
-            for entry in _mappings(part.get("info"))
-            for name, value in entry.items()
-        }
-        values.pop("no_info", None)
-        if not values:
-            return
-        self._line("")
-        self._line("Extracted values and other information of the script", style="bold")
-        of_extraction = {record.get("name"): record for record in _mappings(result.get("extractions"))}
-        for name, value in values.items():
-            record = _mapping(of_extraction.get(name))
-            source = f" (from {record['url']})" if record.get("url") else ""
-            empty = "; ".join(
-                text
-                for field, text in (
-                    ("unavailable", f"empty, as the page is unavailable: {record.get('unavailable')}"),
-                    ("declined", "empty, as the judge refused to answer"),
-                )
-                if record.get(field)
-            )
-            self._line(f"{name}{source}{': ' if empty else ''}{empty}")
-            for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines():
-                self._line(f"{_INDENT}{text}")
+        lines = list(stored_values(result))
+        if lines:
+            self._line("")
+            self._line("Extracted values and other information of the script", style="bold")
+        for text in lines:
+            self._line(text)
 
     def _line(self, text: str, style: str | None = None) -> None:
         self._console.print(text, style=style, soft_wrap=True)
@@ -377,6 +357,23 @@ class _Page:
             break_on_hyphens=False,
         )
         self._line(wrapped)
+
+
+def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a result keeps of its extractions, ground truth and custom information, line by line."""
+    of_extraction = {record.get("name"): record for record in _mappings(result.get("extractions"))}
+    infos = [_mappings(part.get("info")) for part in _mappings(result.get("eval_breakdown"))]
+    for name, value in (item for info in infos for entry in info for item in entry.items()):
+        if name == "no_info":
+            continue
+        record = _mapping(of_extraction.get(name))
+        source = f" (from {record['url']})" if record.get("url") else ""
+        if record.get("unavailable"):
+            source += f": empty, as the page is unavailable: {record['unavailable']}"
+        elif record.get("declined"):
+            source += ": empty, as the judge refused to answer"
+        yield f"{name}{source}"
+        yield from (_INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines())
 
 
 def _vote_lines(entry: Mapping[str, Any], source: str) -> Iterator[str]:

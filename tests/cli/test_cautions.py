@@ -127,3 +127,23 @@ def test_half_a_verdict_is_told_of(score, status, is_told):
 def behind(score, status):
     """Return what a leaf behind the first shortfall of a sequence shows."""
     return {"score": 0.0, "status": "skipped", "superseded": {"score": score, "status": status}}
+
+
+def test_ignored_arguments_are_named_at_the_end():
+    """By script, each name once."""
+
+    def ignoring(task, *names):
+        result = {"final_score": 1.0, "ignored_arguments": list(names)}
+        return AnswerOutcome(task, "answer_1.md", result, None)
+
+    several = [
+        ignoring("harlow", "soucres", "critcal"),
+        ignoring("harlow", "critcal"),
+        ignoring("m", "wide"),
+    ]
+    assert cautions(several, "")[-1] == (
+        "3 arguments were ignored, as the toolkit does not know them: harlow.py: critcal, soucres; m.py: wide"
+    )
+    assert cautions(several[2:], "")[-1] == (
+        "1 argument was ignored, as the toolkit does not know it: m.py: wide"
+    )

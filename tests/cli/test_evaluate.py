@@ -15,6 +15,7 @@ from projects import (
     Project,
     call,
     claim_in,
+    overridden,
     read_json,
     run_command,
 )
@@ -278,7 +279,8 @@ def test_a_wrong_key_is_told_once(project):
 )
 def test_a_run_that_cannot_start(project, more, message):
     """Exit status 2 and one line that names the object and the cure; nothing else is printed."""
-    run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", "http://127.0.0.1:9/v1", *more)
+    usual = ("--agent_name", "bot", "--judge_base_url", "http://127.0.0.1:9/v1")
+    run = call(evaluate_main, *overridden(usual, more))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("run_eval.py: ")
     assert run.stderr.count("\n") == 1
@@ -437,3 +439,48 @@ def test_help_answers_without_the_heavy_libraries(project):
         check=True,
     )
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_extracted_values_are_shown_for_writing_scripts(project, server):
+    """As they are logged; those of a reused result as they are stored, without a request."""
+    project.add_script_body(
+        """
+        from pydantic import BaseModel
+        class Verdict(BaseModel):
+            reasoning: str
+        await evaluator.extract("Why?", Verdict, "why")
+        return evaluator.get_summary()
+        """
+    )
+    run = evaluate(server, "--self_debug", "--no_isolate")
+    value = '{"reasoning":"read"}'
+    assert f"extracted name=why url=None declined=None value={value}" in run.stdout + run.stderr
+    asked = len(server.requests)
+    again = evaluate(server, "--self_debug").stdout.splitlines()
+    place = again.index("lake/answer_1.md: reused, the script did not run; stored values:")
+    assert again[place + 1 : place + 4] == ["  why", "    {", '      "reasoning": "read"']
+    assert len(server.requests) == asked
+
+
+@pytest.mark.usefixtures("project")
+def test_the_agent_may_stand_alone(server):
+    """``run_eval.py bot``, as with the other spelling."""
+    assert call(evaluate_main, "bot", "--judge_base_url", server.base_url).returncode == 0
+
+
+def test_unknown_keys_of_a_meta_file_are_named(project, server):
+    """A slip would lose the agent's time without a word."""
+    (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"time": 99}')
+    told = (
+        "lake: ignored unknown keys in .meta.json files: answer_1: time; known are time_seconds and created"
+    )
+    assert f"Note: {told}" in evaluate(server).stdout
+
+
+@pytest.mark.usefixtures("project")
+def test_the_time_stands_at_the_end(server):
+    """Before the place of the results; nothing is shown of judge use where no judge was asked."""
+    evaluate(server)
+    run = evaluate(server)
+    assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])
+    assert "Judge use" not in run.stdout

@@ -7,7 +7,7 @@ from PIL import Image
 from projects import KEY_VARIABLES, Project, call, claim_in, read_json
 from servers.judge_server import JudgeServer, image_urls, prompt_text, status
 
-from mind2web2.cli import evaluate_main
+from mind2web2.cli import evaluate_main, main
 from mind2web2.llm_client.messages import longest_side_px
 
 URLS = [f"https://lake.test/{name}" for name in ("a", "b", "c")]
@@ -127,6 +127,9 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, opti
     assert replay.returncode == 0, replay.stdout
     assert len(project.result_paths()) == 2
     assert shown(project) == (pages, scores)
+    if not options:
+        checked = call(main, "verify-results", "bot")
+        assert checked.returncode == 0, checked.stdout
 
 
 def test_another_number_of_images_is_another_judge(project):

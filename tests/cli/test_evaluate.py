@@ -278,7 +278,9 @@ def test_a_wrong_key_is_told_once(project):
 )
 def test_a_run_that_cannot_start(project, more, message):
     """Exit status 2 and one line that names the object and the cure; nothing else is printed."""
-    run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", "http://127.0.0.1:9/v1", *more)
+    usual = {"--agent_name": "bot", "--judge_base_url": "http://127.0.0.1:9/v1"}
+    words = [word for name, value in usual.items() if name not in more for word in (name, value)]
+    run = call(evaluate_main, *words, *more)
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("run_eval.py: ")
     assert run.stderr.count("\n") == 1
@@ -481,4 +483,5 @@ def test_the_time_stands_at_the_end(server):
     evaluate(server)
     run = evaluate(server)
     assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])
+    assert run.stdout.splitlines()[-3] == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
     assert "Judge use" not in run.stdout

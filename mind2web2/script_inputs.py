@@ -72,11 +72,11 @@ class InputsNow:
     """What the same script would see if it ran now.
 
     Args:
-        clock: which it would see.
+        clock: which it would see; ``None`` compares none.
         variables: digests of those that would be handed on; ``None`` compares none.
     """
 
-    clock: ClockReading
+    clock: ClockReading | None
     variables: Mapping[str, str] | None = None
 
 
@@ -95,9 +95,11 @@ def changed_inputs(inputs: ScriptInputs, script_folder: Path, now: InputsNow) ->
         changed = [name for name in names if now.variables.get(name) != inputs.variables.get(name)]
         yield f"variables of --script_env changed: {', '.join(sorted(changed))}"
     clock = inputs.clock
-    if clock is not None and clock.zone != now.clock.zone:
+    if clock is None or now.clock is None:
+        return
+    if clock.zone != now.clock.zone:
         yield f"time zone {clock.zone}, now {now.clock.zone}"
-    if clock is not None and clock.is_read and clock.date != now.clock.date:
+    if clock.is_read and clock.date != now.clock.date:
         yield f"the script reads the clock: it ran as of {clock.date}, now {now.clock.date}"
 
 

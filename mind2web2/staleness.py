@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from mind2web2.answer_cache import listing_sha256
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
 from mind2web2.judgment import JudgeIdentity
 from mind2web2.judgment_reading import latest_served_model
 from mind2web2.judgments import FILE_NAME
-from mind2web2.provenance import JudgeRecord, Provenance, file_sha256, settings_sha256, text_sha256
+from mind2web2.provenance import (
+    JudgeRecord,
+    Provenance,
+    file_sha256,
+    provenance_in,
+    settings_sha256,
+    text_sha256,
+)
 from mind2web2.recorded_judge import REPLAY_ENDPOINT
-from mind2web2.results import latest_results
+from mind2web2.results import latest_result, latest_results
+from mind2web2.script_inputs import InputsNow, ScriptInputs, changed_inputs, variable_digests
 from mind2web2.seals import is_seal_broken
-from mind2web2.selection import read_answer
+from mind2web2.selection import TaskWork, read_answer
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig
@@ -45,6 +52,8 @@ class Present:
             whole leaves pages uncompared.
         judge: the fields of ``JudgeRecord`` that count, with their values.
         served_model: what the judge was last served as; ``None`` where that is not known.
+        input_changes: what has changed of the things that the script read; its clock aside, which a replay
+            sets.
     """
 
     answer_sha256: str | None
@@ -56,6 +65,7 @@ class Present:
     listing_sha256: str | None = None
     judge: Mapping[str, Any] | None = None
     served_model: str | None = None
+    input_changes: tuple[str, ...] = ()
 
 
 def stale_reasons(result: Mapping[str, Any], present: Present) -> tuple[str, ...]:
@@ -64,20 +74,12 @@ def stale_reasons(result: Mapping[str, Any], present: Present) -> tuple[str, ...
     Args:
         result: the content of its file.
     """
-    made_from = provenance_of(result)
+    made_from = provenance_in(result)
     changed = (CHANGED,) if is_seal_broken(result) else ()
     if made_from is None:
         return (*changed, NO_PROVENANCE)
     served = served_reason(made_from, present)
     return (*changed, *change_reasons(made_from, present), *(() if served is None else (served,)))
-
-
-def provenance_of(result: Mapping[str, Any]) -> Provenance | None:
-    """Return what a result was made from; ``None`` where it does not say, as another tool's."""
-    try:
-        return Provenance.model_validate(result.get("provenance"))
-    except ValidationError:
-        return None
 
 
 def change_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
@@ -92,6 +94,7 @@ def change_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
         of_version = f" (it was made by version {version})" if version else ""
         yield f"settings: this version asks judges in another way{of_version}"
     yield from _page_reasons(made_from, present)
+    yield from present.input_changes
     yield from _judge_reasons(made_from, present)
 
 
@@ -145,6 +148,22 @@ def _judge_changes(made_from: Provenance, present: Present) -> list[str]:
     return [f"{name} {was[name]}, now {value}" for name, value in now.items() if was[name] != value]
 
 
+def changed_scripts(eval_results_root: Path, agent_name: str, work: Iterable[TaskWork]) -> list[str]:
+    """Return the tasks whose eval script is another than the one that made their newest result."""
+    changed = []
+    for task in work:
+        folders = (eval_results_root / agent_name / task.task_id).glob("*/results")
+        results = [found for folder in folders if (found := latest_result(folder)) is not None]
+        # The stamp leads the name.
+        newest = max(results, key=lambda found: found.path.name, default=None)
+        made_from = None if newest is None else provenance_in(newest.content)
+        if made_from is not None and task.script_path is not None:
+            with suppress(OSError):
+                if file_sha256(task.script_path) != made_from.script_sha256:
+                    changed.append(task.task_id)
+    return changed
+
+
 class PresentReader:
     """Reads what results of one agent would be made from now; each file once.
 
@@ -173,7 +192,7 @@ class PresentReader:
 
     def present(self, task_id: str, answer_name: str, result: Mapping[str, Any]) -> Present:
         """Return what a result of this answer would be made from now; reads files."""
-        made_from = provenance_of(result)
+        made_from = provenance_in(result)
         script, script_sha256 = self._script(task_id)
         pages = None
         if made_from is not None and self._with_pages:
@@ -192,7 +211,21 @@ class PresentReader:
             listing_sha256=listing,
             judge=self._judge,
             served_model=None if made_from is None else self._served(made_from.judge),
+            input_changes=() if made_from is None else self._input_changes(task_id, made_from.inputs),
         )
+
+    def _input_changes(self, task_id: str, inputs: ScriptInputs) -> tuple[str, ...]:
+        try:
+            script = self._paths.find_script(task_id)
+        except UsageError:
+            script = None
+        if script is None:
+            return ()
+        variables = {name: os.environ[name] for name in inputs.variables if name in os.environ}
+        now = variable_digests(variables) | {
+            name: was for name, was in inputs.variables.items() if name not in variables
+        }
+        return tuple(changed_inputs(inputs, script.path.parent, InputsNow(inputs.clock, now)))
 
     def _answer_path(self, task_id: str, answer_name: str) -> Path:
         return self._paths.answers_root / self._agent_name / task_id / answer_name
@@ -271,7 +304,7 @@ def newest_judge(eval_results_root: Path, agent_name: str) -> dict[str, Any] | N
 
 def _judges(eval_results_root: Path, agent_name: str) -> Iterator[tuple[str, JudgeRecord]]:
     for _, _, found in latest_results(eval_results_root, agent_name):
-        made_from = provenance_of(found.content)
+        made_from = provenance_in(found.content)
         if made_from is not None:
             # The stamp leads the name.
             yield found.path.name, made_from.judge

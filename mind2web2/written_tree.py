@@ -40,8 +40,6 @@ class _NodeFields(_Verdict):
     critical: bool
     strategy: Literal["parallel", "sequential"]
     superseded: _Verdict | None = None
-    overruled: _Verdict | None = None
-    earlier: _Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +49,6 @@ class WrittenNode:
     Args:
         shown: score and status as they stand there.
         superseded: a leaf's own verdict, where the end of a sequence has overwritten it.
-        overruled: what a leaf's evidence comes to, where the script has set it otherwise.
-        earlier: how a leaf was decided before, if others may have been skipped for it.
     """
 
     id: str
@@ -60,8 +56,6 @@ class WrittenNode:
     strategy: str
     shown: Outcome
     superseded: Outcome | None
-    overruled: Outcome | None
-    earlier: Outcome | None
     evidence: Evidence | None
     children: list[WrittenNode] = field(default_factory=list)
 
@@ -119,15 +113,8 @@ def _node(fields: object, what: str) -> WrittenNode:
         strategy=node.strategy,
         shown=node.outcome(),
         superseded=None if node.superseded is None else node.superseded.outcome(),
-        overruled=None if node.overruled is None else node.overruled.outcome(),
-        earlier=None if node.earlier is None else node.earlier.outcome(),
         evidence=read,
     )
-
-
-def is_same(one: Outcome, other: Outcome) -> bool:
-    """Tell whether two outcomes are the same, rounding aside."""
-    return one.status == other.status and is_same_score(one.score, other.score)
 
 
 def is_same_score(one: float, other: float) -> bool:
@@ -165,13 +152,6 @@ def judged_pages(root: WrittenNode) -> Iterator[PageCheck]:
     for node in root.walk():
         if node.evidence is not None:
             yield from (check for check in node.evidence.pages if check.votes)
-
-
-def keeps_earlier(result: Mapping[str, Any]) -> bool:
-    """Tell whether the leaves of a result say how they were decided before, where that matters."""
-    run = result.get("run")
-    tree_format = run.get("tree_format") if isinstance(run, dict) else None
-    return isinstance(tree_format, int) and tree_format >= TREE_FORMAT
 
 
 def other_pages(

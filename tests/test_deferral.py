@@ -342,6 +342,19 @@ async def test_a_script_that_is_stopped_takes_its_work_along(tmp_path):
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
+async def test_a_time_limit_that_ends_a_wait_for_verdicts_is_no_result(tmp_path):
+    """Where program order has the verdict in time: the speed of the judge would count."""
+    body = (
+        "    limit = getattr(__import__('asyncio'), 'time' + 'out')(0)\n"
+        "    await evaluator.verify('c', first)\n    await limit.__aenter__()\n"
+        "    try:\n        seen = first.status\n    except BaseException as error:\n"
+        "        try:\n            await limit.__aexit__(type(error), error, None)\n"
+        "        except TimeoutError:\n            seen = 'late'\n"
+    )
+    outcome = await run(tmp_path, body + END, WatchedJudge(), Pace(in_own_process=True))
+    assert outcome.startswith("JudgeError: the script stopped waiting for the judge on 'verdicts on")
+
+
 async def test_no_more_than_a_bounded_number_is_under_way(tmp_path):
     """A script with hundreds of checks waits now and then."""
     body = (

@@ -1,5 +1,6 @@
 """What a script read: noted in its result, and compared before the result is reused."""
 
+import inspect
 import os
 from datetime import datetime
 from functools import partial
@@ -52,10 +53,10 @@ async def test_a_changed_helper_module_is_noticed(tmp_path, isolation):
     }
     [again] = await evaluate(project, judge, isolation=isolation)
     assert again.reused
-    (tmp_path / "eval_scripts/example/helpers/facts.py").write_text("DEPTH = '250 m'\n")
+    (tmp_path / "eval_scripts/example/helpers/facts.py").write_text("DEPTH = '2,500 m'\n")
     [changed] = await evaluate(project, judge, isolation=Isolation())
     assert not changed.reused
-    assert set(judge.claims) == {"100 m", "250 m"}
+    assert set(judge.claims) == {"100 m", "2,500 m"}
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,9 @@ async def test_a_paper_has_one_answer(tmp_path, monkeypatch):
     server = ArxivServer()
     with server.serve() as web:
         monkeypatch.setattr(
-            tool_arxiv.ArxivTool.__init__, "__kwdefaults__", {"api_url": web.url, "request_interval_s": 0.0}
+            inspect.unwrap(tool_arxiv.ArxivTool.__init__),
+            "__kwdefaults__",
+            {"api_url": web.url, "request_interval_s": 0.0},
         )
         found = await evaluate(project, ClaimJudge(), isolation=Isolation())
         asked = len(web.requests)

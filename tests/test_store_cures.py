@@ -7,9 +7,9 @@ import pytest
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judgment import Judgment
 from mind2web2.judgment_files import export_judgments, open_for_replay
-from mind2web2.judgment_reading import StoreLookup
+from mind2web2.judgment_reading import reading
 from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.store_checks import judgments_of
+from mind2web2.store_cures import CHECKING_NAMED, CHECKING_OWN, COMPARING
 
 KEPT = Judgment(
     key="key 1", endpoint="a", model="m", outcome="reply", text="yes", created="now", purpose="verify"
@@ -59,19 +59,20 @@ def by_a_replay(path):
         store.all()
 
 
-def beside_a_run(path):
-    """Read a judgment as a command does that changes nothing."""
-    StoreLookup(path).replies(["key 1"])
+def beside_a_run(path, use=COMPARING):
+    """Read a store as a command does that changes nothing."""
+    with reading(path, use) as connection:
+        connection.execute("SELECT key, text FROM judgments").fetchall()
 
 
 def by_a_check_of_results(path):
     """Read judgments as ``verify-results`` does by default."""
-    judgments_of(path.parent.parent, AGENT, None).lookup.replies(["key 1"])
+    beside_a_run(path, CHECKING_OWN)
 
 
 def by_a_check_with_this_file(path):
     """Read judgments as ``verify-results`` does with ``--judgments``."""
-    judgments_of(path.parent.parent, AGENT, path).lookup.replies(["key 1"])
+    beside_a_run(path, CHECKING_NAMED)
 
 
 @pytest.mark.parametrize(
@@ -125,6 +126,4 @@ def test_the_ways_out_of_damage_are_some(tmp_path):
     garbage(path)
     by_a_replay(tmp_path / "out.jsonl")
     path.rename(tmp_path / "away")
-    assert judgments_of(tmp_path, AGENT, None) is None
     by_a_judged_run(path)
-    by_a_check_of_results(path)

@@ -275,11 +275,18 @@ def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
     from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
-    from mind2web2.selection import select_work
+    from mind2web2.utils.garbage import loading
 
     agent_name = _agent_name(options)
     apply_settings_file(options)
     check_options(options)
+    if not options.estimate and _is_isolated(options):
+        # It loads what scripts need while this process loads what judges need.
+        from mind2web2.isolation.processes import fork_server
+
+        fork_server.warm_up()
+    with loading():
+        from mind2web2.selection import select_work
     is_captured = not options.no_capture and options.llm_provider != "replay"
     # A new folder is filled with what is captured; where nothing is, a typing error would fail every claim.
     root = options.cache_root
@@ -291,13 +298,9 @@ def run(options: argparse.Namespace) -> int:
         from mind2web2.cli.estimate import print_estimate
 
         return print_estimate(options, agent_name, paths, work)
-    if _is_isolated(options):
-        # It loads what scripts need while this process loads what judges need.
-        from mind2web2.isolation.processes import fork_server
-
-        fork_server.warm_up()
     # Only now: the judge's libraries take a while to load.
-    from mind2web2.cli.evaluation_run import run_evaluation
+    with loading():
+        from mind2web2.cli.evaluation_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)
 

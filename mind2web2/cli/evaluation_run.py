@@ -56,15 +56,14 @@ from mind2web2.pace import MOST_UNDER_WAY
 from mind2web2.pace import Pace as Order
 from mind2web2.page_library import PageLibrary
 from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.script_trust import note_run
 from mind2web2.selection import TaskWork
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.spending import BATCH_CAUTION, Budget
+from mind2web2.staleness import changed_scripts
 from mind2web2.usage import RunUsage
-from mind2web2.utils.garbage import loaded_for_good
+from mind2web2.utils.garbage import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
-from mind2web2.utils.names import name_list
-from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.path_config import PathConfig
 
 REPLAY = "replay"
 # Where tasks or answers at once have no bound of their own.
@@ -128,8 +127,9 @@ def run_evaluation(
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
     options = run.options
     batches = open_batches(options, run.folders, settings.model, store)
-    client = _client(options, batches)
-    judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
+    with loading():
+        client = _client(options, batches)
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options)
     parts = RunParts(
         judge=judge,
@@ -332,19 +332,13 @@ async def _tell_open_batches(run: _Run, store: JudgmentStore) -> None:
 
 
 async def _tell_changed_scripts(run: _Run) -> None:
-    scripts = [
-        ScriptFile(task.script_path, task.script_version)
-        for task in run.work
-        if task.script_path is not None and task.script_version is not None
-    ]
-    changed = await asyncio.to_thread(note_run, run.folders.eval_results_root, scripts)
+    folders = run.folders
+    changed = await asyncio.to_thread(
+        changed_scripts, folders.eval_results_root, folders.agent_name, run.work
+    )
     if changed:
-        names = name_list(each.name for each in changed)
-        run.console.print(
-            f"Scripts that have changed since they were accepted or last ran: {names}; mind2web2 trust shows "
-            "how they stand.",
-            soft_wrap=True,
-        )
+        names = ", ".join(changed)
+        run.console.print(f"Eval script changed since the last result: {names}.", soft_wrap=True)
 
 
 def _no_capture(run: _Run) -> str:

@@ -40,9 +40,12 @@ TOO_LARGE = "memory"
 
 def serve(control_fd: int) -> None:
     """Start a process for each request that comes in, until nobody is left to ask."""
-    from mind2web2.isolation import worker
+    from mind2web2.utils.garbage import loading
 
-    worker.load_all()
+    with loading():
+        from mind2web2.isolation import worker
+
+        worker.load_all()
     # Pages of memory that the collector does not touch stay shared with the children.
     gc.collect()
     gc.freeze()

@@ -48,6 +48,7 @@ class ForkServer:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
+        self._is_used = False
 
     def warm_up(self) -> None:
         """Let it load the package meanwhile, unless it is there already."""
@@ -63,6 +64,7 @@ class ForkServer:
             assert self._control is not None
             assert self._process is not None
             request = START.pack(memory_bytes)
+            self._is_used = True
             # In case that a script has stopped it.
             _go_on(self._process)
             try:
@@ -83,6 +85,9 @@ class ForkServer:
             self._control.close()
         if self._process is not None:
             _go_on(self._process)
+            if not self._is_used:
+                # It may still be loading, with no script's process to end.
+                self._process.kill()
             try:
                 self._process.wait(_CLOSE_TIMEOUT_S)
             except subprocess.TimeoutExpired:

@@ -6,7 +6,6 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient
-from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
 from mind2web2.llm_client.pacing import Slowdown
@@ -113,5 +112,8 @@ def _build(
     if provider == "azure_openai":
         return AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "bedrock_anthropic":
+        # Not needed by most runs.
+        from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
+
         return AsyncBedrockClient(base_url=base_url, retry=retry)
     raise ValueError(f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}")

@@ -15,6 +15,7 @@ from projects import (
     Project,
     call,
     claim_in,
+    overridden,
     read_json,
     run_command,
 )
@@ -278,9 +279,8 @@ def test_a_wrong_key_is_told_once(project):
 )
 def test_a_run_that_cannot_start(project, more, message):
     """Exit status 2 and one line that names the object and the cure; nothing else is printed."""
-    usual = {"--agent_name": "bot", "--judge_base_url": "http://127.0.0.1:9/v1"}
-    words = [word for name, value in usual.items() if name not in more for word in (name, value)]
-    run = call(evaluate_main, *words, *more)
+    usual = ("--agent_name", "bot", "--judge_base_url", "http://127.0.0.1:9/v1")
+    run = call(evaluate_main, *overridden(usual, more))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("run_eval.py: ")
     assert run.stderr.count("\n") == 1

@@ -28,9 +28,9 @@ LAYERS = (
     "claim_judging verification verification_batch eval_toolkit "
     "markdown_links discovery citations link_judge crawl_plan agent_cache crawl",
     "evaluator answer_cache provenance script_tasks script_run isolation selection staleness "
-    "result_checks usage_checks store_checks cures summary_checks record_checks script_trust results_now "
+    "results_now "
     "answer_lock "
-    "answer_evaluation eval_runner estimates",
+    "answer_evaluation eval_runner result_verification estimates",
     "cli",
     "__main__",
 )

@@ -348,4 +348,13 @@ def test_the_environment_has_what_programs_need(name, value, is_kept):
     """By name, since a secret may look like anything."""
     kept = scrubbed_environment({name: value})
     assert kept.pop("PYTHONPATH") == os.pathsep.join(sys.path)
+    assert kept.pop("PYTHONHASHSEED") == "0"
     assert kept == ({name: value} if is_kept else {})
+
+
+def test_a_fork_server_that_was_not_needed_is_killed(server):
+    """A command that fails at once does not wait until it has loaded the package."""
+    server.warm_up()
+    process = server._process
+    server.close()
+    assert process.returncode == -signal.SIGKILL

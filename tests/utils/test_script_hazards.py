@@ -5,7 +5,7 @@ import ast
 import pytest
 from projects import REPOSITORY
 
-from mind2web2.utils.script_syntax import needs_program_order
+from mind2web2.utils.script_syntax import imports_own_modules, needs_program_order
 
 
 def in_order(source):
@@ -91,3 +91,20 @@ def test_what_goes_with_the_module_is_no_reason(source):
 def test_examples_are_deferred(path):
     """They are written as published scripts are."""
     assert not needs_program_order(ast.parse(path.read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import json, re\nfrom dateutil.relativedelta import relativedelta", False),
+        ("from mind2web2.evaluator import Evaluator\nimport pydantic.fields", False),
+        ("import no_such_helper", True),
+        ("from no_such_helper import first_use", True),
+        ("from . import helper", True),
+        ("import importlib\nhelper = importlib.import_module('helper')", True),
+        ("helper = __import__('helper')", True),
+    ],
+)
+def test_modules_from_outside_the_installation_are_noticed(source, expected):
+    """They keep their state for another attempt in the same process."""
+    assert imports_own_modules(ast.parse(source)) is expected

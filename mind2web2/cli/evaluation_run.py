@@ -399,7 +399,6 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         judge.reasoning_effort,
         judge.endpoint,
         max_images=judge.max_images,
-        image_limits=tuple(store.image_limits(judge.endpoint, judge.model)),
     )
 
 

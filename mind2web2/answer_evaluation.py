@@ -349,11 +349,20 @@ def held_result(
     found = latest_result(job.folder / "results")
     if found is None:
         return None
+    changed = changed_since(found, job, provenance, now)
+    if changed is not None:
+        log.info("result no longer holds path=%s changed=%s", found.path, changed)
+        _note(changes, changed)
+        return None
+    return found
+
+
+def changed_since(found: LoadedResult, job: AnswerJob, provenance: Provenance, now: InputsNow) -> str | None:
+    """Return why a result of this answer does not hold, in one line; ``None`` if nothing has changed."""
     made_from = provenance_in(found.content)
     if made_from is None or not _is_result(found):
         # A result of another tool says nothing about its making, so that it cannot be told to hold.
-        _note(changes, "the earlier result does not say what it was made from")
-        return None
+        return "the earlier result does not say what it was made from"
     changed = made_from.differs_from(provenance)
     if is_seal_broken(found.content) or not has_seal(found.content):
         # Every result of this version has a seal, and none of another one comes so far.
@@ -370,11 +379,7 @@ def held_result(
         changed = "the list of cached pages changed"
     if found.content.get("doubts"):
         changed = "the earlier result is in doubt"
-    if changed is not None:
-        log.info("result no longer holds path=%s changed=%s", found.path, changed)
-        _note(changes, changed)
-        return None
-    return found
+    return changed
 
 
 def _note(changes: list[str] | None, change: str) -> None:

@@ -15,7 +15,13 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
-from mind2web2.answer_evaluation import AnswerJob, current_provenance, held_result, inputs_now
+from mind2web2.answer_evaluation import (
+    AnswerJob,
+    changed_since,
+    current_provenance,
+    held_result,
+    inputs_now,
+)
 from mind2web2.citations import read_citations
 from mind2web2.discovery import cited_urls, one_spelling_each
 from mind2web2.errors import Mind2Web2Error
@@ -30,6 +36,7 @@ from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.request_size import PART_SIZE_PX, text_tokens
 from mind2web2.results import LoadedResult, latest_result, loaded_results
 from mind2web2.script_clock import AsOf
+from mind2web2.script_inputs import InputsNow
 from mind2web2.selection import TaskWork, read_answer
 from mind2web2.store_cures import ESTIMATING
 
@@ -131,6 +138,7 @@ class _Answer(NamedTuple):
     job: AnswerJob
     text: str
     provenance: Provenance
+    now: InputsNow
 
 
 class _Usage(BaseModel):
@@ -177,8 +185,7 @@ def _answers_to_evaluate(task: TaskWork, run: PlannedRun) -> tuple[list[_Answer]
     for job in jobs:
         try:
             answer = _with_provenance(job, run)
-            now = inputs_now(job.answer, run.as_of, run.variables)
-            if run.overwrite or held_result(job, answer.provenance, now) is None:
+            if run.overwrite or held_result(job, answer.provenance, answer.now) is None:
                 answers.append(answer)
         except Mind2Web2Error as error:
             reasons[job.answer.name] = str(error)
@@ -192,7 +199,7 @@ def _with_provenance(job: AnswerJob, run: PlannedRun) -> _Answer:
     judge = JudgeRecord.of(run.judge, endpoint)
     captures, private = run.with_captures, run.with_private_network
     provenance = current_provenance(job, judge, text, with_captures=captures, with_private_network=private)
-    return _Answer(job, text, provenance)
+    return _Answer(job, text, provenance, inputs_now(job.answer, run.as_of, run.variables))
 
 
 def _made_from(result: LoadedResult | None) -> Provenance | None:
@@ -245,11 +252,7 @@ class _Records:
     def _is_stored(self, answer: _Answer) -> bool:
         """Tell whether a result of the same making, such as one before another judge's, has all judgments."""
         for result in loaded_results(answer.job.folder / "results"):
-            made_from = _made_from(result)
-            if made_from is None or made_from.differs_from(answer.provenance) or result.content.get("doubts"):
-                continue
-            cache = answer.job.task_cache
-            if all(cache.digest(url) == sha256 for url, sha256 in made_from.pages.items()):
+            if changed_since(result, answer.job, answer.provenance, answer.now) is None:
                 keys = set(_judgment_keys(result.content))
                 return bool(keys) and keys <= self._stored_keys
         return False

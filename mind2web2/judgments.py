@@ -102,12 +102,12 @@ class JudgmentStore:
             for row in rows
         ]
 
-    def image_limits(self, endpoint: str, model: str) -> list[ImageLimit]:
-        """Return the limits that a judge has named, the one for the most images first."""
+    def image_limits(self, endpoint: str | None, model: str) -> list[ImageLimit]:
+        """Return the limits that a judge, at any endpoint without one, has named, most images first."""
         rows = self._in_thread(
             lambda: self._connection.execute(
                 "SELECT DISTINCT text FROM judgments "
-                "WHERE outcome = 'fewer_images' AND endpoint = ? AND model = ?",
+                "WHERE outcome = 'fewer_images' AND endpoint = ifnull(?, endpoint) AND model = ?",
                 (endpoint, model),
             ).fetchall()
         )

@@ -53,7 +53,7 @@ class JudgeSettings:
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
         batch: questions go out in batch jobs, at a lower price.
         max_images: shown with one question at most, 0 for none; ``None`` shows all that the judge takes.
-        image_limits: for a replay, those that the judge named when it was asked.
+        image_limits: of a replay, those that the judge named when it was asked; found in the store.
     """
 
     provider: str
@@ -110,6 +110,9 @@ class RecordedJudge:
         overwrite: bool = False,
         budget: Budget | None = None,
     ) -> None:
+        if provider is None:
+            limits = store.image_limits(settings.replayed_endpoint, settings.model)
+            settings = replace(settings, image_limits=tuple(limits))
         self.settings = settings
         if provider is not None:
             # The price list takes a third of a second to load: now, rather than with the first reply.

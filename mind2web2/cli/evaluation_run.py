@@ -183,9 +183,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     summary = await asyncio.to_thread(_summed_up, run)
     recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
     problems = [*run.progress.problems, *_forgettable(run, summary)]
-    print_run(
-        run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture, display.elapsed_s
-    )
+    show = suggested_command(options, "show", run.folders.agent_name, "TASK", "ANSWER")
+    console, elapsed_s = run.console, display.elapsed_s
+    print_run(console, run.work, outcomes, summary, judge, run.folders, problems, recapture, elapsed_s, show)
     return outcomes
 
 
@@ -401,7 +401,6 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         judge.reasoning_effort,
         judge.endpoint,
         max_images=judge.max_images,
-        image_limits=tuple(store.image_limits(judge.endpoint, judge.model)),
     )
 
 

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from mind2web2.llm_client.allowance import allowances_in
 from mind2web2.llm_client.chat import TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.messages import JsonBody
 from mind2web2.llm_client.pools import PoolPerLoop
 from mind2web2.llm_client.sdk_pool import SdkPool
 from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest

@@ -352,6 +352,23 @@ def test_the_environment_has_what_programs_need(name, value, is_kept):
     assert kept == ({name: value} if is_kept else {})
 
 
+async def test_a_set_has_the_same_order_in_every_run(project, monkeypatch):
+    """So has a claim that a script builds from one, whatever hash seed the user's environment has."""
+    project.add_script_body(
+        "names = ', '.join({f'category {number}' for number in range(12)})\n"
+        "await evaluator.verify(f'All of {names} are named.', evaluator.add_leaf('leaf', 'leaf'))\n"
+        "return evaluator.get_summary()"
+    )
+    claims = []
+    for seed in ("1", "2"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        server, judge = ForkServer(), ClaimJudge()
+        await evaluate(project, judge, isolation=Isolation(server=server), reuse=False, overwrite=True)
+        server.close()
+        claims.append(judge.claims[0])
+    assert claims[0] == claims[1]
+
+
 def test_a_fork_server_that_was_not_needed_is_killed(server):
     """A command that fails at once does not wait until it has loaded the package."""
     server.warm_up()

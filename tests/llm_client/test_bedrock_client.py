@@ -23,8 +23,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
-from mind2web2.llm_client.bedrock_messages import claude_messages
+from mind2web2.llm_client.bedrock_client import AsyncBedrockClient, claude_messages
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
 from mind2web2.llm_client.toll import toll_counted
 

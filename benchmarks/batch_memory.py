@@ -19,7 +19,7 @@ from measuring import title
 
 from mind2web2.batch_gathering import Gatherer
 from mind2web2.batch_state import BatchFolder
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.messages import JsonBody
 from mind2web2.prompts import HashedText
 
 QUESTIONS = 300

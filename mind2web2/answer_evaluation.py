@@ -18,7 +18,13 @@ from mind2web2.answer_judge import AnswerJudge
 from mind2web2.answer_lock import answer_locked, clear_left_lock
 from mind2web2.api_tools.download import refusals_told
 from mind2web2.api_tools.service_requests import AskService, ServiceRequest, services_answered_by
-from mind2web2.errors import AttemptRefusedError, EvalScriptError, JudgmentMissingError, Mind2Web2Error
+from mind2web2.errors import (
+    AttemptRefusedError,
+    EvalScriptError,
+    JudgeUnusableError,
+    JudgmentMissingError,
+    Mind2Web2Error,
+)
 from mind2web2.injection.flags import flags_of
 from mind2web2.isolation.isolated_run import Isolation, RunSide, isolated_result
 from mind2web2.judge import note_refused_download
@@ -203,12 +209,16 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     changes.clear()
                     earlier = await _reusable_result(job, run, provenance, now, changes)
                 if earlier is None:
+                    await run.judge.check_usable()
                     changed = changes[0] if changes else None
                     return await _judged(job, run, text, provenance, script_time, changed)
                 earlier = await asyncio.to_thread(_with_time, earlier, job)
         await clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
+    except JudgeUnusableError:
+        raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
+        run.judge.raise_if_never_usable()
         reason = _one_line(error)
     except Exception as error:
         # Ours or a library's mistake: it is told, and the other answers go on.

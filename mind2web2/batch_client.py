@@ -45,6 +45,10 @@ class BatchTransport:
                 continue
             return read_line(line, self.service.secrets)
 
+    async def models(self) -> list[str]:
+        """Return nothing: batch jobs check the server themselves."""
+        return []
+
     async def close(self) -> None:
         """Leave the jobs to whoever entered them."""
 

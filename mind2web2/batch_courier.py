@@ -18,7 +18,7 @@ from mind2web2.llm_client.batch_endpoints import (
     BatchReport,
 )
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.retry import RetryPolicy, waits
+from mind2web2.llm_client.retry import RetryPolicy
 
 log = logging.getLogger(__name__)
 
@@ -202,8 +202,6 @@ class Courier:
     async def _tried(self, call: Callable[[], Awaitable[Answer]], timeout_s: float | None = None) -> Answer:
         """Return what a call brings, made again for as long as an outage may last."""
         retry = self._pace.retry
-        wait_s = waits(retry)
-        next(wait_s)
         give_up_at_s = time.monotonic() + retry.total_s
         tries = 0
         while True:
@@ -211,7 +209,7 @@ class Courier:
             try:
                 return await _in_time(call, timeout_s or retry.request_timeout_s)
             except RequestFailedError as failure:
-                pause_s = wait_s.send(failure)
+                pause_s = retry.wait_s(tries, failure)
                 if not failure.can_pass or tries >= retry.tries or time.monotonic() + pause_s >= give_up_at_s:
                     raise
                 log.log(

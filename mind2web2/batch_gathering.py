@@ -8,7 +8,7 @@ from itertools import chain
 
 from mind2web2.batch_state import BatchFolder, Gathering, Question
 from mind2web2.llm_client.batch_endpoints import line_frame
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.messages import JsonBody
 
 # Bodies come to megabytes: so many are hashed or written at once, whoever else waits has none.
 _BODIES_AT_ONCE = 2

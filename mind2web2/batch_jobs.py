@@ -24,7 +24,7 @@ from mind2web2.client_provider import unexpected
 from mind2web2.errors import JudgeError, JudgeUnavailableError
 from mind2web2.llm_client.batch_endpoints import BatchEndpoints, BatchReport, read_line
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.messages import JsonBody
 from mind2web2.llm_client.toll import note_toll
 
 log = logging.getLogger(__name__)

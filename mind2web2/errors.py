@@ -9,6 +9,10 @@ class UsageError(Mind2Web2Error):
     """A command or setting cannot be carried out as given: no such agent, no scripts, no key."""
 
 
+class JudgeUnusableError(UsageError):
+    """No request of a run can succeed: the judge cannot be reached, or rejects key or model."""
+
+
 class AnswerError(Mind2Web2Error):
     """An answer file cannot be judged: empty, not UTF-8, too large, not a file."""
 

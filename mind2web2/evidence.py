@@ -6,6 +6,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+# In the notes on a page, where the judge takes fewer images than it has.
+TO_THIS_JUDGE = "shown to this judge"
+
 DecidedBy = Literal["judge", "prerequisite", "page", "script", "error"]
 # Why a claim failed whose sources hold no URL.
 NO_PAGE_NAMED = "the sources given name no page"

@@ -47,6 +47,11 @@ class Access:
         self._under_way = 0
         self._change = asyncio.Event()
 
+    @property
+    def denial(self) -> JudgeAccessError | None:
+        """Return why the judge rejects all requests, ``None`` as long as it may not."""
+        return self._denial
+
     def prove(self) -> None:
         """Note that the judge has dealt with a request."""
         self._doubted_at = max(self._doubted_at, _DOUBTED_LATER)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-import backoff
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError
@@ -102,12 +102,12 @@ class JudgmentStore:
             for row in rows
         ]
 
-    def image_limits(self, endpoint: str, model: str) -> list[ImageLimit]:
-        """Return the limits that a judge has named, the one for the most images first."""
+    def image_limits(self, endpoint: str | None, model: str) -> list[ImageLimit]:
+        """Return the limits that a judge, at any endpoint without one, has named, most images first."""
         rows = self._in_thread(
             lambda: self._connection.execute(
                 "SELECT DISTINCT text FROM judgments "
-                "WHERE outcome = 'fewer_images' AND endpoint = ? AND model = ?",
+                "WHERE outcome = 'fewer_images' AND endpoint = ifnull(?, endpoint) AND model = ?",
                 (endpoint, model),
             ).fetchall()
         )
@@ -230,17 +230,17 @@ def _or_any(limit: int | None) -> float:
     return math.inf if limit is None else limit
 
 
-@backoff.on_exception(
-    backoff.constant,
-    sqlite3.OperationalError,
-    interval=0.05,
-    max_time=_BUSY_TIMEOUT_S,
-    giveup=lambda error: getattr(error, "sqlite_errorname", "") != "SQLITE_BUSY",
-    logger=None,
-)
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
     # Unlike everything else, this switch does not wait for other processes that open the file as well.
-    connection.execute("PRAGMA journal_mode=WAL")
+    give_up_at_s = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_BUSY" or time.monotonic() >= give_up_at_s:
+                raise
+        time.sleep(0.05)
 
 
 def _add_later_columns(connection: sqlite3.Connection) -> None:

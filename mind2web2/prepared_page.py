@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mind2web2.evidence import Flag, PageShown
+from mind2web2.evidence import TO_THIS_JUDGE, Flag, PageShown
 from mind2web2.llm_client.chat import NO_LIMIT, ImageLimit
 from mind2web2.prompts import HashedText
 
@@ -117,9 +117,9 @@ class PreparedPage:
         count = limit.max_images
         notes = self.notes
         if count == 0:
-            notes = (*notes, "no images are shown to this judge")
+            notes = (*notes, f"no images are {TO_THIS_JUDGE}")
         elif count is not None and count < len(self.images):
-            notes = (*notes, f"images: the first {count} of {len(self.images)} are shown to this judge")
+            notes = (*notes, f"images: the first {count} of {len(self.images)} are {TO_THIS_JUDGE}")
         if self.images[:count] and limit.max_side_px is not None:
             notes = (
                 *notes,

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from mind2web2.errors import (
     ContextTooLongError,
     ImagesRefusedError,
+    JudgeUnusableError,
     JudgmentMissingError,
     JudgmentStoreError,
 )
@@ -27,8 +28,8 @@ from mind2web2.judge_access import Access
 from mind2web2.judgment import Judgment, JudgmentSource, gate_key, judgment_key
 from mind2web2.judgments import JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, TokenUsage
-from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.prices import price_usd, total_price_usd
+from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.toll import Retries, Toll, toll_counted
 from mind2web2.reply_keeping import ReplyKeeper
 from mind2web2.service_answers import ServiceAnswers
@@ -52,7 +53,7 @@ class JudgeSettings:
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
         batch: questions go out in batch jobs, at a lower price.
         max_images: shown with one question at most, 0 for none; ``None`` shows all that the judge takes.
-        image_limits: for a replay, those that the judge named when it was asked.
+        image_limits: of a replay, those that the judge named when it was asked; found in the store.
     """
 
     provider: str
@@ -109,6 +110,9 @@ class RecordedJudge:
         overwrite: bool = False,
         budget: Budget | None = None,
     ) -> None:
+        if provider is None:
+            limits = store.image_limits(settings.replayed_endpoint, settings.model)
+            settings = replace(settings, image_limits=tuple(limits))
         self.settings = settings
         if provider is not None:
             # The price list takes a third of a second to load: now, rather than with the first reply.
@@ -127,6 +131,7 @@ class RecordedJudge:
         # Questions that are let in one by one would take a batch job each.
         self._access = Access(one_by_one=not settings.batch)
         self._overwrite = overwrite
+        self._reachable: asyncio.Future[None] | None = None
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -171,6 +176,23 @@ class RecordedJudge:
             await self._keeper.keep(judgment)
             self._asked_now.add(key)
             return judgment
+
+    async def check_usable(self) -> None:
+        """Make sure, once in a run, that the judge can be reached.
+
+        Raises:
+            JudgeUnusableError: it cannot.
+        """
+        check = getattr(self._provider, "check_reachable", None)
+        if check is not None:
+            if self._reachable is None:
+                self._reachable = asyncio.ensure_future(check())
+            await asyncio.shield(self._reachable)
+
+    def raise_if_never_usable(self) -> None:
+        """Raise ``JudgeUnusableError`` if the judge rejects all requests and there is no judgment so far."""
+        if self._access.denial is not None and not self.totals.asked and not self.totals.reused:
+            raise JudgeUnusableError(str(self._access.denial)) from self._access.denial
 
     async def write_rest(self) -> None:
         """Store what was asked and could not be stored at the time.

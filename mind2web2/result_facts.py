@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from mind2web2.evidence import QuoteMatch
+from mind2web2.evidence import TO_THIS_JUDGE, QuoteMatch
 from mind2web2.written_tree import other_score_by_tree
 
 QUOTE_MATCHES: tuple[QuoteMatch, ...] = get_args(QuoteMatch)
@@ -130,6 +130,12 @@ def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:
     """Return what is wrong with the pages that decided a leaf."""
     pages = [_mapping(check.get("page")) for check in _decisive(leaf)]
     return frozenset(str(kind) for page in pages for kind in _items(page.get("troubles")))
+
+
+def is_shown_in_part(leaf: Mapping[str, Any]) -> bool:
+    """Tell whether the judge was shown fewer images of a page of the leaf's than there are."""
+    pages = [_mapping(check.get("page")) for check in _checks(leaf)]
+    return any(TO_THIS_JUDGE in str(note) for page in pages for note in _items(page.get("notes")))
 
 
 def declined_counts(result: Mapping[str, Any]) -> tuple[int, int]:

@@ -226,7 +226,14 @@ def _judgments_of(
 def _replay(made_from: Provenance, path: Path) -> _Replay:
     judge = made_from.judge
     endpoint = None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint
-    settings = JudgeSettings("replay", judge.model, judge.temperature, judge.reasoning_effort, endpoint)
+    settings = JudgeSettings(
+        "replay",
+        judge.model,
+        judge.temperature,
+        judge.reasoning_effort,
+        endpoint,
+        max_images=judge.max_images,
+    )
     variables = tuple(name for name in made_from.inputs.variables if name in os.environ)
     return _Replay(path, settings, made_from.with_private_network, variables)
 

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import AnswerError
 from mind2web2.installation import caller_of
+from mind2web2.utils.script_syntax import parsed as syntax_tree
 
 # A moment, or the moment at which each answer was made.
 AsOf = datetime | Literal["answer"]
@@ -208,4 +209,4 @@ def _name_of(node: ast.AST) -> str | None:
 def _nodes(source: bytes) -> Iterator[ast.AST]:
     # Of a module that is no Python the script has seen an error, and no clock.
     with suppress(SyntaxError, ValueError, RecursionError):
-        yield from ast.walk(ast.parse(source))
+        yield from ast.walk(syntax_tree(source))

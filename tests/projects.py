@@ -55,7 +55,9 @@ KEY_VARIABLES = (
     "AWS_BEARER_TOKEN_BEDROCK",
 )
 # As many tries as usual, without the usual waits.
-QUICK_RETRY = RetryPolicy(tries=3, total_s=30, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20)
+QUICK_RETRY = RetryPolicy(
+    tries=3, total_s=30, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20
+)
 
 _HEADER = """\
 import asyncio, math, sys, time

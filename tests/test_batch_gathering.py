@@ -7,7 +7,7 @@ import tracemalloc
 from mind2web2.batch_gathering import Gatherer
 from mind2web2.batch_state import BatchFolder
 from mind2web2.llm_client.batch_endpoints import line_frame
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.llm_client.messages import JsonBody
 from mind2web2.prompts import HashedText
 
 PAGE = HashedText("data:image/jpeg;base64," + "A" * 1_000_000).prepared()

@@ -142,7 +142,9 @@ def test_one_spelling_each(urls, expected):
 
 async def judged(answer, server):
     """Return what the judge of a server on loopback makes of an answer."""
-    retry = RetryPolicy(tries=2, total_s=30, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20)
+    retry = RetryPolicy(
+        tries=2, total_s=30, outage_wait_s=0.5, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20
+    )
     async with LLMClient(
         "openai", is_async=True, base_url=server.base_url, api_key="sk-test", retry=retry
     ) as client:

@@ -164,8 +164,8 @@ def test_a_task_without_answers_says_so(tmp_path):
     ("meta", "expected", "warned"),
     [
         (b'{"time_seconds": 512.3}', 512.3, False),
-        (b'{"time_seconds": 7, "model": "x"}', 7.0, False),
-        (b'{"model": "x"}', None, False),
+        (b'{"time_seconds": 7, "model": "x"}', 7.0, True),
+        (b'{"model": "x"}', None, True),
         (b'{"time_seconds": "512"}', None, True),
         (b'{"time_seconds": true}', None, True),
         (b'{"time_seconds": -1}', None, True),
@@ -177,7 +177,7 @@ def test_a_task_without_answers_says_so(tmp_path):
     ],
 )
 def test_the_time_an_agent_took(tmp_path, caplog, meta, expected, warned):
-    """A time that cannot be read is a warning, never the loss of the answer."""
+    """A time that cannot be read or an unknown key is a warning, never the loss of the answer."""
     paths = project(tmp_path)
     write(tmp_path / "answers" / "bot" / "t" / "answer_1.meta.json", meta)
     with caplog.at_level(logging.WARNING):

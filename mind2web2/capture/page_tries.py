@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from mind2web2.capture.failures import PageFailureError
-from mind2web2.capture.politeness import HostTurns, retry_after_seconds
+from mind2web2.capture.politeness import HostTurns
 from mind2web2.capture.record import CapturedPage, CaptureRecord, RefusedConnection, Trouble
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import BrowserGoneError
+from mind2web2.utils.retry_after import retry_after_s
 from mind2web2.utils.url_parts import clean_url, split_url
 from mind2web2.utils.url_tools import lookup_key, normalize_url_for_browser
 
@@ -130,7 +131,7 @@ class PageTries:
             finally:
                 self._left_s -= time.monotonic() - started
             if seen.document.status in _RESTING_STATUSES:
-                wanted = retry_after_seconds(seen.document.headers.get("retry-after"), time.time())
+                wanted = retry_after_s(seen.document.headers)
                 if wanted is not None or seen.document.status == 429:
                     self._tools.hosts.rest(host, wanted)
             return seen

@@ -13,6 +13,7 @@ from mind2web2.provenance import provenance_in
 from mind2web2.result_facts import (
     decisive_troubles,
     declined_counts,
+    is_shown_in_part,
     leaves_of,
     pages_not_had,
     pages_not_read,
@@ -36,12 +37,14 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         recapture: the command that captures suspect pages again.
     """
     suspect: list[frozenset[str]] = []
+    shown_in_part = 0
     found: list[str] = []
     for outcome in outcomes:
         if outcome.result is None:
             continue
         leaves = list(leaves_of(outcome.result))
         suspect += [troubles for leaf in leaves if (troubles := decisive_troubles(leaf))]
+        shown_in_part += sum(map(is_shown_in_part, leaves))
         found += _of_answer(outcome, leaves)
     if suspect:
         # One entry a claim, so that the counts add up.
@@ -54,6 +57,11 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
         )
     if missing := _missing_line(outcomes):
         found.insert(0, missing)
+    if shown_in_part:
+        found.append(
+            f"{counted(shown_in_part, 'claim')} judged without all images of a page, as the judge is shown "
+            "fewer; the evidence says how many"
+        )
     if downloads := _refused_downloads_line(outcomes):
         found.append(downloads)
     if declined := _declined_line(outcomes):

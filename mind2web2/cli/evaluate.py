@@ -119,6 +119,13 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
         help="show the judge no images, only the text of pages and PDFs: for models that read none",
     )
     group.add_argument(
+        "--judge_outage_wait",
+        metavar="S",
+        type=positive_seconds,
+        default=120.0,
+        help="seconds to wait for a judge that becomes unreachable during the run (default: 120)",
+    )
+    group.add_argument(
         "--judgments",
         metavar="FILE",
         help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "

@@ -51,6 +51,7 @@ from mind2web2.judgments import FILE_NAME, JudgmentStore
 from mind2web2.limits import Admission
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
+from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.loop_guard import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.pace import MOST_UNDER_WAY
 from mind2web2.pace import Pace as Order
@@ -182,9 +183,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     summary = await asyncio.to_thread(_summed_up, run)
     recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
     problems = [*run.progress.problems, *_forgettable(run, summary)]
-    print_run(
-        run.console, run.work, outcomes, summary, judge, run.folders, problems, recapture, display.elapsed_s
-    )
+    show = suggested_command(options, "show", run.folders.agent_name, "TASK", "ANSWER")
+    console, elapsed_s = run.console, display.elapsed_s
+    print_run(console, run.work, outcomes, summary, judge, run.folders, problems, recapture, elapsed_s, show)
     return outcomes
 
 
@@ -217,7 +218,8 @@ def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClie
         return BatchClient(batches)
     if options.llm_provider == REPLAY:
         return None
-    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
+    retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
+    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url, retry=retry)
 
 
 def _pace(options: argparse.Namespace, requests: Any) -> Pace:
@@ -399,7 +401,6 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         judge.reasoning_effort,
         judge.endpoint,
         max_images=judge.max_images,
-        image_limits=tuple(store.image_limits(judge.endpoint, judge.model)),
     )
 
 

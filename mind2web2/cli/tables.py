@@ -29,12 +29,14 @@ def print_run(
     problems: Sequence[str],
     recapture: str,
     elapsed_s: float,
+    show: str,
 ) -> None:
     """Print each task's scores, the agent's metrics, what has no score and why, and what it took.
 
     Args:
         recapture: the command that captures suspect pages again.
         elapsed_s: how long the run took.
+        show: the command that shows why an answer has its score.
     """
     console.print(_scores_table(work, outcomes))
     if summary is not None and summary["num_runs"]:
@@ -54,6 +56,7 @@ def print_run(
     line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
+    line(console, f"Why an answer has its score: {show}")
     line(console, f"Time: {duration_text(elapsed_s)}.")
     line(console, f"Results: {folders.agent_results}")
 

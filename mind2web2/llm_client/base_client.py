@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
-from mind2web2.llm_client.pacing import Slowdown
 from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sync_client import SyncProviderClient
 from mind2web2.llm_client.toll import Retries
@@ -83,6 +83,11 @@ class LLMClient:
         """Answer one request, as ``ChatProvider.chat`` promises."""
         self._check_is_async("chat")
         return await self._async_client.chat(request, limit)
+
+    async def check_reachable(self) -> None:
+        """Raise ``JudgeUnusableError`` if no connection to the server can be made."""
+        self._check_is_async("check_reachable")
+        await self._async_client.check_reachable()
 
     async def close(self) -> None:
         """Close the connection pool."""

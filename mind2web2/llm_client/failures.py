@@ -23,6 +23,9 @@ _PASSING_STATUSES = frozenset({408, 409, 424, 429})
 _TOO_FAST_STATUSES = frozenset({429, 529})
 _TOO_FAST_MARK = "throttlingexception"
 
+# A gateway without a working server behind it.
+_OUTAGE_STATUSES = frozenset({502, 503, 504})
+
 # A quota is refilled by a person, not by waiting; the rest of the 429s pass.
 _QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
 # What OpenAI says of a spent quota, and Gemini of its limits by the minute, with the time when to come back.
@@ -111,8 +114,13 @@ class Service:
 class RequestFailedError(Exception):
     """One HTTP request failed; stays inside this package and ends as a ``JudgeError``.
 
-    Its ``words`` are what the server said, in lower case, to look for phrases in; ``is_sent`` is ``False``
-    where it is certain that nothing of the request has left, as no connection came about.
+    Args:
+        text: the server's message or the client's.
+        is_sent: ``False`` if no connection was made, so that nothing of the request was sent.
+        is_connection_lost: the connection failed, before or after the request was sent.
+
+    Attributes:
+        words: codes and message in lower case, to look for phrases in.
     """
 
     def __init__(
@@ -125,6 +133,7 @@ class RequestFailedError(Exception):
         retry_after_s: float | None = None,
         allowances: Allowances = NOTHING_SAID,
         is_sent: bool = True,
+        is_connection_lost: bool = False,
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
@@ -134,6 +143,7 @@ class RequestFailedError(Exception):
         self.retry_after_s = retry_after_s
         self.allowances = allowances
         self.is_sent = is_sent
+        self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
 
     def __str__(self) -> str:
         """Return the status and the server's words on one line."""
@@ -247,18 +257,14 @@ def failure_from_body(
     )
 
 
-def judge_error(
-    failure: RequestFailedError, service: Service, model: str, attempts: int | None = None
-) -> JudgeError:
-    """Return the error, naming the cure, for a failure that is final, after so many requests where known."""
+def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
+    """Return the error for a failure that is final; it names the cure."""
     where = f"judge {model} at {service.endpoint}"
     if failure.is_too_long:
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:
         wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
-        # None is sent without a connection, as the failure says.
-        made = f", {attempts} request{'s' * (attempts != 1)} made" if attempts else ""
-        return JudgeUnavailableError(f"{where} unavailable{made}: {failure}{wish}; try again later")
+        return JudgeUnavailableError(f"{where} unavailable: {failure}{wish}; try again later")
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
     # Of the others, a firewall may forbid one request for what it says, and a router want more credit for a
     # long one than for the rest.

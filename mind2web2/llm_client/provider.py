@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import difflib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -11,13 +13,19 @@ from typing import Any, Protocol, Self
 
 from pydantic import BaseModel
 
-from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError
+from mind2web2.errors import (
+    JudgeAccessError,
+    JudgeError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnusableError,
+)
 from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.capabilities import Capabilities
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import checked_messages, image_urls, with_text_at_end
-from mind2web2.llm_client.pacing import Pacer, Slowdown
+from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
@@ -33,6 +41,8 @@ from mind2web2.utils.loop_turns import loop_turn
 
 log = logging.getLogger(__name__)
 
+_SECOND_CONNECTION_S = 1.0
+_MOST_MODELS = 5
 # Requests for one usable reply at most: the question, a repair, the question afresh. What is tried again for
 # an error of the server is a matter of ``RetryPolicy``.
 _REPLY_TRIES = 3
@@ -62,7 +72,9 @@ class AsyncProviderClient(AsyncCalls):
         self._transport = transport
         self._retry = retry
         self._capabilities = Capabilities(transport.modes, one_by_one=one_by_one)
-        self._pacers: dict[str, Pacer] = {}
+        self._limiters: dict[str, RateLimiter] = {}
+        # As far as the server lists them.
+        self._models: list[str] = []
         self.slowdown = Slowdown()
         self.retries = Retries()
 
@@ -74,19 +86,56 @@ class AsyncProviderClient(AsyncCalls):
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
         attempts = self._attempts(request.model, limit)
-        return await _Exchange(self._transport, self._capabilities, request, attempts, self.retries).reply()
+        exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
+        try:
+            return await exchange.reply()
+        except JudgeAccessError as error:
+            failure = error.__cause__
+            if not isinstance(failure, RequestFailedError) or failure.status != 404:
+                raise
+            raise self._explained(error, request.model) from failure
+
+    async def check_reachable(self) -> None:
+        """Make sure that a connection to the server can be made; any reply will do.
+
+        Raises:
+            JudgeUnusableError: there is no connection; the text names address and reason.
+        """
+        failure = await self._connection_failure()
+        if failure is not None:
+            await asyncio.sleep(_SECOND_CONNECTION_S)
+            failure = await self._connection_failure()
+        if failure is not None:
+            address = self.endpoint.partition(" ")[2]
+            reason = str(failure).removeprefix("connection error: ")
+            raise JudgeUnusableError(
+                f"cannot connect to the judge at {address}: {reason}. Is the server running?"
+            ) from failure
+
+    async def _connection_failure(self) -> RequestFailedError | None:
+        try:
+            self._models = await self._transport.models()
+        except RequestFailedError as failure:
+            return None if failure.is_sent else failure
+        return None
+
+    def _explained(self, error: JudgeAccessError, model: str) -> JudgeAccessError:
+        """Return an error that names the server's models, if it lists some but not this one."""
+        models = self._models
+        if not models or model in models:
+            return error
+        close = difflib.get_close_matches(model, models, n=1) or models[:1] * (len(models) == 1)
+        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(models[:_MOST_MODELS])}"
+        return JudgeAccessError(f"{self.endpoint} has no model {model}; {hint}", is_for_all=True)
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
-        return Attempts(self._retry, limit, self.endpoint, self._pacer(model), self.retries)
+        return Attempts(self._retry, limit, self._limiter(model), self.retries)
 
-    def _pacer(self, model: str) -> Pacer:
-        # Servers count each model's requests apart.
-        if model not in self._pacers:
-            retry = self._retry
-            self._pacers[model] = Pacer(
-                self.slowdown, retry.first_wait_s, retry.longest_wait_s, retry.total_s
-            )
-        return self._pacers[model]
+    def _limiter(self, model: str) -> RateLimiter:
+        # Servers count the requests to each model separately.
+        if model not in self._limiters:
+            self._limiters[model] = RateLimiter(self.slowdown, self._retry.total_s, self._retry.outage_wait_s)
+        return self._limiters[model]
 
     async def close(self) -> None:
         """Close the connection pool."""
@@ -193,7 +242,7 @@ class _Exchange:
                 return completion
 
     def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
-        error = judge_error(failure, self._transport.service, self._request.model, self._attempts.made)
+        error = judge_error(failure, self._transport.service, self._request.model)
         if type(error) is JudgeRequestError and image_urls(wire.messages):
             error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
         return error

@@ -121,5 +121,12 @@ class Transport(Protocol):
             RequestFailedError: it brought no completion.
         """
 
+    async def models(self) -> list[str]:
+        """Return the names of the server's models, empty if this protocol has no such list.
+
+        Raises:
+            RequestFailedError: there is no connection, or no such list.
+        """
+
     async def close(self) -> None:
         """Close the pool."""

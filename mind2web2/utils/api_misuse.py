@@ -27,6 +27,7 @@ from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
+from mind2web2.utils.script_syntax import parsed
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -228,7 +229,7 @@ def _expects_import_error(frame: FrameType) -> bool:
 def _guarded_imports(file_name: str) -> tuple[tuple[int, int], ...]:
     """Return the first and last lines of a script's ``try`` blocks that expect an ``ImportError``."""
     try:
-        tree = ast.parse(Path(file_name).read_bytes())
+        tree = parsed(Path(file_name).read_bytes())
     except (OSError, ValueError, SyntaxError):
         return ()
     return tuple(

@@ -17,7 +17,7 @@ from types import CodeType, ModuleType
 from mind2web2 import deferral
 from mind2web2.deferral import EvaluateAnswer, deferring
 from mind2web2.errors import EvalScriptError
-from mind2web2.utils.script_syntax import HiddenNames, defer_verifications, imports_own_modules
+from mind2web2.utils.script_syntax import HiddenNames, defer_verifications, imports_own_modules, parsed
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def parse_script(source: bytes, path: Path) -> ast.Module:
     with warnings.catch_warnings():
         # Published scripts stay as they are: an odd escape in one is not the user's to mend.
         warnings.simplefilter("ignore")
-        return ast.parse(source, filename=str(path))
+        return parsed(source, str(path))
 
 
 def deferring_tree(source: bytes, path: Path) -> tuple[ast.Module, HiddenNames | None]:

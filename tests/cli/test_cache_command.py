@@ -313,7 +313,7 @@ def test_ctrl_c_keeps_what_is_done(project, site, ending):
         text=True,
     ) as process:
         assert site.is_waiting.wait(30)
-        assert any("/lake: web" in line for line in process.stdout)
+        assert any("/lake: saved" in line for line in process.stdout)
         process.send_signal(ending)
         stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, complaints(stderr)) == (130, [])

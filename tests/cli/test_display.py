@@ -136,4 +136,4 @@ def test_what_slowed_a_run_is_told():
     totals = RunTotals()
     assert "rate limited" not in totals_text(totals)
     totals.slowdown.refusals, totals.slowdown.waited_s = 12, 34.2
-    assert totals_text(totals).endswith("; rate limited: refused 12 times, 34 s waited")
+    assert totals_text(totals).endswith("; rate limit: 12 refused (429), requests held back for 34 s")

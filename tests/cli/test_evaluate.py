@@ -483,4 +483,5 @@ def test_the_time_stands_at_the_end(server):
     evaluate(server)
     run = evaluate(server)
     assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])
+    assert run.stdout.splitlines()[-3] == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
     assert "Judge use" not in run.stdout

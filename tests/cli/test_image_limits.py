@@ -7,7 +7,7 @@ from PIL import Image
 from projects import KEY_VARIABLES, Project, call, claim_in, read_json
 from servers.judge_server import JudgeServer, image_urls, prompt_text, status
 
-from mind2web2.cli import evaluate_main
+from mind2web2.cli import evaluate_main, main
 from mind2web2.llm_client.messages import longest_side_px
 
 URLS = [f"https://lake.test/{name}" for name in ("a", "b", "c")]
@@ -120,12 +120,16 @@ def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, opti
     pages, scores = shown(project)
     assert pages == {page_a}
     assert scores == {(("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))}
+    assert ("claims judged without all images" in run.stdout) is (len(page_a) > 1 and "to this" in page_a[1])
     said = [text for body in server.requests if claim_in(text := prompt_text(body)) == CLAIMS["a"][0]]
     assert all(note in said[-1] for note in page_a[1:])
     replay = evaluate("--llm_provider", "replay")
     assert replay.returncode == 0, replay.stdout
     assert len(project.result_paths()) == 2
     assert shown(project) == (pages, scores)
+    if not options:
+        checked = call(main, "verify-results", "bot")
+        assert checked.returncode == 0, checked.stdout
 
 
 def test_another_number_of_images_is_another_judge(project):

@@ -29,7 +29,9 @@ _COMMANDS = 25
 # Under a schedule time passes this much faster, or pauses and paces would take hours.
 _HURRY = 200.0
 # Less than half a second of real time until a request that hangs is given up.
-RETRY = RetryPolicy(tries=4, total_s=120, first_wait_s=0.2, longest_wait_s=2, request_timeout_s=80)
+RETRY = RetryPolicy(
+    tries=4, total_s=120, outage_wait_s=20, first_wait_s=0.2, longest_wait_s=2, request_timeout_s=80
+)
 # At most three trials, each asked twice where it was declined, each of these for three replies; those refused
 # for coming too fast do not count.
 MOST_REQUESTS = 3 * 2 * 3 * RETRY.tries

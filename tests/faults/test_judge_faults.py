@@ -20,7 +20,9 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.retry import RetryPolicy
 
 SCHEDULES = 10
-RETRY = RetryPolicy(tries=3, total_s=20, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=0.2)
+RETRY = RetryPolicy(
+    tries=3, total_s=20, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=0.2
+)
 REQUEST = ChatRequest("o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
 UNUSABLE_OUTPUT = {
     Fault.TRUNCATED,
@@ -95,12 +97,12 @@ async def test_who_declines_has_said_nothing(judge, fault):
 
 @pytest.mark.parametrize("fault", sorted(PASSING - TOO_FAST - {Fault.RESET_AFTER}))
 async def test_retries_end(judge, fault):
-    """With an error that is no verdict, after as many tries as agreed, each of them counted."""
+    """With an error that is no verdict, after the tries or the time of an outage, each of them counted."""
     failure, visit, retries = await ask(judge, always(fault))
     assert isinstance(failure, JudgeUnavailableError)
-    assert visit.requests == RETRY.tries
-    assert retries.reasons.total() == RETRY.tries - 1
-    assert f"{RETRY.tries} requests made" in str(failure)
+    assert visit.requests >= RETRY.tries
+    assert retries.reasons.total() == visit.requests - 1
+    assert " unavailable: " in str(failure)
 
 
 @pytest.mark.parametrize("fault", sorted(TOO_FAST))

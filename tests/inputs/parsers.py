@@ -22,7 +22,6 @@ from mind2web2.api_tools.arxiv_session import _check_feed
 from mind2web2.api_tools.titles import normalise_title, plain_words, title_words
 from mind2web2.batch_state import BatchFolder
 from mind2web2.capture.documents import FetchedDocument, file_name_of, is_attachment
-from mind2web2.capture.politeness import retry_after_seconds
 from mind2web2.citations import read_citations
 from mind2web2.discovery import cited_urls
 from mind2web2.errors import Mind2Web2Error
@@ -35,7 +34,6 @@ from mind2web2.llm_client.allowance import allowances_in
 from mind2web2.llm_client.batch_endpoints import line_head, read_line
 from mind2web2.llm_client.environment import check_address, public_address
 from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
-from mind2web2.llm_client.retry import retry_after_s
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.llm_client.transport import Completion
 from mind2web2.recorded_judge import JudgeSettings
@@ -45,6 +43,7 @@ from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.images import cut_screenshot, size_px, to_jpeg
 from mind2web2.utils.misc import normalize_url_markdown, text_dedent
 from mind2web2.utils.pdf_pages import RenderSettings, render_pages
+from mind2web2.utils.retry_after import retry_after_s
 from mind2web2.utils.url_key import likely_keys, lookup_key, storage_key
 from mind2web2.utils.url_tools import (
     normalize_url_for_browser,
@@ -281,7 +280,6 @@ def _read_document(content: bytes, _: Path) -> None:
     document.text().encode("utf-8", "surrogatepass")
     is_attachment(header)
     retry_after_s({"retry-after": header, "retry-after-ms": header})
-    retry_after_seconds(header, 0.0)
     for names in ("x-ratelimit-{1}-requests", "anthropic-ratelimit-requests-{1}"):
         allowances_in({names.format("", what): header for what in ("remaining", "limit", "reset")})
 

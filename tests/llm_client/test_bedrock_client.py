@@ -23,8 +23,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
-from mind2web2.llm_client.bedrock_messages import claude_messages
+from mind2web2.llm_client.bedrock_client import AsyncBedrockClient, claude_messages
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
 from mind2web2.llm_client.toll import toll_counted
 
@@ -220,7 +219,7 @@ async def test_what_finds_no_connection_is_not_sent(ask):
 
 async def test_an_outage_is_unavailable(ask, quick):
     """After the last try the judge counts as unavailable."""
-    with JudgeServer(faults=[bedrock_error(503, "busy")] * 10) as server:
+    with JudgeServer(faults=[bedrock_error(500, "busy")] * 10) as server:
         with pytest.raises(JudgeUnavailableError, match="busy"):
             await ask(server)
         assert len(server.requests) == quick.tries

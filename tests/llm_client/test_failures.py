@@ -47,7 +47,7 @@ def body(message="no", **error):
 )
 def test_each_status_ends_as_its_error(status, text, error_class, words):
     """The error's class and its text tell what to do, on one line."""
-    error = judge_error(failure_from_body(status, text), SERVICE, "judge-1", 1)
+    error = judge_error(failure_from_body(status, text), SERVICE, "judge-1")
     assert type(error) is error_class
     assert words in str(error)
     assert "\n" not in str(error)
@@ -80,7 +80,7 @@ def test_a_quota_that_is_open_again_soon_is_not_spent(text, more, can_pass):
         can_pass,
         not can_pass,
     )
-    error = judge_error(failure, SERVICE, "judge-1", 1)
+    error = judge_error(failure, SERVICE, "judge-1")
     assert isinstance(error, JudgeUnavailableError if can_pass else JudgeAccessError)
 
 
@@ -102,7 +102,7 @@ def test_a_content_filter_is_told_from_a_bad_request(status, text, expected):
 def test_a_secret_never_reaches_an_error_text():
     """A server that sends the key back does not put it into logs."""
     failure = failure_from_body(401, body("no such key: sk-secret"), secrets=SERVICE.secrets)
-    assert "sk-secret" not in str(judge_error(failure, SERVICE, "judge-1", 1))
+    assert "sk-secret" not in str(judge_error(failure, SERVICE, "judge-1"))
 
 
 def test_a_request_sent_back_is_not_read_as_the_servers_words():

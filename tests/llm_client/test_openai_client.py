@@ -20,7 +20,7 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.llm_client import pacing
+from mind2web2.llm_client import rate_limiter
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
 from mind2web2.llm_client.retry import RetryPolicy
@@ -219,18 +219,18 @@ async def test_what_can_pass_is_tried_again(quick, fault, caplog):
     assert all("\n" not in record.getMessage() for record in retries)
 
 
-@pytest.mark.parametrize("fault", [faults.status(503), faults.drop_before_reply(), faults.broken_body()])
+@pytest.mark.parametrize("fault", [faults.status(500), faults.broken_body()])
 async def test_what_does_not_pass_is_unavailable(quick, fault):
     """After the last try the judge counts as unavailable, never as saying no."""
     with JudgeServer(faults=[fault] * 10) as server:
         text = await failure(server, quick, JudgeUnavailableError)
-    assert f"{quick.tries} requests made" in text
+    assert " unavailable: " in text
     assert len(server.requests) == quick.tries
 
 
 async def test_a_server_that_lets_nobody_in_is_unavailable():
     """Refusals for coming too fast end with the time for all tries, not with their number."""
-    policy = RetryPolicy(tries=1, total_s=0.5, first_wait_s=0.1, longest_wait_s=0.2)
+    policy = RetryPolicy(tries=1, total_s=0.5, outage_wait_s=0.5, first_wait_s=0.1, longest_wait_s=0.2)
     with JudgeServer(faults=[faults.rate_limited()] * 50) as server:
         text = await failure(server, policy, JudgeUnavailableError)
     assert "429" in text
@@ -241,7 +241,7 @@ async def test_a_refused_connection_is_unavailable(quick):
     """Nobody listening is an outage as well, and the text says so."""
     with JudgeServer() as server:
         pass
-    assert "connection error: Cannot connect to host" in await failure(server, quick, JudgeUnavailableError)
+    assert "connection error: connection refused" in await failure(server, quick, JudgeUnavailableError)
 
 
 async def test_silence_is_a_timeout():
@@ -252,11 +252,11 @@ async def test_silence_is_a_timeout():
         release.wait(30)
         return VERDICT
 
-    retry = RetryPolicy(tries=2, first_wait_s=0.001, request_timeout_s=0.2)
+    retry = RetryPolicy(tries=2, outage_wait_s=0.5, first_wait_s=0.001, request_timeout_s=0.2)
     with JudgeServer(wait_for_release) as server:
         text = await failure(server, retry, JudgeUnavailableError)
         release.set()
-    assert "2 requests made: no answer within 0.2 s" in text
+    assert "unavailable: no answer within 0.2 s" in text
 
 
 @pytest.mark.parametrize("is_a_date", [False, True])
@@ -268,9 +268,7 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
         text = await failure(server, quick, JudgeUnavailableError)
     assert re.search(r"asks to wait 3[56]\d\d", text)
     assert len(server.requests) == 1
-    [told] = [record.getMessage() for record in caplog.records if record.name.startswith("mind2web2")]
-    assert "all wait" not in told
-    assert re.search(r"such requests fail seconds=3[56]\d\d longest=30$", told)
+    assert not [record for record in caplog.records if record.name.startswith("mind2web2")]
 
 
 @pytest.mark.parametrize(
@@ -421,7 +419,7 @@ async def test_the_limit_holds_for_requests(quick):
 
 async def test_two_hundred_requests_fit_at_once(monkeypatch):
     """The pool of connections lets all of them reach the server before one is answered."""
-    monkeypatch.setattr(pacing, "FIRST_WINDOW", 200)
+    monkeypatch.setattr(rate_limiter, "FIRST_WINDOW", 200)
     everybody = threading.Barrier(200)
 
     def wait_for_everybody(_body):
@@ -448,7 +446,7 @@ async def test_a_rate_limit_is_used_and_not_fought(tells, quick):
     assert [reply.value for reply in replies] == [Verdict(**VERDICT)] * 300
     assert len(server.requests) == 300 + rate_limit.refusals == sum(reply.attempts for reply in replies)
     assert slowdown.refusals == rate_limit.refusals <= 150
-    assert slowdown.in_words().startswith("rate limited: refused ")
+    assert slowdown.in_words().startswith("rate limit: ")
 
 
 async def test_a_wait_for_the_rate_limit_ends_with_its_task(quick):

@@ -9,8 +9,7 @@ from measuring import median_s, show, title
 from mind2web2.agent_comparison import compared
 from mind2web2.intervals import RESAMPLES
 from mind2web2.metric_intervals import metric_intervals
-from mind2web2.metrics import ScoredAnswer
-from mind2web2.score_grid import score_grid
+from mind2web2.score_grid import ScoredAnswer, score_grid
 
 TASKS = 130
 ANSWERS = 3

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 
-if TYPE_CHECKING:
-    from mind2web2.verification_tree import Status
+Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
+
+
+def is_score(value: object) -> TypeGuard[float]:
+    """Tell whether a value from a file is a score: a number from 0 to 1."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 class Outcome(NamedTuple):

@@ -35,12 +35,10 @@ from mind2web2.page_library import PageLibrary
 from mind2web2.provenance import (
     JudgeRecord,
     Provenance,
-    file_sha256,
     library_versions,
     provenance_in,
     served_by,
     settings_sha256,
-    text_sha256,
 )
 from mind2web2.recorded_judge import RecordedJudge
 from mind2web2.result_facts import quote_counts
@@ -74,6 +72,7 @@ from mind2web2.seals import content_sha256, has_seal, is_seal_broken, sealed
 from mind2web2.selection import AnswerFile, read_answer
 from mind2web2.shared_captures import SharedCaptures
 from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.foreign_files import file_sha256, text_sha256
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from mind2web2.written_tree import TREE_FORMAT, other_pages
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from pydantic import ValidationError
 
+from mind2web2.api_tools.service_requests import ServiceAnswer
 from mind2web2.client_provider import unexpected
 from mind2web2.errors import (
     ContextTooLongError,
@@ -25,7 +26,6 @@ from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
 from mind2web2.program_order import check_asking, check_look, watching
 from mind2web2.recorded_judge import JudgeSettings
-from mind2web2.script_inputs import ServiceAnswer
 from mind2web2.usage import cost_of, sum_usd, usage_of
 from mind2web2.utils.api_misuse import script_api
 

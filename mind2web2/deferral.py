@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NoReturn, TypeVar
 
+from mind2web2.aggregation import Status
 from mind2web2.awaiting_leaf import await_verdict, take_verdict
 from mind2web2.errors import AttemptRefusedError, JudgeError
 from mind2web2.evidence import Evidence
@@ -31,7 +32,7 @@ from mind2web2.pending_verdicts import (
 )
 from mind2web2.program_order import ProgramOrderNeeded, stop_script, watched_attempt
 from mind2web2.utils.loop_turns import loop_turn
-from mind2web2.verification_tree import Status, VerificationNode
+from mind2web2.verification_tree import VerificationNode
 
 log = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from mind2web2.api_tools.service_requests import ServiceAnswer
 from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.script_inputs import ServiceAnswer
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from mind2web2.errors import JudgmentStoreError
 from mind2web2.judgment import JudgeIdentity, Judgment, problem_of
 from mind2web2.llm_client.chat import ImageLimit
 from mind2web2.llm_client.failures import one_line
-from mind2web2.question_turns import QuestionTurns
 from mind2web2.store_cures import EVALUATING, StoreUse, refuse_programs, store_cure
 from mind2web2.utils.gathered_work import Failed, GatheredWork
 
@@ -53,9 +52,6 @@ class JudgmentStore:
     Args:
         path: the file, made when missing; ``None`` keeps everything in memory.
         use: what it is opened for, by which errors say what to do.
-
-    Attributes:
-        turns: keep several processes from asking the same question at the same time.
     """
 
     _COLUMNS = tuple(Judgment.model_fields)
@@ -63,7 +59,6 @@ class JudgmentStore:
     def __init__(self, path: Path | None, use: StoreUse = EVALUATING) -> None:
         self.path = path
         self._use = use
-        self.turns = QuestionTurns(None if path is None else path.with_name(f".{path.name}.turns"))
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
         # Hundreds of requests a second share transactions: each still waits until its own is committed.
@@ -121,7 +116,6 @@ class JudgmentStore:
 
     def close(self) -> None:
         """Close the file."""
-        self.turns.close()
         self._in_thread(self._connection.close)
         self._thread.shutdown()
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, pstdev
 from typing import Any
 
+from mind2web2.aggregation import is_score
 from mind2web2.metric_intervals import (
     SCORE_DIGITS,
     TIME_DIGITS,
@@ -16,15 +17,7 @@ from mind2web2.metric_intervals import (
     metric_intervals,
 )
 from mind2web2.mixed_results import judge_models, mixture_warnings
-from mind2web2.score_grid import (
-    NO_RESULT,
-    MissingAnswer,
-    ScoredAnswer,
-    ScoreGrid,
-    is_score,
-    is_time_s,
-    score_grid,
-)
+from mind2web2.score_grid import NO_RESULT, MissingAnswer, ScoredAnswer, ScoreGrid, is_time_s, score_grid
 from mind2web2.utils.names import natural_key
 from mind2web2.verdict_counts import VerdictCounts, verdict_counts
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from mind2web2.api_tools.tool_pdf import render_pdf
 from mind2web2.errors import CaptureError, DocumentError, WorkerError
 from mind2web2.injection.flags import flags_of, one_a_kind
 from mind2web2.injection.invisible import made_visible
@@ -16,7 +15,7 @@ from mind2web2.page_request import PageRequest
 from mind2web2.prepared_page import PageContent, PageKind, PageSettings, cut_text
 from mind2web2.prompts import HashedText, encodable
 from mind2web2.utils.images import cut_screenshot
-from mind2web2.utils.pdf_pages import RenderedPdf
+from mind2web2.utils.pdf_pages import RenderedPdf, render_pdf
 from mind2web2.utils.workers import run_in_worker
 
 Stored = TypeVar("Stored")

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mind2web2.aggregation import Status
 from mind2web2.errors import JudgeError
 from mind2web2.preconditions import blocking_leaf, possible_blocks
-from mind2web2.verification_tree import Status, VerificationNode
+from mind2web2.verification_tree import VerificationNode
 
 _BLOCKING = ("failed", "skipped")
 

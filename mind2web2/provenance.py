@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -35,7 +33,7 @@ from mind2web2.prompts import BlockChain, HashedText
 from mind2web2.questions import NO_INSTRUCTION, extraction_messages, verification_messages
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_inputs import ScriptInputs
-from mind2web2.utils.foreign_files import read_regular_file
+from mind2web2.utils.foreign_files import text_sha256
 from mind2web2.utils.pdf_pages import RenderedPdf
 
 # What asks judges, and what renders and scales the pages that they are shown.
@@ -151,20 +149,6 @@ def provenance_in(result: Mapping[str, Any]) -> Provenance | None:
         return Provenance.model_validate(result.get("provenance"))
     except ValidationError:
         return None
-
-
-def text_sha256(text: str) -> str:
-    """Return the hex digest over UTF-8."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """Return the hex digest of a regular file's bytes.
-
-    Raises:
-        OSError: there is none, or it cannot be read.
-    """
-    return hashlib.sha256(read_regular_file(path)).hexdigest()
 
 
 @cache

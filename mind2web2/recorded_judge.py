@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Literal
@@ -160,7 +159,7 @@ class RecordedJudge:
         await loop_turn()
         key = judgment_key(request, subject.trial)
         turn = self._turns.setdefault(key, asyncio.Lock())
-        async with turn, self._turn_among_processes(key):
+        async with turn:
             stored = await self._stored(key)
             # A reply that no longer fills the template, since a script's own checks changed, is asked anew.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
@@ -206,12 +205,6 @@ class RecordedJudge:
             raise JudgmentStoreError(
                 f"judge replies that could not be kept: {self._keeper.unwritten}, to be asked anew: {error}"
             ) from error
-
-    def _turn_among_processes(self, key: str) -> AbstractAsyncContextManager[None]:
-        # A batch may take a day, for which nobody else is to wait.
-        if self._provider is None or self.settings.batch:
-            return nullcontext()
-        return self._store.turns.turn(key)
 
     async def _stored(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:

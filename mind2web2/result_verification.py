@@ -14,6 +14,7 @@ from pathlib import Path
 from sqlite3 import connect
 from typing import Any, Literal, NamedTuple
 
+from mind2web2.aggregation import is_score
 from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.eval_runner import Pace, RunFolders, RunProgress, evaluate_work
@@ -23,9 +24,9 @@ from mind2web2.judgment_files import EXPORT_SUFFIX, open_for_replay, source_of
 from mind2web2.judgment_reading import reading
 from mind2web2.judgments import FILE_NAME
 from mind2web2.limits import DualSemaphore
-from mind2web2.metrics import agent_metrics, is_score
+from mind2web2.metrics import agent_metrics
 from mind2web2.page_library import PageLibrary
-from mind2web2.provenance import Provenance, provenance_in, text_sha256
+from mind2web2.provenance import Provenance, provenance_in
 from mind2web2.recorded_judge import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
 from mind2web2.result_facts import leaves_of
 from mind2web2.results import LoadedResult, answer_dir, latest_result, newest_result_name
@@ -40,7 +41,7 @@ from mind2web2.summaries import (
     task_answers,
     task_summary,
 )
-from mind2web2.utils.foreign_files import read_regular_file
+from mind2web2.utils.foreign_files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.written_tree import other_score_by_tree, score_by_tree

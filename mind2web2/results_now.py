@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.metrics import ScoredAnswer
+from mind2web2.score_grid import ScoredAnswer
 from mind2web2.selection import select_answers
 from mind2web2.staleness import stale_results
 from mind2web2.utils.path_config import PathConfig

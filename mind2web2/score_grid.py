@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
+from mind2web2.aggregation import is_score
 from mind2web2.result_facts import NO_FACTS, ResultFacts
 from mind2web2.utils.names import name_list, natural_key
 
@@ -17,11 +18,6 @@ NO_RUNS = "no answer at all"
 NO_RESULT = "no result"
 
 _TASKS_SHOWN = 3
-
-
-def is_score(value: object) -> TypeGuard[float]:
-    """Tell whether a value from a file is a score: a number from 0 to 1."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def is_time_s(value: object) -> TypeGuard[float]:

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mind2web2.api_tools.service_requests import ServiceAnswer
 from mind2web2.installation import caller_of, is_installed
 from mind2web2.script_clock import ClockReading, imported_names
 
@@ -25,22 +26,6 @@ MAX_FILE_BYTES = 64 * 1024**2
 _WRITING = os.O_WRONLY | os.O_RDWR
 # Of a value that may be a secret: enough to see a change, too little to guess it from.
 _DIGEST_CHARS = 12
-
-
-class ServiceAnswer(BaseModel):
-    """What a map or paper service answered a script.
-
-    Args:
-        request: service, kind of request and its arguments, for readers.
-        key: under which the answer is stored.
-        sha256: of the answer.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    request: str
-    key: str
-    sha256: str
 
 
 class ScriptInputs(BaseModel):

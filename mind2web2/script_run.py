@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from mind2web2.aggregation import is_score
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.answer_judge import AnswerJudge
 from mind2web2.deferral import STOPPED, EvaluateAnswer
@@ -21,10 +22,9 @@ from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge import note_ignored_argument
 from mind2web2.limits import DualSemaphore
 from mind2web2.loop_guard import ScriptBlockedError, blocks_noted
-from mind2web2.metrics import is_score
-from mind2web2.provenance import file_sha256
 from mind2web2.script_tasks import UnseenErrors
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
+from mind2web2.utils.foreign_files import file_sha256
 from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
 
 # A script that swallows its cancellation is left behind after this long.

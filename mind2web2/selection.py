@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.metrics import is_time_s
+from mind2web2.score_grid import is_time_s
 from mind2web2.utils.foreign_files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile

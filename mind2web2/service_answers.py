@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
-from mind2web2.api_tools.service_requests import AskService, ServiceRequest
+from mind2web2.api_tools.service_requests import AskService, ServiceAnswer, ServiceRequest
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judgment import Judgment
 from mind2web2.judgments import JudgmentStore
-from mind2web2.script_inputs import ServiceAnswer
 
 
 class ServiceAnswers:

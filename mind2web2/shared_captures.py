@@ -21,7 +21,7 @@ from mind2web2.utils.cache_pages import screenshot_bytes
 from mind2web2.utils.url_key import lookup_key
 
 if TYPE_CHECKING:
-    from mind2web2.page_library import PageCache
+    from mind2web2.page_request import PageCache
 
 log = logging.getLogger(__name__)
 

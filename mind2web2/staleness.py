@@ -17,20 +17,14 @@ from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, Us
 from mind2web2.judgment import JudgeIdentity
 from mind2web2.judgment_reading import latest_served_model
 from mind2web2.judgments import FILE_NAME
-from mind2web2.provenance import (
-    JudgeRecord,
-    Provenance,
-    file_sha256,
-    provenance_in,
-    settings_sha256,
-    text_sha256,
-)
+from mind2web2.provenance import JudgeRecord, Provenance, provenance_in, settings_sha256
 from mind2web2.recorded_judge import REPLAY_ENDPOINT
 from mind2web2.results import latest_result, latest_results
 from mind2web2.script_inputs import InputsNow, ScriptInputs, changed_inputs, variable_digests
 from mind2web2.seals import is_seal_broken
 from mind2web2.selection import TaskWork, read_answer
 from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.foreign_files import file_sha256, text_sha256
 from mind2web2.utils.names import name_list
 from mind2web2.utils.path_config import PathConfig
 

@@ -10,10 +10,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from mind2web2.aggregation import is_score
 from mind2web2.errors import ResultWriteError
-from mind2web2.metrics import NO_RESULT, AgentMetrics, ScoredAnswer, agent_metrics, is_score, is_time_s
+from mind2web2.metrics import AgentMetrics, agent_metrics
 from mind2web2.result_facts import NO_FACTS, result_facts
 from mind2web2.results import answer_results_dir, latest_result, newest_result_name, writing_in
+from mind2web2.score_grid import NO_RESULT, ScoredAnswer, is_time_s
 from mind2web2.seals import content_sha256, is_seal_broken, is_seal_gone
 from mind2web2.utils.files import write_whole
 from mind2web2.utils.foreign_files import read_regular_file

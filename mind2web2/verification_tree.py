@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import EnumType, StrEnum
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, Self, get_args
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
-from mind2web2.aggregation import Outcome, aggregate
+from mind2web2.aggregation import Outcome, Status, aggregate
 from mind2web2.evidence import Evidence
 from mind2web2.utils.api_misuse import checked_methods, report_missing
 
-Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
 STATUSES: tuple[str, ...] = get_args(Status)
 _SCORED_FIELDS = frozenset({"score", "status", "critical", "strategy"})
 _VERDICT_FIELDS = ("score", "status", "evidence")

@@ -9,9 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from mind2web2.aggregation import Outcome, aggregate
+from mind2web2.aggregation import Outcome, Status, aggregate
 from mind2web2.evidence import Evidence, PageCheck
-from mind2web2.verification_tree import Status
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 TOLERANCE = 1e-9

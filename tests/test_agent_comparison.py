@@ -5,8 +5,8 @@ import random
 import pytest
 
 from mind2web2.agent_comparison import compared
-from mind2web2.metrics import ScoredAnswer
 from mind2web2.result_facts import ResultFacts
+from mind2web2.score_grid import ScoredAnswer
 
 
 def agent(scores, run="answer_1.md", **fields):

@@ -24,7 +24,8 @@ from projects import (
 from mind2web2 import __version__
 from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
 from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.provenance import Provenance, file_sha256, text_sha256
+from mind2web2.provenance import Provenance
+from mind2web2.utils.foreign_files import file_sha256, text_sha256
 
 PAGE = "https://www.lake.example/depth"
 MISSING_PAGE = "https://www.lake.example/gone"

@@ -6,8 +6,8 @@ import pytest
 
 from mind2web2.intervals import bootstrap_interval
 from mind2web2.metric_intervals import metric_intervals, sampled_metrics
-from mind2web2.metrics import ScoredAnswer, agent_metrics
-from mind2web2.score_grid import score_grid
+from mind2web2.metrics import agent_metrics
+from mind2web2.score_grid import ScoredAnswer, score_grid
 
 NAMES = ["avg_score", "success_rate", "pass_at_3", "avg_answer_word_count", "avg_time_seconds"]
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.metrics import ScoredAnswer, agent_metrics
+from mind2web2.metrics import agent_metrics
+from mind2web2.score_grid import ScoredAnswer
 
 
 def answers(table, **fields):

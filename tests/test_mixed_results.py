@@ -1,8 +1,9 @@
 """What is averaged although it was judged differently."""
 
-from mind2web2.metrics import ScoredAnswer, agent_metrics
+from mind2web2.metrics import agent_metrics
 from mind2web2.mixed_results import mixture_warnings
 from mind2web2.result_facts import ResultFacts
+from mind2web2.score_grid import ScoredAnswer
 
 ALIKE = {
     "judge": "o4-mini",

@@ -14,17 +14,10 @@ from pydantic import create_model
 
 from mind2web2 import __version__
 from mind2web2.prompts import HashedText
-from mind2web2.provenance import (
-    JudgeRecord,
-    Provenance,
-    file_sha256,
-    library_versions,
-    served_by,
-    settings_sha256,
-    text_sha256,
-)
+from mind2web2.provenance import JudgeRecord, Provenance, library_versions, served_by, settings_sha256
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.seals import is_seal_broken, sealed
+from mind2web2.utils.foreign_files import file_sha256, text_sha256
 
 JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
 SETTINGS_CHANGED = "this version asks the judge differently"

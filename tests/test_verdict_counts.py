@@ -1,7 +1,8 @@
 """How many verdicts rest on something doubtful."""
 
-from mind2web2.metrics import ScoredAnswer, agent_metrics
+from mind2web2.metrics import agent_metrics
 from mind2web2.result_facts import ClaimFacts, ResultFacts
+from mind2web2.score_grid import ScoredAnswer
 from mind2web2.verdict_counts import verdict_counts
 
 FINE = ClaimFacts(frozenset(), is_voted=True, is_split=False, quotes=("found", "not_found"))

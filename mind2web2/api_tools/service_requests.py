@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import BaseModel, ConfigDict
+
 
 @dataclass(frozen=True)
 class ServiceRequest:
@@ -46,3 +48,19 @@ async def service_answer(request: ServiceRequest, ask: AskService) -> Any:
     """Return the answer to a request; outside of an evaluation, the service is asked."""
     answer = _answering.get()
     return await (ask() if answer is None else answer(request, ask))
+
+
+class ServiceAnswer(BaseModel):
+    """What a map or paper service answered a script.
+
+    Args:
+        request: service, kind of request and its arguments, for readers.
+        key: under which the answer is stored.
+        sha256: of the answer.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    request: str
+    key: str
+    sha256: str

@@ -15,13 +15,10 @@ from mind2web2.errors import CaptureError, DocumentError
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.utils.pdf_pages import (
     HEADER_BYTES,
-    MAX_PAGE_IMAGE_SIDE_PX,
     RenderedPdf,
-    RenderSettings,
     looks_like_pdf,
-    render_pages,
+    render_pdf,
 )
-from mind2web2.utils.workers import run_in_worker
 
 __all__ = ["PDFParser", "RenderedPdf", "is_pdf", "render_pdf"]
 
@@ -51,27 +48,6 @@ class PDFParser:
             name = source if isinstance(source, (str, Path)) else "the given document"
             raise DocumentError(f"{name}: {error}") from error
         return [base64.b64encode(image).decode("ascii") for image in rendered.images], rendered.text
-
-
-async def render_pdf(
-    data: bytes,
-    *,
-    max_image_pages: int = 50,
-    max_text_pages: int = 100,
-    dpi: int = 144,
-    jpeg_quality: int = 85,
-    max_side_px: int | None = None,
-    timeout_s: float = 120.0,
-) -> RenderedPdf:
-    """Return a PDF's page images and text, worked out in another process.
-
-    Raises:
-        DocumentError: not a PDF, encrypted, damaged, or too slow to read.
-    """
-    settings = RenderSettings(
-        max_image_pages, max_text_pages, dpi, jpeg_quality, max_side_px or MAX_PAGE_IMAGE_SIDE_PX
-    )
-    return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)
 
 
 @checked_call

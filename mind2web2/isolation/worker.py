@@ -19,7 +19,12 @@ from pydantic import BaseModel
 
 from mind2web2.answer_cache import AnswerCache
 from mind2web2.api_tools.download import downloads_from, refusals_told
-from mind2web2.api_tools.service_requests import AskService, ServiceRequest, services_answered_by
+from mind2web2.api_tools.service_requests import (
+    AskService,
+    ServiceAnswer,
+    ServiceRequest,
+    services_answered_by,
+)
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import EvalScriptError, Mind2Web2Error
 from mind2web2.isolation.channel import Channel
@@ -36,7 +41,7 @@ from mind2web2.loop_guard import LoopGuard
 from mind2web2.pace import Pace, pace_kept
 from mind2web2.recorded_judge import JudgeSettings
 from mind2web2.script_clock import ScriptClock
-from mind2web2.script_inputs import InputRecorder, ServiceAnswer, inputs_recorded
+from mind2web2.script_inputs import InputRecorder, inputs_recorded
 from mind2web2.script_run import ScriptCall, script_result
 from mind2web2.utils.cache_filesys import CacheFileSys
 

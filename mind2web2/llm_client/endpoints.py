@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from mind2web2.llm_client.environment import ADDRESS_GIVEN, check_address, public_address, variable
-from mind2web2.llm_client.openai_client import OPENAI_ADDRESS
+from mind2web2.llm_client.environment import (
+    ADDRESS_GIVEN,
+    OPENAI_ADDRESS,
+    check_address,
+    public_address,
+    variable,
+)
 
 _VARIABLES = {
     "openai": "OPENAI_BASE_URL",

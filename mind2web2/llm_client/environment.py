@@ -10,6 +10,8 @@ from mind2web2.errors import UsageError
 
 _MAX_SHOWN_CHARS = 200
 
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+
 # An address may be given in code or on the command line, a key in code alone.
 ADDRESS_GIVEN = "the base URL given (--judge_base_url)"
 KEY_GIVEN = "the key given"

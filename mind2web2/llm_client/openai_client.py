@@ -8,6 +8,7 @@ from mind2web2.errors import UsageError
 from mind2web2.llm_client.environment import (
     ADDRESS_GIVEN,
     KEY_GIVEN,
+    OPENAI_ADDRESS,
     check_address,
     check_keys,
     public_address,
@@ -19,8 +20,6 @@ from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.sdk_pool import SdkPool
 from mind2web2.llm_client.sync_client import SyncProviderClient
-
-OPENAI_ADDRESS = "https://api.openai.com/v1"
 
 # Local servers ask for no key, but the SDK insists on one.
 _NO_KEY = "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -28,3 +29,17 @@ def read_regular_file(path: Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
         if status.st_size > max_bytes:
             raise OSError(errno.EFBIG, f"it has more than {max_bytes:,} bytes", str(path))
         return file.read()
+
+
+def text_sha256(text: str) -> str:
+    """Return the hex digest over UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """Return the hex digest of a regular file's bytes.
+
+    Raises:
+        OSError: there is none, or it cannot be read.
+    """
+    return hashlib.sha256(read_regular_file(path)).hexdigest()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import encode_jpeg
 from mind2web2.utils.pdf_hidden_text import PageWords, words_of
+from mind2web2.utils.workers import run_in_worker
 
 if TYPE_CHECKING:
     import pypdfium2  # type: ignore[import-untyped]  # it ships without types
@@ -188,3 +189,24 @@ def _join_texts(texts: list[str | None], page_count: int) -> str:
         for number, text in enumerate(texts, 1)
     ]
     return "\n\n".join(headed)
+
+
+async def render_pdf(
+    data: bytes,
+    *,
+    max_image_pages: int = 50,
+    max_text_pages: int = 100,
+    dpi: int = 144,
+    jpeg_quality: int = 85,
+    max_side_px: int | None = None,
+    timeout_s: float = 120.0,
+) -> RenderedPdf:
+    """Return a PDF's page images and text, worked out in another process.
+
+    Raises:
+        DocumentError: not a PDF, encrypted, damaged, or too slow to read.
+    """
+    settings = RenderSettings(
+        max_image_pages, max_text_pages, dpi, jpeg_quality, max_side_px or MAX_PAGE_IMAGE_SIDE_PX
+    )
+    return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import AnswerError
 from mind2web2.installation import caller_of
-from mind2web2.utils.script_syntax import parsed as syntax_tree
+from mind2web2.utils.unicode_text import parsed as syntax_tree
 
 # A moment, or the moment at which each answer was made.
 AsOf = datetime | Literal["answer"]

@@ -17,7 +17,8 @@ from types import CodeType, ModuleType
 from mind2web2 import deferral
 from mind2web2.deferral import EvaluateAnswer, deferring
 from mind2web2.errors import EvalScriptError
-from mind2web2.utils.script_syntax import HiddenNames, defer_verifications, imports_own_modules, parsed
+from mind2web2.utils.script_syntax import HiddenNames, defer_verifications, imports_own_modules
+from mind2web2.utils.unicode_text import parsed
 
 log = logging.getLogger(__name__)
 

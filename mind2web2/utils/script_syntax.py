@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
-import threading
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
@@ -72,16 +71,6 @@ _SERVICES = frozenset(
 )
 # What a script is handed, which another attempt would be handed as the first one left it.
 _HANDED_IN = frozenset({"client", "cache", "semaphore"})
-
-# Python 3.11 counts the depth of a tree for all threads together: one that parses while another does raises
-# SystemError ("AST constructor recursion depth mismatch").
-_ONE_AT_A_TIME = threading.Lock()
-
-
-def parsed(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
-    """Return the syntax tree of a source, in any thread."""
-    with _ONE_AT_A_TIME:
-        return ast.parse(source, filename=filename)
 
 
 @dataclass(frozen=True)

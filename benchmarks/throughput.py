@@ -18,14 +18,14 @@ from measuring import show, title
 from processes import KIB
 from slow_judge import SlowJudge
 
-from mind2web2.answer_evaluation import RunParts
-from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
-from mind2web2.utils.garbage import loaded_for_good
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.utils.gc_tuning import loaded_for_good
 from mind2web2.utils.path_config import PathConfig
 
 TARGET_SHARE, TARGET_BLOCK_S, TARGET_MB = 0.8, 0.05, 600

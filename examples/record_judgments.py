@@ -16,18 +16,18 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judge import Subject
-from mind2web2.judgment import Judgment, judgment_key
-from mind2web2.judgment_files import export_judgments
-from mind2web2.judgments import JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.records import Judgment, judgment_key
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest, Limit
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.result_facts import leaves_of
-from mind2web2.selection import select_work
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.reader import leaves_of
+from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

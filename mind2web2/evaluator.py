@@ -9,19 +9,28 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from mind2web2.client_judge import as_judge
-from mind2web2.deferral import Request, current_deferral, deferrable
 from mind2web2.errors import JudgeError, Mind2Web2Error
-from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, create_evaluator
-from mind2web2.judge import Judge
-from mind2web2.questions import NO_INSTRUCTION
-from mind2web2.rubric import Rubric
-from mind2web2.shared_captures import PageCapture
-from mind2web2.summary import plain_info, tree_as_dict, tree_statistics
+from mind2web2.judge.direct import as_judge
+from mind2web2.judge.protocol import Judge
+from mind2web2.pages.captures import PageCapture
+from mind2web2.rubric.builder import Rubric
+from mind2web2.rubric.node import AggregationStrategy, VerificationNode
+from mind2web2.rubric.summary import plain_info, tree_as_dict, tree_statistics
+from mind2web2.scheduling.scheduler import Request, current_deferral, deferrable
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification import OPTIONS, Prerequisites, Sources, Verifier, has_own, is_used_up, request_of
-from mind2web2.verification_batch import BatchItem, VerificationBatch
-from mind2web2.verification_tree import AggregationStrategy, VerificationNode
+from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
+from mind2web2.verification.messages import NO_INSTRUCTION
+from mind2web2.verification.verifier import (
+    OPTIONS,
+    BatchItem,
+    Prerequisites,
+    Sources,
+    VerificationBatch,
+    Verifier,
+    has_own,
+    is_used_up,
+    request_of,
+)
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
 

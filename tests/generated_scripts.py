@@ -6,18 +6,18 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mind2web2.answer_cache import AnswerCache
 from mind2web2.errors import AttemptRefusedError, CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.failure_latch import FailureLatch
-from mind2web2.judge_ledger import JudgeLedger
+from mind2web2.judge.protocol import FailureLatch
+from mind2web2.judge.usage import JudgeLedger
 from mind2web2.llm_client.chat import ChatReply
-from mind2web2.pace import Pace, pace_kept
-from mind2web2.page_library import PageLibrary
-from mind2web2.program_order import check_asking, check_look, watching
-from mind2web2.shared_captures import SharedCaptures
-from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
+from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.scheduling.guard import check_asking, check_look, watching
+from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scripts.load import load_eval_script, unload_eval_script
+from mind2web2.verification.extractor import BinaryEvalResult
 
 HEADER = """\
 import asyncio

@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
 
-from mind2web2.answer_evaluation import AnswerOutcome, RunParts
-from mind2web2.client_provider import ClientProvider, as_provider
-from mind2web2.eval_runner import Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.isolation.isolated_run import Isolation
-from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.limits import DualSemaphore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.direct import ClientProvider, as_provider
+from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.pace import Pace as Order
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
-from mind2web2.shared_captures import SharedCaptures
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 
 REPOSITORY = Path(__file__).parent.parent

@@ -10,9 +10,9 @@ import shutil
 
 from projects import Project, block_in, evaluate, messages_text
 
-from mind2web2.isolation.isolated_run import Isolation
 from mind2web2.llm_client.chat import ChatReply, TokenUsage
-from mind2web2.pace import Pace
+from mind2web2.scheduling.options import Pace
+from mind2web2.scripts.isolation.run import Isolation
 
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]
 ANSWER = "\n".join(f"Item {number} is good ([source]({url}))." for number, url in enumerate(PAGES))

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from mind2web2.api_tools.service_requests import ServiceRequest, service_answer
 from mind2web2.errors import ToolError
+from mind2web2.judge.services import ServiceRequest, service_answer
 from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:

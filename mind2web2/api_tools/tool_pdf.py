@@ -9,16 +9,16 @@ from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mind2web2.api_tools.arxiv_links import id_from_pdf_link
 from mind2web2.api_tools.download import MAX_DOWNLOAD_BYTES, download
-from mind2web2.errors import CaptureError, DocumentError
-from mind2web2.utils.api_misuse import checked_call, script_api
-from mind2web2.utils.pdf_pages import (
+from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
+from mind2web2.capture.pdf import (
     HEADER_BYTES,
     RenderedPdf,
     looks_like_pdf,
     render_pdf,
 )
+from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.utils.api_misuse import checked_call, script_api
 
 __all__ = ["PDFParser", "RenderedPdf", "is_pdf", "render_pdf"]
 

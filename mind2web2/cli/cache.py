@@ -127,9 +127,8 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
-    from mind2web2.cli.option_conflicts import check_caching_options
-    from mind2web2.cli.settings_file import apply_settings_file
-    from mind2web2.selection import agent_names, select_answers
+    from mind2web2.cli.options import apply_settings_file, check_caching_options
+    from mind2web2.runs.answers import agent_names, select_answers
 
     check_caching_options(options)
     if not options.no_llm:

@@ -16,7 +16,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.injection.invisible import made_visible
+from mind2web2.utils.invisible_characters import made_visible
 
 _ALIKE_EVERY_S = 10.0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-from mind2web2.cli.option_conflicts import check_options
 from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
     JUDGE_PROVIDERS_HELP,
@@ -15,6 +14,7 @@ from mind2web2.cli.options import (
     as_of,
     browser_address,
     byte_count,
+    check_options,
     paths_of,
     positive_dollars,
     positive_int,
@@ -280,20 +280,20 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.cli.settings_file import apply_settings_file
+    from mind2web2.cli.options import apply_settings_file
     from mind2web2.errors import UsageError
-    from mind2web2.utils.garbage import loading
+    from mind2web2.utils.gc_tuning import loading
 
     agent_name = _agent_name(options)
     apply_settings_file(options)
     check_options(options)
     if not options.estimate and _is_isolated(options):
         # It loads what scripts need while this process loads what judges need.
-        from mind2web2.isolation.processes import fork_server
+        from mind2web2.scripts.isolation.processes import fork_server
 
         fork_server.warm_up()
     with loading():
-        from mind2web2.selection import select_work
+        from mind2web2.runs.answers import select_work
     is_captured = not options.no_capture and options.llm_provider != "replay"
     # A new folder is filled with what is captured; where nothing is, a typing error would fail every claim.
     root = options.cache_root
@@ -302,19 +302,19 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     work = select_work(paths, agent_name, options.task_ids or ())
     if options.estimate:
-        from mind2web2.cli.estimate import print_estimate
+        from mind2web2.cli.evaluate_report import print_estimate
 
         return print_estimate(options, agent_name, paths, work)
     # Only now: the judge's libraries take a while to load.
     with loading():
-        from mind2web2.cli.evaluation_run import run_evaluation
+        from mind2web2.cli.evaluate_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)
 
 
 def _is_isolated(options: argparse.Namespace) -> bool:
     from mind2web2.errors import UsageError
-    from mind2web2.isolation.processes import IS_POSSIBLE
+    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
     if options.isolate and not IS_POSSIBLE:
         raise UsageError("--isolate needs a system that can fork processes: evaluate without it")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
 
 if TYPE_CHECKING:
-    from mind2web2.judgment import JudgeIdentity
+    from mind2web2.judge.records import JudgeIdentity
 
 DESCRIPTION = """\
 Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
@@ -42,10 +42,9 @@ def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
     from mind2web2.cli.suggestions import suggested_command
     from mind2web2.errors import UsageError
-    from mind2web2.judgment_files import export_judgments, judgments_named
-    from mind2web2.judgments import JudgmentStore
-    from mind2web2.results import latest_results
-    from mind2web2.store_cures import EXPORTING
+    from mind2web2.judge.store import EXPORTING, JudgmentStore
+    from mind2web2.judge.transfer import export_judgments, judgments_named
+    from mind2web2.runs.results import latest_results
 
     store_path = _store_path(options)
     if not store_path.is_file():
@@ -86,9 +85,8 @@ def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    from mind2web2.judgment_files import read_judgments
-    from mind2web2.judgments import JudgmentStore
-    from mind2web2.store_cures import IMPORTING
+    from mind2web2.judge.store import IMPORTING, JudgmentStore
+    from mind2web2.judge.transfer import read_judgments
 
     judgments = list(read_judgments(options.file))
     with JudgmentStore(_store_path(options), IMPORTING) as store:
@@ -98,7 +96,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 
 def _store_path(options: argparse.Namespace) -> Path:
-    from mind2web2.judgments import FILE_NAME
+    from mind2web2.judge.store import FILE_NAME
     from mind2web2.utils.names import check_name
 
     return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME

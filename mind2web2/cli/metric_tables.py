@@ -9,10 +9,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.agent_comparison import AgentComparison
-from mind2web2.intervals import LEVEL, RESAMPLES
-from mind2web2.results_now import ResultsNow
-from mind2web2.score_grid import NO_ANSWER, NO_RUNS
+from mind2web2.runs.bootstrap import LEVEL, RESAMPLES
+from mind2web2.runs.comparison import AgentComparison
+from mind2web2.runs.freshness import ResultsNow
+from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.utils.names import name_list, natural_key
 
 _TASKS_SHOWN = 3

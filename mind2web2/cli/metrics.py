@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of
+from mind2web2.cli.suggestions import suggested_command
+from mind2web2.errors import UsageError
+from mind2web2.utils.names import name_list
 
 if TYPE_CHECKING:
-    from mind2web2.agent_comparison import AgentComparison
-    from mind2web2.metrics import ScoredAnswer
-    from mind2web2.results import LoadedResult
-    from mind2web2.results_now import ResultsNow
+    from mind2web2.runs.comparison import AgentComparison
+    from mind2web2.runs.freshness import ResultsNow
+    from mind2web2.runs.metrics import ScoredAnswer
+    from mind2web2.runs.results import LoadedResult
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -76,8 +79,8 @@ class _Agent(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 1 where an answer has no result."""
-    from mind2web2.agent_comparison import compared
     from mind2web2.errors import UsageError
+    from mind2web2.runs.comparison import compared
     from mind2web2.utils.names import check_name
 
     names = [check_name("agent", name) for name in options.agents]
@@ -101,12 +104,11 @@ def run(options: argparse.Namespace) -> int:
 def _summed_up(
     options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
 ) -> _Agent:
-    from mind2web2.cli.agents import has_record, no_results
     from mind2web2.errors import ResultWriteError
-    from mind2web2.metrics import agent_metrics
-    from mind2web2.results import latest_results
-    from mind2web2.results_now import results_now
-    from mind2web2.summaries import agent_answers, summarised_answers
+    from mind2web2.runs.freshness import results_now
+    from mind2web2.runs.metrics import agent_metrics
+    from mind2web2.runs.results import latest_results
+    from mind2web2.runs.summaries import agent_answers, summarised_answers
 
     root = paths.eval_results_root
     not_written = None
@@ -138,7 +140,7 @@ def _forgotten(paths: PathConfig, names: Sequence[str], task_id: str) -> str:
     import shutil
 
     from mind2web2.errors import ResultWriteError, UsageError
-    from mind2web2.summaries import merge_all_results
+    from mind2web2.runs.summaries import merge_all_results
     from mind2web2.utils.names import check_name
 
     if len(names) > 1:
@@ -225,7 +227,7 @@ def _task_ids(options: argparse.Namespace) -> list[str] | None:
 
 def _listed_tasks(path: Path) -> list[str]:
     from mind2web2.errors import UsageError
-    from mind2web2.utils.foreign_files import read_regular_file
+    from mind2web2.utils.files import read_regular_file
 
     try:
         lines = read_regular_file(path).decode("utf-8-sig").split("\n")
@@ -235,3 +237,19 @@ def _listed_tasks(path: Path) -> list[str]:
     if not task_ids:
         raise UsageError(f"the task list {path} names no task: write one task id a line")
     return task_ids
+
+
+def has_record(eval_results_root: Path, agent_name: str) -> bool:
+    """Tell whether a run has left results of an agent, or why there are none."""
+    folder = eval_results_root / agent_name
+    return any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json"))
+
+
+def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
+    """Return the error of a command that is to read results of an agent who has none."""
+    others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
+    there = f"; there are results of {name_list(others)}" if others else ""
+    return UsageError(
+        f"no results of agent {agent_name} under {eval_results_root}: run "
+        f"{suggested_command(options, 'evaluate', agent_name)} first{there}"
+    )

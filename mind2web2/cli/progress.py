@@ -16,13 +16,13 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from mind2web2.utils.dollars import dollars
+from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
-    from mind2web2.answer_evaluation import AnswerOutcome
-    from mind2web2.crawl import CrawlProgress, PageOutcome
-    from mind2web2.eval_runner import RunProgress
-    from mind2web2.recorded_judge import RunTotals
+    from mind2web2.judge.caching import RunTotals
+    from mind2web2.pages.crawl import CrawlProgress, PageOutcome
+    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.run import RunProgress
 
 _REFRESH_S = 0.25
 # Off a terminal, a line with the totals this often.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
 
 if TYPE_CHECKING:
-    from mind2web2.metrics import ScoredAnswer
+    from mind2web2.runs.metrics import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -47,9 +47,9 @@ def add_command(commands: Subcommands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was asked for and return the exit status."""
-    from mind2web2.cli.agents import has_record, no_results
+    from mind2web2.cli.metrics import has_record, no_results
     from mind2web2.errors import UsageError
-    from mind2web2.summaries import agent_answers
+    from mind2web2.runs.summaries import agent_answers
     from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent.rstrip("/"))
@@ -157,14 +157,14 @@ def _short(answer: ScoredAnswer) -> str:
 
 
 def _result(root: Path, agent_name: str, answer: ScoredAnswer) -> Mapping[str, Any] | None:
-    from mind2web2.results import answer_results_dir, latest_result
+    from mind2web2.runs.results import answer_results_dir, latest_result
 
     found = latest_result(answer_results_dir(root, agent_name, answer.task_id, answer.answer_name))
     return None if found is None else found.content
 
 
 def _leaf_counts(result: Mapping[str, Any] | None) -> dict[str, int]:
-    from mind2web2.result_facts import leaves_of
+    from mind2web2.runs.reader import leaves_of
 
     statuses = [leaf.get("status") for leaf in leaves_of(result or {})]
     return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
@@ -189,7 +189,7 @@ class _Page:
     def print(self) -> None:
         """Print everything."""
         from mind2web2.cli.metric_tables import number
-        from mind2web2.results import answer_dir, latest_result
+        from mind2web2.runs.results import answer_dir, latest_result
 
         answer = self._answer
         folder = answer_dir(
@@ -219,7 +219,7 @@ class _Page:
             self._print_values(found.content)
 
     def _print_making(self, result: Mapping[str, Any]) -> None:
-        from mind2web2.result_facts import result_facts
+        from mind2web2.runs.reader import result_facts
 
         facts = result_facts(result)
         server = f" at {facts.server}" if facts.server else ""
@@ -255,7 +255,7 @@ class _Page:
         from rich.text import Text
 
         from mind2web2.cli.metric_tables import number
-        from mind2web2.injection.invisible import made_visible
+        from mind2web2.utils.invisible_characters import made_visible
 
         children = _mappings(node.get("children"))
         indent = _INDENT * min(depth, _MOST_INDENTED)
@@ -307,7 +307,7 @@ class _Page:
 
     def _print_pages(self) -> None:
         from mind2web2.errors import Mind2Web2Error
-        from mind2web2.utils.cache_filesys import CacheFileSys
+        from mind2web2.pages.cache import CacheFileSys
 
         if not self._pages:
             return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, temperature
 
 if TYPE_CHECKING:
-    from mind2web2.result_verification import AnswerCheck, Cure, Finding
+    from mind2web2.runs.verification import AnswerCheck, Cure, Finding
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -71,10 +71,10 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was found and return the exit status."""
-    from mind2web2.cli.agents import has_record, no_results
+    from mind2web2.cli.metrics import has_record, no_results
     from mind2web2.errors import UsageError
-    from mind2web2.result_verification import agent_findings, summary_findings, verified
-    from mind2web2.staleness import newest_judge
+    from mind2web2.runs.freshness import newest_judge
+    from mind2web2.runs.verification import agent_findings, summary_findings, verified
     from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent)

@@ -5,14 +5,11 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.llm_client.openai_client import AsyncOpenAIClient
-from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.openai_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.provider import AsyncProviderClient, SyncProviderClient
 from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.sync_client import SyncProviderClient
-from mind2web2.llm_client.toll import Retries
+from mind2web2.llm_client.retry import Retries, RetryPolicy
 from mind2web2.utils.api_misuse import script_api
 
 ProviderName = Literal["openai", "azure_openai", "bedrock_anthropic"]

@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError, UsageError
-from mind2web2.llm_client.allowance import allowances_in
-from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.environment import (
+from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, TokenUsage, WireRequest
+from mind2web2.llm_client.failures import (
+    RequestFailedError,
+    Service,
+    allowances_in,
+    failure_from_body,
+    one_line,
+)
+from mind2web2.llm_client.http_pool import CONNECT_TIMEOUT_S, PoolPerLoop
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     check_address,
     check_keys,
@@ -23,12 +32,6 @@ from mind2web2.llm_client.environment import (
     require_all,
     variable,
 )
-from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
-from mind2web2.llm_client.pools import PoolPerLoop
-from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.sdk_pool import CONNECT_TIMEOUT_S
-from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:

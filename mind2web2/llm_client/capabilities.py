@@ -12,10 +12,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from mind2web2.errors import ImagesRefusedError
-from mind2web2.llm_client.chat import ChatRequest, ImageLimit
+from mind2web2.llm_client.chat import ChatRequest, ImageLimit, OutputMode, TemplateSchema, WireRequest
 from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError
 from mind2web2.llm_client.messages import image_urls, longest_side_px, with_content_as_text
-from mind2web2.llm_client.transport import OutputMode, TemplateSchema, WireRequest
 
 log = logging.getLogger(__name__)
 

@@ -13,13 +13,16 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from mind2web2.llm_client.allowance import allowances_in
-from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
+from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, TokenUsage, WireRequest
+from mind2web2.llm_client.failures import (
+    RequestFailedError,
+    Service,
+    allowances_in,
+    failure_from_body,
+    one_line,
+)
+from mind2web2.llm_client.http_pool import PoolPerLoop, SdkPool
 from mind2web2.llm_client.messages import JsonBody
-from mind2web2.llm_client.pools import PoolPerLoop
-from mind2web2.llm_client.sdk_pool import SdkPool
-from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:

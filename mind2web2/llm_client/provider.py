@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import difflib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from anyio.from_thread import start_blocking_portal
 from pydantic import BaseModel
 
 from mind2web2.errors import (
     JudgeAccessError,
+    JudgeDeclinedError,
     JudgeError,
     JudgeOutputError,
     JudgeRequestError,
     JudgeUnusableError,
 )
-from mind2web2.llm_client.calls import AsyncCalls
 from mind2web2.llm_client.capabilities import Capabilities
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.llm_client.chat import (
+    ChatReply,
+    ChatRequest,
+    Completion,
+    Limit,
+    Message,
+    TokenUsage,
+    Transport,
+    WireRequest,
+)
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import checked_messages, image_urls, with_text_at_end
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
-from mind2web2.llm_client.retry import Attempts, RetryPolicy
+from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy, note_toll
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     read_template,
@@ -35,9 +47,82 @@ from mind2web2.llm_client.structured_output import (
     schema_of,
     schema_text,
 )
-from mind2web2.llm_client.toll import Retries, note_toll
-from mind2web2.llm_client.transport import Completion, Transport, WireRequest
-from mind2web2.utils.loop_turns import loop_turn
+from mind2web2.utils.aio import loop_turn
+from mind2web2.utils.api_misuse import script_api
+
+# Streaming is another protocol, of no use for a reply that is validated as a whole.
+_REFUSED_PARAMETERS = frozenset({"stream", "stream_options"})
+
+
+@script_api
+class AsyncCalls:
+    """Gives ``async_response`` to a class that has ``chat`` and ``endpoint``."""
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this provider from others."""
+        raise NotImplementedError
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer one request, as ``ChatProvider.chat`` promises."""
+        raise NotImplementedError
+
+    async def async_response(
+        self,
+        *,
+        messages: Sequence[Message],
+        model: str,
+        response_format: type[BaseModel] | None = None,
+        count_token: bool = False,
+        temperature: float | None = None,
+        reasoning_effort: str | None = None,
+        limit: Limit | None = None,
+        **extra: Any,
+    ) -> Any:  # what response_format and count_token ask for
+        """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
+
+        Args:
+            limit: entered around the request.
+
+        Raises:
+            ValueError: a keyword makes no sense; those of ``extra`` go to the provider as they are.
+            JudgeError: as ``chat``, and ``JudgeDeclinedError`` where the model declined.
+        """
+        _check_keywords(model, response_format, extra)
+        request = ChatRequest(
+            model=model,
+            messages=messages,
+            template=response_format,
+            temperature=temperature,
+            reasoning_effort=reasoning_effort,
+            extra=extra,
+        )
+        reply = await self.chat(request, limit)
+        if reply.declined is not None:
+            raise JudgeDeclinedError(f"judge {model} at {self.endpoint} declined: {one_line(reply.declined)}")
+        result = reply.text if reply.value is None else reply.value
+        return (result, _token_counts(reply.usage)) if count_token else result
+
+
+def _token_counts(usage: TokenUsage) -> dict[str, int]:
+    """Return the usage as the published calls give it."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def _check_keywords(model: object, response_format: object, extra: Mapping[str, Any]) -> None:
+    if not isinstance(model, str) or not model:
+        raise ValueError(f"model must be a model's name, not {model!r}")
+    is_template = isinstance(response_format, type) and issubclass(response_format, BaseModel)
+    if response_format is not None and not is_template:
+        raise ValueError(f"response_format must be a pydantic class, not {response_format!r}")
+    if refused := _REFUSED_PARAMETERS & extra.keys():
+        raise ValueError(f"not supported: {', '.join(sorted(refused))}")
+
 
 log = logging.getLogger(__name__)
 
@@ -283,3 +368,41 @@ class _Exchange:
             f"the reply of judge {self._request.model} at {self._transport.service.endpoint} was {wanted}, "
             f"{_REPLY_TRIES} times: {one_line(str(problem))} (last reply: {one_line(completion.text)!r})"
         )
+
+
+class SyncProviderClient:
+    """An asynchronous client on an event loop of its own, in a thread of its own.
+
+    Args:
+        client: belongs to this object from now on.
+    """
+
+    def __init__(self, client: AsyncProviderClient) -> None:
+        self._client = client
+        self._open = ExitStack()
+        self._portal = self._open.enter_context(start_blocking_portal("asyncio", name="judge-client"))
+        self._open.callback(self._portal.call, client.close)
+        # a client nobody closed would otherwise wait, at the interpreter's end, for a thread that is gone
+        atexit.register(self.close)
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this provider from others."""
+        return self._client.endpoint
+
+    def response(self, **keywords: Any) -> Any:
+        """Return what ``async_response`` of the asynchronous client returns; the keywords are the same."""
+        return self._portal.call(partial(self._client.async_response, **keywords))
+
+    def close(self) -> None:
+        """Close the connection pool and end the thread."""
+        atexit.unregister(self.close)
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

@@ -19,9 +19,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from mind2web2.llm_client.allowance import Allowance, Allowances
-from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.transport import Completion
+from mind2web2.llm_client.chat import Completion
+from mind2web2.llm_client.failures import Allowance, Allowances, RequestFailedError
 
 log = logging.getLogger(__name__)
 

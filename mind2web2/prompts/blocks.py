@@ -7,7 +7,7 @@ import json
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from mind2web2.injection.invisible import made_visible
+from mind2web2.utils.invisible_characters import made_visible
 
 _CODE_LENGTH = 20
 _REMOVED = "[delimiter removed]"

@@ -27,7 +27,7 @@ from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.utils.unicode_text import parsed
+from mind2web2.utils.text import parsed
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])

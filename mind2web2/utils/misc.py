@@ -10,8 +10,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mind2web2.urls.parts import undo_markdown_escapes
 from mind2web2.utils.api_misuse import checked_call
-from mind2web2.utils.url_parts import undo_markdown_escapes
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -19,9 +19,9 @@ from servers.batch_server import BatchServer, Ending
 from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judgment_files import read_judgments
-from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.selection import read_answer
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.transfer import read_judgments
+from mind2web2.runs.answers import read_answer
 
 CLAIMS = {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
 IN_TWO_ROUNDS = """

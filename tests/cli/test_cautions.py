@@ -2,8 +2,8 @@
 
 import pytest
 
-from mind2web2.answer_evaluation import AnswerOutcome
-from mind2web2.cli.cautions import cautions
+from mind2web2.cli.evaluate_report import cautions
+from mind2web2.runs.answer import AnswerOutcome
 
 TORN = "score and status, as the script has set them, contradict each other"
 

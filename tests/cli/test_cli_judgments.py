@@ -6,7 +6,7 @@ import pytest
 from projects import REPOSITORY, call
 
 from mind2web2.cli import main
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 

@@ -7,13 +7,13 @@ import re
 import pytest
 from rich.console import Console
 
-from mind2web2.answer_evaluation import AnswerOutcome
+from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.cli.progress import RunDisplay, duration_text, totals_text
-from mind2web2.cli.usage_report import print_usage
-from mind2web2.eval_runner import RunProgress
+from mind2web2.judge.caching import RunTotals
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.recorded_judge import RunTotals
-from mind2web2.usage import RunUsage
+from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.run import RunProgress
 
 
 def outcome(number, score=None, reason=None, **facts):

@@ -7,7 +7,7 @@ from projects import KEY_VARIABLES, TASK, Project, call, overridden
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judgments import FILE_NAME
+from mind2web2.judge.store import FILE_NAME
 
 CLAIMS = {"first": ("The lake is deep.", None), "second": ("The lake is cold.", None)}
 # gpt-4o: 40 tokens at $2.50, 60 cached at $1.25 and 10 out at $10 a million.

@@ -22,7 +22,7 @@ from projects import (
 from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judgments import FILE_NAME
+from mind2web2.judge.store import FILE_NAME
 
 CLAIMS = {
     "first": ("The lake is deep.", None),

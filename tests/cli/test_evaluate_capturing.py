@@ -7,7 +7,7 @@ from projects import Project, read_json, run_command
 from servers.judge_server import JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.pages.cache import CacheFileSys
 
 HTML = b"<!doctype html><title>Lake</title><h1>The lake</h1><p>Depth: 80 m. Formed by a glacier long ago.</p>"
 NO_PROGRAMS = "/nonexistent"

@@ -20,7 +20,7 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text
 
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 CLAIMS = {
     "first": ("The lake is deep.", None),

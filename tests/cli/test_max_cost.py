@@ -9,7 +9,7 @@ from projects import KEY_VARIABLES, TASK, Project, call, overridden, read_json, 
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 COUNT = 40
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.

@@ -6,7 +6,7 @@ import pytest
 from projects import call
 
 from mind2web2.cli import batch_cache_main, cache_all_main, evaluate_main, main
-from mind2web2.cli.evaluation_run import _longest_block_s
+from mind2web2.cli.evaluate_run import _longest_block_s
 from mind2web2.cli.options import (
     CommandParser,
     browser_address,

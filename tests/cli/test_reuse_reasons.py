@@ -8,7 +8,7 @@ from projects import KEY_VARIABLES, Project, call, read_json, start_command
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.seals import is_seal_broken
+from mind2web2.runs.results import is_seal_broken
 
 PAGE = "https://lake.example/depth"
 CLAIMS = {"deep": ("The lake is deep.", PAGE)}

@@ -12,8 +12,8 @@ from servers.judge_server import JudgeServer, rate_limited, status
 from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judgments import FILE_NAME
-from mind2web2.seals import sealed
+from mind2web2.judge.store import FILE_NAME
+from mind2web2.runs.results import sealed
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 FOLDERS = ("answers", "eval_scripts", "cache")

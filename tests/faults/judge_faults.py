@@ -22,7 +22,7 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.page_library import PageLibrary
+from mind2web2.pages.library import PageLibrary
 
 # For each so many schedules in this process there is one more of the command, whose patience is a user's.
 _COMMANDS = 25

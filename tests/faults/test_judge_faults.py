@@ -13,11 +13,11 @@ from servers.faulty_judge import FaultyJudge
 from servers.faulty_replies import DECLINES, FINAL, HANGS, HARMLESS, TOO_FAST, Fault, falsified
 from servers.recorded_replies import Question, RecordedReplies
 
-from mind2web2.claim_judging import BinaryEvalResult
 from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError, JudgeUnavailableError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.verification.claims import BinaryEvalResult
 
 SCHEDULES = 10
 RETRY = RetryPolicy(

@@ -8,9 +8,8 @@ from projects import ClaimJudge, Project, evaluate
 from rich.table import Table
 from scripted_judge import ScriptedJudge
 
-from mind2web2.cli.cautions import cautions
 from mind2web2.cli.console import plain_console
-from mind2web2.cli.flagged_texts import flagged_line
+from mind2web2.cli.evaluate_report import cautions, flagged_line
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 PAGE = "https://lake.example/depth"

@@ -25,7 +25,7 @@ from mind2web2.errors import (
 )
 from mind2web2.llm_client.bedrock_client import AsyncBedrockClient, claude_messages
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
-from mind2web2.llm_client.toll import toll_counted
+from mind2web2.llm_client.retry import toll_counted
 
 MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
 MESSAGES = [

@@ -5,8 +5,14 @@ import json
 import pytest
 
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeRequestError, JudgeUnavailableError
-from mind2web2.llm_client.allowance import Allowance, Allowances
-from mind2web2.llm_client.failures import Service, failure_from_body, judge_error, one_line
+from mind2web2.llm_client.failures import (
+    Allowance,
+    Allowances,
+    Service,
+    failure_from_body,
+    judge_error,
+    one_line,
+)
 
 SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 from virtual_time import run_virtually
 
-from mind2web2.llm_client.allowance import NOTHING_SAID, Allowance, Allowances
-from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.chat import Completion, TokenUsage
+from mind2web2.llm_client.failures import NOTHING_SAID, Allowance, Allowances, RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
-from mind2web2.llm_client.transport import Completion
 
 LATENCY_S = 1.0
 

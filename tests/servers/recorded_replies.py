@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from projects import REPOSITORY, block_in
 from servers.judge_server import prompt_text
 
-from mind2web2.judgment import Judgment
-from mind2web2.judgment_files import read_judgments
-from mind2web2.selection import read_answer
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.transfer import read_judgments
+from mind2web2.runs.answers import read_answer
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 

@@ -3,8 +3,8 @@
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
-from mind2web2.isolation.isolated_run import Isolation
-from mind2web2.pace import Pace as Order
+from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scripts.isolation.run import Isolation
 
 # What a script does in line 20, and what its answer's reason says of it.
 MISUSES = {
@@ -62,8 +62,8 @@ SCRIPT = """\
 import asyncio, json
 from mind2web2 import Evaluator, CacheFileSys, create_evaluator
 from mind2web2.api_tools import tool_googlemap
-from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.verification_tree import AggregationStrategy
+from mind2web2.verification.extractor import BinaryEvalResult
+from mind2web2.rubric.node import AggregationStrategy
 try:
     from mind2web2.future_things import Nothing
 except ImportError:

@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from mind2web2.utils.garbage import loaded_for_good, loading
+from mind2web2.utils.gc_tuning import loaded_for_good, loading
 
 
 class Knot:

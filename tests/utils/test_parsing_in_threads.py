@@ -2,7 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from mind2web2.utils.unicode_text import parsed
+from mind2web2.utils.text import parsed
 
 SOURCE = "x = " + "[" * 40 + "1" + "]" * 40 + "\n" + "def f(a):\n    return [a + 1 for b in a if b]\n" * 300
 

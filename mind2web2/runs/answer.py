@@ -267,7 +267,6 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     changes.clear()
                     earlier = await _reusable_result(job, run, provenance, now, changes)
                 if earlier is None:
-                    await run.judge.check_usable()
                     changed = changes[0] if changes else None
                     return await _judged(job, run, text, provenance, script_time, changed)
                 earlier = await asyncio.to_thread(_with_time, earlier, job)
@@ -276,7 +275,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     except JudgeUnusableError:
         raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
-        run.judge.raise_if_never_usable()
+        run.judge.raise_if_unusable()
         reason = _one_line(error)
     except Exception as error:
         # Ours or a library's mistake: it is told, and the other answers go on.

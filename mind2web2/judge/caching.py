@@ -222,7 +222,7 @@ class RecordedJudge:
             return judgment
 
     def raise_if_unusable(self) -> None:
-        """Raise ``JudgeUnusableError`` if the judge cannot be reached, or has rejected all requests so far."""
+        """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
         if self._unreachable is not None:
             raise self._unreachable
         if self._access.denial is not None and not self.totals.asked and not self.totals.reused:

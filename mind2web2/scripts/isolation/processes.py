@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from mind2web2.errors import MachineError, StarterGoneError
 from mind2web2.scripts.isolation.fork_server import FDS_A_START, START, TOO_LARGE
 from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES
+from mind2web2.utils.aio import to_the_end
 
 # By name rather than by what looks like a secret: a key may have any name.
 _KEPT = frozenset(
@@ -264,14 +265,12 @@ async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack)
     for end in ours:
         exits.callback(end.close)
     fds = [end.fileno() for end in theirs]
-    starting = asyncio.ensure_future(asyncio.to_thread(server.start_script, fds, memory_bytes))
     try:
-        starter = await asyncio.shield(starting)
+        # Also if cancelled: the thread would send other files that have these numbers by then.
+        starter = await to_the_end(asyncio.to_thread(server.start_script, fds, memory_bytes))
     except OSError as error:
         raise _not_started(str(error)) from error
     finally:
-        # Also where nobody wants it any more: the thread would send whatever has their numbers by then.
-        await asyncio.wait({starting})
         for end in theirs:
             end.close()
     channel, output, leash = [await _opened(end, exits) for end in ours]

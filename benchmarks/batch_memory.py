@@ -17,9 +17,9 @@ from pathlib import Path
 
 from measuring import title
 
-from mind2web2.batch_gathering import Gatherer
-from mind2web2.batch_state import BatchFolder
-from mind2web2.llm_client.json_body import JsonBody
+from mind2web2.judge.batch.jobs import Gatherer
+from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.llm_client.messages import JsonBody
 from mind2web2.prompts import HashedText
 
 QUESTIONS = 300

@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.pages.cache import CacheFileSys
 
 PAGE_COUNTS = (50, 500, 5000)
 LOOKUPS = 1000

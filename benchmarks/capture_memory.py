@@ -8,7 +8,7 @@ import sys
 from ordinary_site import OrdinarySite, address
 from processes import PeakMemory
 
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from mind2web2.capture.browser_manager import BatchBrowserManager
 
 PAGES = 300
 AT_ONCE = 5

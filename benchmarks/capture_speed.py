@@ -19,8 +19,8 @@ from measuring import show, title
 from ordinary_site import OrdinarySite, address
 from processes import processor_s
 
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CaptureRecord
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 
 AT_ONCE = (1, 5, 10)
 RUNS = 3

@@ -21,12 +21,12 @@ from measuring import show, title
 from slow_judge import SlowJudge
 
 from mind2web2 import LLMClient
-from mind2web2.answer_judge import AnswerJudge
-from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.pace import Pace, pace_kept
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.utils.garbage import loaded_for_good
-from mind2web2.utils.load_eval_script import load_eval_script
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scripts.load import load_eval_script
+from mind2web2.utils.gc_tuning import loaded_for_good
 
 LATENCY_S = 0.2
 ITEMS = 5

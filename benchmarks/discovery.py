@@ -8,7 +8,7 @@ from pathlib import Path
 
 from measuring import median_s, show, title
 
-from mind2web2.discovery import cited_urls
+from mind2web2.pages.citations import cited_urls
 
 SNIPPETS = Path(__file__).parents[1] / "tests/fixtures/url_snippets.json"
 WORDS = "The museum opened in 1932 and has forty rooms, of which the last was **restored** in spring. "

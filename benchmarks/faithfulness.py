@@ -25,9 +25,9 @@ from html_facts import SourceFact, hidden_texts, present_facts
 from page_facts import CORPUS, corpus, flat, is_present, kind_of, shown
 from site_server import SiteServer
 
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CapturedPage
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 
 TARGET = 0.99
 PAGES_A_PACKAGE = 20

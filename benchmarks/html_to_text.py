@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from measuring import title
 
-from mind2web2.capture.page_text import read_text
-from mind2web2.capture.world import open_worlds
+from mind2web2.capture.page.isolated_world import open_worlds
+from mind2web2.capture.page.text import read_text
 
 if TYPE_CHECKING:
     from patchright.async_api import Page

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mind2web2.eval_toolkit import BinaryEvalResult
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.verification.extractor import BinaryEvalResult
 
 REASONING = "The page says so in its second paragraph, in the very words of the claim."
 # What a typical request is billed for, so that its price is worked out.

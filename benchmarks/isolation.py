@@ -19,18 +19,18 @@ from measuring import show, title
 from PIL import Image
 from processes import memory_bytes
 
-from mind2web2.answer_evaluation import RunParts
-from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.isolation.isolated_run import Isolation
-from mind2web2.isolation.processes import fork_server
-from mind2web2.judgments import JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.scripts.isolation.processes import fork_server
+from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.verification.extractor import BinaryEvalResult
 
 AGENT, TASK, PAGE = "isolated", "lake", "https://lake.example/depth"
 MEGABYTE = 1024**2
@@ -131,7 +131,7 @@ async def evaluate(paths: PathConfig, load: Load, judge: InstantJudge, isolation
             isolation=isolation,
         )
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
-        work = select_work(paths, AGENT, None)
+        work = select_work(paths, AGENT)
         started_s = time.perf_counter()
         outcomes = await evaluate_work(work, folders, run, Pace(3, load.at_once), RunProgress())
         took_s = time.perf_counter() - started_s

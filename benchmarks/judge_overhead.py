@@ -17,17 +17,17 @@ from pathlib import Path
 from measuring import show, title
 from slow_judge import SlowJudge
 
-from mind2web2.answer_judge import AnswerJudge
-from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.judge import Subject
-from mind2web2.judgment import judgment_key
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.records import judgment_key
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.prepared_page import PreparedPage
+from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.questions import verification_messages
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
+from mind2web2.verification.extractor import BinaryEvalResult
+from mind2web2.verification.messages import verification_messages
 
 LATENCY_S = 0.005
 SCREENSHOT_BYTES = 1_000_000

@@ -6,11 +6,10 @@ import random
 
 from measuring import median_s, show, title
 
-from mind2web2.agent_comparison import compared
-from mind2web2.intervals import RESAMPLES
-from mind2web2.metric_intervals import metric_intervals
-from mind2web2.metrics import ScoredAnswer
-from mind2web2.score_grid import score_grid
+from mind2web2.runs.bootstrap import RESAMPLES
+from mind2web2.runs.comparison import compared
+from mind2web2.runs.metrics import metric_intervals
+from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
 
 TASKS = 130
 ANSWERS = 3

@@ -23,18 +23,18 @@ from measuring import title
 from PIL import Image
 
 from mind2web2 import CacheFileSys, Evaluator
-from mind2web2.answer_evaluation import RunParts
-from mind2web2.answer_judge import AnswerJudge
-from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judge import Subject
-from mind2web2.judgment import Judgment
-from mind2web2.judgment_files import open_for_replay
-from mind2web2.judgments import JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatRequest, Limit
-from mind2web2.llm_client.image_tokens import image_tokens
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
+from mind2web2.llm_client.prices import image_tokens
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -14,6 +14,7 @@ NAMES = (
     "judge_overhead",
     "deferred_checks",
     "throughput",
+    "busy_requests",
     "page_checks",
     "batch_memory",
     "prompt_prefix",

@@ -26,9 +26,9 @@ from measuring import show, title
 from PIL import Image, ImageDraw
 
 from mind2web2 import CacheFileSys, Evaluator
-from mind2web2.answer_judge import AnswerJudge
-from mind2web2.judgments import JudgmentStore
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import JudgmentStore
 
 RUNS = 5
 TARGET_FURTHER_S = 0.010

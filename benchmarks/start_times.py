@@ -1,16 +1,26 @@
-"""Seconds until Python has imported the package, and until a command has answered."""
+"""Seconds until Python has imported the package, until a command has answered, until one answer is scored.
+
+With ``--than FOLDER``, another checkout takes turns with this one, so that both meet the same machine.
+"""
 
 from __future__ import annotations
 
+import argparse
+import os
+import statistics
 import subprocess
 import sys
+import tempfile
 from functools import partial
 from pathlib import Path
 
-from measuring import median_s, show, title
+from measuring import median_s, seconds, show, title
+from slow_judge import SlowJudge
+from throughput import AGENT, lay_out
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-TARGET_S = 0.5
+TARGET_S, HELP_TARGET_S, ANSWER_TARGET_S = 0.5, 0.1, 1.0
+RUNS = 7
 COMMANDS = {
     "python -c pass (for comparison)": ["-c", "pass"],
     "import mind2web2": ["-c", "import mind2web2"],
@@ -27,12 +37,46 @@ def run(arguments: list[str]) -> None:
     subprocess.run([sys.executable, *arguments], cwd=REPOSITORY, check=True, stdout=subprocess.DEVNULL)
 
 
+def score_one(checkout: Path, url: str) -> None:
+    """Evaluate one answer of one claim, from nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        lay_out(Path(folder), 1, 1, 1)
+        words = ["--agent_name", AGENT, "--judge_base_url", url, "--no_capture"]
+        subprocess.run(
+            [sys.executable, checkout / "run_eval.py", *words],
+            cwd=folder,
+            env=os.environ | {"OPENAI_API_KEY": "none", "PYTHONPATH": str(checkout)},
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+
+
+def score_in_turn(checkouts: dict[str, Path]) -> None:
+    """Measure how long the scoring of one answer takes in each checkout."""
+    took_s: dict[str, list[float]] = {name: [] for name in checkouts}
+    with SlowJudge(0.0) as judge:
+        for _ in range(RUNS + 1):
+            for name, checkout in checkouts.items():
+                took_s[name].append(seconds(partial(score_one, checkout, judge.base_url)))
+    for name, all_s in took_s.items():
+        # The first one compiles what has changed.
+        rest = all_s[1:]
+        show(name, statistics.median(rest), ANSWER_TARGET_S, f"least {min(rest):.2f} s")
+
+
 def main() -> None:
     """Measure and print."""
-    title("Start: wall time of a process, median of 7")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--than", type=Path, metavar="FOLDER", help="another checkout to compare with")
+    options = parser.parse_args()
+    title(f"Start: wall time of a process, median of {RUNS}")
     for name, arguments in COMMANDS.items():
-        target_s = None if "pass" in name else TARGET_S
-        show(name, median_s(partial(run, arguments)), target_s)
+        target_s = HELP_TARGET_S if "--help" in name else TARGET_S
+        show(name, median_s(partial(run, arguments), RUNS), None if "pass" in name else target_s)
+    checkouts = {"one answer scored, instant judge": REPOSITORY}
+    if options.than is not None:
+        checkouts[f"the same in {options.than}"] = options.than.resolve()
+    score_in_turn(checkouts)
 
 
 if __name__ == "__main__":

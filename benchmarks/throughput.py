@@ -18,14 +18,14 @@ from measuring import show, title
 from processes import KIB
 from slow_judge import SlowJudge
 
-from mind2web2.answer_evaluation import RunParts
-from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
-from mind2web2.utils.garbage import loaded_for_good
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.utils.gc_tuning import loaded_for_good
 from mind2web2.utils.path_config import PathConfig
 
 TARGET_SHARE, TARGET_BLOCK_S, TARGET_MB = 0.8, 0.05, 600
@@ -110,7 +110,7 @@ async def evaluate(
             answer_timeout_s=3600,
         )
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
-        work = select_work(paths, AGENT, None)
+        work = select_work(paths, AGENT)
         ticking = asyncio.create_task(watch.tick())
         with loaded_for_good():
             outcomes = await evaluate_work(work, folders, run, Pace(3, 3), RunProgress())

@@ -20,11 +20,11 @@ from pathlib import Path
 
 from site_server import SITE, SiteServer
 
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.crawl import AgentCache, CrawlProgress, TaskCitations, crawl, find_citations
-from mind2web2.crawl_plan import TaskPages
-from mind2web2.selection import read_answer
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from mind2web2.pages.agent_cache import TaskPages
+from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, crawl, find_citations
+from mind2web2.runs.answers import read_answer
 
 EXAMPLES = Path(__file__).resolve().parent
 LEAFLET_SOURCE = EXAMPLES / "leaflet" / "summer-timetable.html"
@@ -87,7 +87,7 @@ async def print_leaflet() -> None:
     """Print the leaflet's source to a PDF file."""
     from patchright.async_api import async_playwright
 
-    from mind2web2.capture.browser_program import find_browser
+    from mind2web2.capture.browser.program import find_browser
 
     program = find_browser(headless=True)
     async with async_playwright() as playwright:

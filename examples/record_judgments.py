@@ -1,10 +1,10 @@
-"""Turn ``readings.json`` into recorded judgments, for whoever changes prompts, scripts, answers or pages.
+"""Turn the answer key into recorded judgments: after a change of prompts, scripts, answers or pages.
 
     uv run python examples/record_judgments.py [FILE]
 
-runs the nine evaluations through the real pipeline, answers every question from the readings, and writes
-``judgments.jsonl``, or the file named. A question without a reading, a reading that nobody asked for, and a
-score other than the one derived by hand are errors.
+runs the nine evaluations through the real pipeline, answers every question from ``answer_key.json``, and
+writes ``judgments.jsonl``, or the file named. A question without an entry, an entry that is not asked for, a
+quotation that is not found, and a score other than the one derived by hand are errors.
 """
 
 from __future__ import annotations
@@ -16,35 +16,39 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from mind2web2.answer_evaluation import AnswerOutcome, RunParts
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judge import Subject
-from mind2web2.judgment import Judgment, judgment_key
-from mind2web2.judgment_files import export_judgments
-from mind2web2.judgments import JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.records import Judgment, judgment_key
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest, Limit
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.reader import leaves_of
+from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"
 EXAMPLES = Path(__file__).parent
-# A fixed moment, so that recording again changes only what the readings, prompts or pages changed.
-READ_ON = "2026-11-21T00:00:00.000+00:00"
+MODEL = "example-key"
 
-ReadingKey = tuple[str | None, ...]
+Question = tuple[str | None, ...]
 
 
-class ReadingJudge(RecordedJudge):
-    """Answers from readings and keeps each as a judgment of the model ``human-reading``."""
+class KeyJudge(RecordedJudge):
+    """Answers from the answer key and stores each reply as a judgment of the model ``example-key``.
 
-    def __init__(self, store: JudgmentStore, readings: dict[str, Any]) -> None:
-        super().__init__(JudgeSettings("replay", "human-reading"), None, store)
-        self._store_of_readings = store
-        self._readings = _by_question(readings)
-        self.unused = set(self._readings)
+    Judgments carry the time when the key was written, so that recording again changes nothing else.
+    """
+
+    def __init__(self, store: JudgmentStore, key: dict[str, Any]) -> None:
+        super().__init__(JudgeSettings("replay", MODEL), None, store)
+        self._key_store = store
+        self._written = key["written"]
+        self._replies = _by_question(key)
+        self.unused = set(self._replies)
 
     async def judgment(
         self,
@@ -53,20 +57,20 @@ class ReadingJudge(RecordedJudge):
         source: tuple[str, str],
         limit: Limit,  # noqa: ARG002
     ) -> Judgment:
-        """Return the reading on a question as a judgment."""
-        question: ReadingKey = (*source, subject.purpose, subject.node, subject.page)
+        """Return the key's reply to a question as a judgment."""
+        question: Question = (*source, subject.purpose, subject.node, subject.page)
         if subject.purpose == "extract":
             question = question[:4]
-        if question not in self._readings:
-            raise JudgmentMissingError(f"no reading on {question}: {subject.claim}")
+        if question not in self._replies:
+            raise JudgmentMissingError(f"no entry for {question}: {subject.claim}")
         self.unused.discard(question)
         judgment = Judgment(
             key=judgment_key(request, subject.trial),
-            endpoint="person",
+            endpoint="answer_key.json",
             model=request.model,
             outcome="reply",
-            text=json.dumps(self._readings[question], ensure_ascii=False),
-            created=READ_ON,
+            text=json.dumps(self._replies[question], ensure_ascii=False),
+            created=self._written,
             task_id=source[0],
             answer_name=source[1],
             purpose=subject.purpose,
@@ -75,26 +79,25 @@ class ReadingJudge(RecordedJudge):
             page=subject.page,
             trial=subject.trial,
         )
-        await self._store_of_readings.put(judgment)
+        await self._key_store.put(judgment)
         return judgment
 
 
-def _by_question(readings: dict[str, Any]) -> dict[ReadingKey, Any]:
+def _by_question(key: dict[str, Any]) -> dict[Question, Any]:
     extractions = {
-        (reading["task"], reading["answer"], "extract", reading["name"]): reading["value"]
-        for reading in readings["extractions"]
+        (entry["task"], entry["answer"], "extract", entry["name"]): entry["value"]
+        for entry in key["extractions"]
     }
     verdicts = {
-        (reading["task"], reading["answer"], "verify", reading["node"], reading["page"]): {
-            "reasoning": reading["reasoning"],
-            "result": reading["result"],
+        (entry["task"], entry["answer"], "verify", entry["node"], entry["page"]): {
+            name: entry[name] for name in ("reasoning", "result", "quote")
         }
-        for reading in readings["verdicts"]
+        for entry in key["verdicts"]
     }
     return {**extractions, **verdicts}
 
 
-async def record(judge: ReadingJudge, results: Path) -> list[AnswerOutcome]:
+async def record(judge: KeyJudge, results: Path) -> list[AnswerOutcome]:
     """Run the nine evaluations and return what became of them."""
     paths = PathConfig(EXAMPLES.parent)
     run = RunParts(
@@ -105,12 +108,13 @@ async def record(judge: ReadingJudge, results: Path) -> list[AnswerOutcome]:
         answer_timeout_s=None,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
-    return await evaluate_work(select_work(paths, AGENT), folders, run, Pace(), RunProgress())
+    # One answer at a time: of answers that ask the same, the last one's name stands beside the judgment.
+    return await evaluate_work(select_work(paths, AGENT), folders, run, Pace(1, 1), RunProgress())
 
 
-def complaints(judge: ReadingJudge, outcomes: list[AnswerOutcome], expected: dict[str, Any]) -> list[str]:
+def complaints(judge: KeyJudge, outcomes: list[AnswerOutcome], expected: dict[str, Any]) -> list[str]:
     """Return what does not fit, one line each."""
-    found = [f"unused reading: {question}" for question in sorted(judge.unused, key=str)]
+    found = [f"unused entry: {question}" for question in sorted(judge.unused, key=str)]
     for outcome in outcomes:
         wanted = expected[outcome.task_id][outcome.answer_name]
         name = f"{outcome.task_id}/{outcome.answer_name}"
@@ -118,15 +122,29 @@ def complaints(judge: ReadingJudge, outcomes: list[AnswerOutcome], expected: dic
             found.append(f"{name}: {outcome.reason}")
         elif abs(outcome.score - wanted) > 1e-9:
             found.append(f"{name}: score {outcome.score}, by hand {wanted}")
+        found += [f"{name}: quotation not found: {text}" for text in misquoted(outcome.result or {})]
     return found
+
+
+def misquoted(result: dict[str, Any]) -> list[str]:
+    """Return the quotations of a result that are not found verbatim."""
+    evidence = [leaf.get("evidence", {}) for leaf in leaves_of(result)]
+    votes = [
+        vote
+        for each in evidence
+        for group in (each, *each.get("pages", ()))
+        for vote in group.get("votes", ())
+    ]
+    quotes = [vote["quote"] for vote in votes if "quote" in vote]
+    return [quote["text"] for quote in quotes if quote["match"] != "found"]
 
 
 def main(output: Path = EXAMPLES / "judgments.jsonl") -> int:
     """Record the judgments into a file and return the exit status."""
-    readings = json.loads((EXAMPLES / "readings.json").read_text(encoding="utf-8"))
+    key = json.loads((EXAMPLES / "answer_key.json").read_text(encoding="utf-8"))
     expected = json.loads((EXAMPLES / "expected_scores.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as results, JudgmentStore(None) as store:
-        judge = ReadingJudge(store, readings)
+        judge = KeyJudge(store, key)
         found = complaints(judge, asyncio.run(record(judge, Path(results))), expected)
         if not found:
             count = export_judgments(store, output)

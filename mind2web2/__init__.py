@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mind2web2.api_tools import ArxivTool, GoogleMapsTool, PDFParser
-    from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, Verifier, create_evaluator
     from mind2web2.evaluator import Evaluator
     from mind2web2.llm_client import LLMClient, calculate_api_cost
-    from mind2web2.utils.cache_filesys import CacheFileSys
-    from mind2web2.utils.load_eval_script import load_eval_script
-    from mind2web2.verification_tree import AggregationStrategy, VerificationNode
+    from mind2web2.pages.cache import CacheFileSys
+    from mind2web2.rubric.node import AggregationStrategy, VerificationNode
+    from mind2web2.scripts.load import load_eval_script
+    from mind2web2.verification.extractor import EvaluatorConfig, Extractor, Verifier, create_evaluator
 
 __version__ = "0.1.0"
 
 # What eval scripts import from here (contract.md), and where it lives; loaded when first asked for,
 # so that commands which need little start quickly.
 _HOMES = {
-    "AggregationStrategy": "mind2web2.verification_tree",
+    "AggregationStrategy": "mind2web2.rubric.node",
     "ArxivTool": "mind2web2.api_tools",
-    "CacheFileSys": "mind2web2.utils.cache_filesys",
+    "CacheFileSys": "mind2web2.pages.cache",
     "Evaluator": "mind2web2.evaluator",
-    "EvaluatorConfig": "mind2web2.eval_toolkit",
-    "Extractor": "mind2web2.eval_toolkit",
+    "EvaluatorConfig": "mind2web2.verification.extractor",
+    "Extractor": "mind2web2.verification.extractor",
     "GoogleMapsTool": "mind2web2.api_tools",
     "LLMClient": "mind2web2.llm_client",
     "PDFParser": "mind2web2.api_tools",
-    "VerificationNode": "mind2web2.verification_tree",
-    "Verifier": "mind2web2.eval_toolkit",
+    "VerificationNode": "mind2web2.rubric.node",
+    "Verifier": "mind2web2.verification.extractor",
     "calculate_api_cost": "mind2web2.llm_client",
-    "create_evaluator": "mind2web2.eval_toolkit",
-    "load_eval_script": "mind2web2.utils.load_eval_script",
+    "create_evaluator": "mind2web2.verification.extractor",
+    "load_eval_script": "mind2web2.scripts.load",
 }
 
 __all__ = [
@@ -55,6 +56,10 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
+        # Imported here, as most commands need none of it.
+        from mind2web2.utils.api_misuse import report_missing
+
+        report_missing(sys.modules[__name__], name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)
 

@@ -9,12 +9,20 @@ class UsageError(Mind2Web2Error):
     """A command or setting cannot be carried out as given: no such agent, no scripts, no key."""
 
 
+class JudgeUnusableError(UsageError):
+    """No request of a run can succeed: the judge cannot be reached, or rejects key or model."""
+
+
 class AnswerError(Mind2Web2Error):
     """An answer file cannot be judged: empty, not UTF-8, too large, not a file."""
 
 
 class EvalScriptError(Mind2Web2Error):
     """An eval script raised, never returned, or returned something that is not a result."""
+
+
+class AttemptRefusedError(EvalScriptError):
+    """A script cannot be run with deferred verifications; the answer is evaluated again in program order."""
 
 
 class CacheMiss(Mind2Web2Error, KeyError):  # noqa: N818 (the field's term)
@@ -86,7 +94,7 @@ class JudgeUnavailableError(JudgeError):
 
 
 class JudgeOutputError(JudgeError):
-    """The judge's output was not the asked-for structure, even after a repair request."""
+    """The judge's output was not the asked-for structure, even after a repair and when asked afresh."""
 
 
 class JudgmentMissingError(JudgeError):
@@ -99,6 +107,20 @@ class BudgetReachedError(JudgeError):
 
 class ContextTooLongError(JudgeError):
     """The request is longer than the judge's context; a shorter one may pass."""
+
+
+class ImagesRefusedError(JudgeError):
+    """The judge takes fewer or smaller images; the same request with those may pass.
+
+    Args:
+        max_images: as many as it takes at most, where that is known.
+        max_side_px: the longest side of an image that it takes, likewise.
+    """
+
+    def __init__(self, text: str, max_images: int | None = None, max_side_px: int | None = None) -> None:
+        super().__init__(text)
+        self.max_images = max_images
+        self.max_side_px = max_side_px
 
 
 class JudgeDeclinedError(JudgeError):

@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from mind2web2.client_judge import as_judge
-from mind2web2.deferral import Request, current_deferral, deferrable
 from mind2web2.errors import JudgeError, Mind2Web2Error
-from mind2web2.eval_toolkit import EvaluatorConfig, Extractor, create_evaluator
-from mind2web2.judge import Judge
-from mind2web2.questions import NO_INSTRUCTION
-from mind2web2.rubric import Rubric
-from mind2web2.shared_captures import PageCapture
-from mind2web2.summary import plain_info, tree_as_dict, tree_statistics
-from mind2web2.verification import OPTIONS, Prerequisites, Sources, Verifier, has_own, is_used_up, request_of
-from mind2web2.verification_batch import BatchItem, VerificationBatch
-from mind2web2.verification_tree import AggregationStrategy, VerificationNode
+from mind2web2.judge.direct import as_judge
+from mind2web2.judge.protocol import Judge
+from mind2web2.pages.captures import PageCapture
+from mind2web2.rubric.builder import Rubric
+from mind2web2.rubric.node import AggregationStrategy, VerificationNode
+from mind2web2.rubric.summary import plain_info, tree_as_dict, tree_statistics
+from mind2web2.scheduling.scheduler import Request, current_deferral, deferrable
+from mind2web2.utils.api_misuse import script_api
+from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
+from mind2web2.verification.messages import NO_INSTRUCTION
+from mind2web2.verification.verifier import (
+    OPTIONS,
+    BatchItem,
+    Prerequisites,
+    Sources,
+    VerificationBatch,
+    Verifier,
+    has_own,
+    is_used_up,
+    request_of,
+)
 
 __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
 
@@ -29,6 +39,7 @@ log = logging.getLogger(__name__)
 Template = TypeVar("Template", bound=BaseModel)
 
 
+@script_api
 class Evaluator(Rubric):
     """One answer's evaluation: a rubric tree, and the judge that decides its leaves."""
 
@@ -41,7 +52,10 @@ class Evaluator(Rubric):
         self.answer_name = "unknown_answer"
         self._judge: Judge | None = None
         self._judge_models = ("", "")
-        self._info: list[dict[str, Any]] = []
+        # Scripts read the last of these.
+        self._extraction_results: list[dict[str, Any]] = []
+        self._ground_truth: list[dict[str, Any]] = []
+        self._custom_info: list[dict[str, Any]] = []
 
     def initialize(
         self,
@@ -77,7 +91,7 @@ class Evaluator(Rubric):
                 run's judge answers whatever is named here.
             config: settings in place of the defaults.
             browser_manager: captures pages that are not stored.
-            unknown: ignored with a warning.
+            unknown: ignored; the run says so in the end.
         """
         self.logger = logger or log
         self._warn_of_unknown("initialize", unknown)
@@ -85,7 +99,7 @@ class Evaluator(Rubric):
         self.agent_name = agent_name or "unknown_agent"
         self.answer_name = answer_name or "unknown_answer"
         self._judge = as_judge(client) if client is not None else None
-        self._info = []
+        self._extraction_results, self._ground_truth, self._custom_info = [], [], []
         self._last_suffix = {}
         self.root = VerificationNode(id="root", desc=description, strategy=strategy)
         models = (verify_model or default_model, extract_model or default_model)
@@ -118,22 +132,20 @@ class Evaluator(Rubric):
         additional_instruction: str | None = None,
         *,
         use_screenshot: bool = True,
-        **unknown: Any,
     ) -> Template:
         """Fill ``template_class`` from the answer, or from the page at ``source``, and record it.
 
+        Args:
+            source: a URL; an empty one is a page that is unavailable, which gives an empty instance.
+
         Raises:
-            ValueError: ``source`` is not a URL.
+            ValueError: ``source`` is not a string.
             JudgeError: the judge failed for good.
         """
-        self._warn_of_unknown("extract", unknown)
         if self.extractor is None:
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
-        if source is not None and not (isinstance(source, str) and source.strip()):
+        if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
-        # Its place is taken now, so that what is extracted at the same time stands in the order asked for.
-        entry: dict[str, Any] = {}
-        self._info.append(entry)
         value = await self._extracted(
             self.extractor,
             prompt,
@@ -143,7 +155,8 @@ class Evaluator(Rubric):
             additional_instruction,
             use_screenshot,
         )
-        entry[extraction_name] = plain_info(value.model_dump(mode="json", warnings=False))
+        result = plain_info(value.model_dump(mode="json", warnings=False))
+        self._extraction_results.append({"type": extraction_name, "result": result})
         return value
 
     async def _extracted(
@@ -179,7 +192,6 @@ class Evaluator(Rubric):
         majority_vote: bool | None = None,
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
-        **unknown: Any,
     ) -> bool:
         """Judge ``claim`` and write passed, failed or skipped into ``node``.
 
@@ -193,13 +205,11 @@ class Evaluator(Rubric):
             majority_vote: ``False`` lets one request decide.
             num_trials: of the vote, odd.
             use_screenshot: ``False`` shows the judge text alone.
-            unknown: ignored with a warning.
 
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
             JudgeError: the judge failed for good.
         """
-        self._warn_of_unknown("verify", unknown)
         return await self._ready_verifier().verify(
             claim,
             node,
@@ -212,9 +222,17 @@ class Evaluator(Rubric):
         )
 
     async def batch_verify(
-        self, verifications: Iterable[BatchItem], **kwargs: Any
+        self,
+        claims_and_sources: Iterable[BatchItem],
+        *,
+        extra_prerequisites: Prerequisites = None,
+        majority_vote: bool | None = None,
+        num_trials: int | None = None,
+        use_screenshot: bool | None = None,
     ) -> list[bool | BaseException]:
         """Verify ``(claim, sources, node, additional_instruction)`` tuples at the same time.
+
+        The keywords are those of ``verify``, for all of them.
 
         Returns:
             The verdicts in input order, an exception in place of one whose arguments made no sense.
@@ -222,15 +240,21 @@ class Evaluator(Rubric):
         Raises:
             JudgeError: the judge failed for good.
         """
-        batch = [(claim, sources, node, words) for claim, sources, node, words in verifications]
+        batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
+        options: dict[str, Any] = {
+            "extra_prerequisites": extra_prerequisites,
+            "majority_vote": majority_vote,
+            "num_trials": num_trials,
+            "use_screenshot": use_screenshot,
+        }
         deferral = current_deferral()
         if deferral is None:
-            results = await self._verified_together(batch, kwargs)
+            results = await self._verified_together(batch, options)
         else:
             for _, _, node, _ in batch:
                 await deferral.decided(node)
             with deferral.beside():
-                results = await self._verified_together(batch, kwargs)
+                results = await self._verified_together(batch, options)
         for result in results:
             if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result
@@ -240,42 +264,29 @@ class Evaluator(Rubric):
         self, batch: Sequence[BatchItem], options: dict[str, Any]
     ) -> list[bool | BaseException]:
         if self._verifies_itself():
-            return await self._batch(batch, options).verdicts()
+            return await VerificationBatch(self._ready_verifier, batch, options).verdicts()
         calls = (
             self.verify(claim, node, sources, additional_instruction=words, **options)
             for claim, sources, node, words in batch
         )
         return list(await asyncio.gather(*calls, return_exceptions=True))
 
-    def _batch(self, batch: Sequence[BatchItem], options: dict[str, Any]) -> VerificationBatch:
-        known = {name: value for name, value in options.items() if name in OPTIONS}
-        for _ in batch:
-            self._warn_of_unknown("verify", options.keys() - known.keys())
-        return VerificationBatch(self._ready_verifier, batch, known)
-
     def _verify_request(
         self, claim: str, node: VerificationNode | None, sources: Sources = None, **options: Any
     ) -> Request | None:
-        known = {name: value for name, value in options.items() if name in OPTIONS}
-        request = request_of(self.verifier, claim, node, sources, **known)
-        if request is None:
+        return request_of(self.verifier, claim, node, sources, **options)
+
+    def _batch_request(self, claims_and_sources: Iterable[BatchItem], **options: Any) -> Request | None:
+        is_known = options.keys() <= OPTIONS - {"additional_instruction"}
+        if not isinstance(claims_and_sources, list | tuple) or not is_known or not self._verifies_itself():
             return None
-
-        def start() -> Sequence[Coroutine[Any, Any, bool] | None]:
-            self._warn_of_unknown("verify", options.keys() - known.keys())
-            return request.start()
-
-        return Request(request.leaves, start)
-
-    def _batch_request(self, verifications: Iterable[BatchItem], **options: Any) -> Request | None:
-        if not isinstance(verifications, list | tuple) or not self._verifies_itself():
-            return None
-        batch = [(claim, sources, node, words) for claim, sources, node, words in verifications]
+        batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
         if self.verifier is None or not all(
             self.verifier.may_defer(sources) and not is_used_up(sources) for _, sources, _, _ in batch
         ):
             return None
-        return Request([node for _, _, node, _ in batch], lambda: self._batch(batch, options).started())
+        verifications = VerificationBatch(self._ready_verifier, batch, options)
+        return Request([node for _, _, node, _ in batch], verifications.started)
 
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
@@ -290,15 +301,15 @@ class Evaluator(Rubric):
 
     # What is kept beside the tree
 
-    def add_ground_truth(self, info: dict[str, Any], gt_type: str = "ground_truth") -> None:
+    def add_ground_truth(self, gt_info: dict[str, Any], gt_type: str = "ground_truth") -> None:
         """Keep what the script knows to be true in the summary."""
-        self._info.append({gt_type: plain_info(info)})
+        self._ground_truth.append({gt_type: plain_info(gt_info)})
 
     def add_custom_info(
         self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None
     ) -> None:
         """Keep anything else in the summary."""
-        self._info.append({info_name or info_type: plain_info(info)})
+        self._custom_info.append({info_name or info_type: plain_info(info)})
 
     # Results
 
@@ -328,8 +339,7 @@ class Evaluator(Rubric):
             "extract_model": self._judge_models[1],
             "eval_breakdown": [
                 {
-                    "info": [entry for entry in self._info if entry]
-                    or [{"no_info": "No information recorded"}],
+                    "info": self._info() or [{"no_info": "No information recorded"}],
                     "verification_tree": tree_as_dict(root),
                 }
             ],
@@ -340,6 +350,10 @@ class Evaluator(Rubric):
             "extractions": [record.model_dump(mode="json", exclude_defaults=True) for record in records],
         }
 
+    def _info(self) -> list[dict[str, Any]]:
+        extractions = [{each["type"]: each["result"]} for each in self._extraction_results]
+        return [*extractions, *self._ground_truth, *self._custom_info]
+
     async def close(self) -> None:
         """End the evaluation; there is nothing to release, as clients and caches belong to the caller."""
 
@@ -347,11 +361,6 @@ class Evaluator(Rubric):
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
             raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
-        # A script's own time limit that a slow judge exceeded is no verdict either.
-        abandoned = [node.id for node in self.verifier.abandoned] if self.verifier is not None else []
-        abandoned += sorted(self.extractor.abandoned) if self.extractor is not None else []
-        if abandoned:
-            raise JudgeError(f"no result, since the script stopped waiting for the judge on {abandoned[0]!r}")
 
 
 # Private ones of the class above: the same calls, as requests that may be deferred.

@@ -6,18 +6,18 @@ import random
 from collections import Counter
 from dataclasses import dataclass, field
 
-from mind2web2.answer_cache import AnswerCache
-from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.eval_toolkit import BinaryEvalResult
-from mind2web2.failure_latch import FailureLatch
-from mind2web2.judge_ledger import JudgeLedger
+from mind2web2.errors import AttemptRefusedError, CaptureError, JudgeError, JudgeUnavailableError
+from mind2web2.judge.protocol import FailureLatch
+from mind2web2.judge.usage import JudgeLedger
 from mind2web2.llm_client.chat import ChatReply
-from mind2web2.pace import Pace, pace_kept
-from mind2web2.page_library import PageLibrary
-from mind2web2.program_order import check_look
-from mind2web2.shared_captures import SharedCaptures
-from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.load_eval_script import load_eval_script, unload_eval_script
+from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.scheduling.guard import check_asking, check_look, watching
+from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scripts.load import load_eval_script, unload_eval_script
+from mind2web2.verification.extractor import BinaryEvalResult
 
 HEADER = """\
 import asyncio
@@ -351,6 +351,7 @@ def made_up_script(seed, steps, oddities=True, with_pages=False, pages_a_claim=(
     return script.source()
 
 
+@watching
 @dataclass
 class RandomJudge:
     """Decides by seed, claim and trial, after a random number of the loop's turns; keeps what it is asked."""
@@ -385,6 +386,7 @@ class RandomJudge:
 
     async def ask(self, request, subject, limit):  # noqa: ARG002
         """Answer in its own time; what was asked before another attempt is known."""
+        check_asking()
         self.latch.check()
         question = (subject.node, subject.claim, subject.page, subject.trial)
         self.asked[question] += 1
@@ -447,9 +449,22 @@ async def cache_in(folder, pace_seed):
 
 async def outcome_of(path, judge, pace, cache_folder=None):
     """Return the summary that a script comes to at this pace, or the error that it raises."""
+    cache = None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
+    try:
+        return await _attempt(path, judge, pace, cache)
+    except AttemptRefusedError:
+        # As a run does.
+        judge.start_over()
+        if cache is not None:
+            cache.start_over()
+        return await _attempt(path, judge, SEQUENTIAL, cache)
+    finally:
+        vars(colorsys).pop("runs", None)
+
+
+async def _attempt(path, judge, pace, cache):
     function = load_eval_script(path)
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
-    cache = None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
     try:
         with pace_kept(pace):
             return without_times(await function(client=judge, cache=cache, **dict.fromkeys(names)))
@@ -457,7 +472,6 @@ async def outcome_of(path, judge, pace, cache_folder=None):
         return f"{type(error).__name__}: {error}"
     finally:
         unload_eval_script(function)
-        vars(colorsys).pop("runs", None)
 
 
 def without_times(part):

@@ -13,26 +13,26 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
 
-from mind2web2.answer_evaluation import AnswerOutcome, RunParts
-from mind2web2.client_provider import ClientProvider, as_provider
-from mind2web2.eval_runner import Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.isolation.isolated_run import Isolation
-from mind2web2.judgments import FILE_NAME, JudgmentStore
-from mind2web2.limits import DualSemaphore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.direct import ClientProvider, as_provider
+from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.pace import Pace as Order
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
-from mind2web2.shared_captures import SharedCaptures
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 
 REPOSITORY = Path(__file__).parent.parent
@@ -55,7 +55,9 @@ KEY_VARIABLES = (
     "AWS_BEARER_TOKEN_BEDROCK",
 )
 # As many tries as usual, without the usual waits.
-QUICK_RETRY = RetryPolicy(tries=3, total_s=30, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20)
+QUICK_RETRY = RetryPolicy(
+    tries=3, total_s=30, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20
+)
 
 _HEADER = """\
 import asyncio, math, sys, time
@@ -133,8 +135,10 @@ class Project:
         return sorted((self.folder(stem, task) / "results").glob("*"))
 
     def task_summary(self, task: str = TASK) -> dict[str, dict]:
-        """Return the entries of the task's summary by answer name."""
-        return {entry["answer_name"]: entry for entry in read_json(self.results / task / "summary.json")}
+        """Return the entries of the task's two summary files by answer name."""
+        paths = [self.results / task / name for name in ("summary.json", "unscored.json")]
+        entries = [entry for path in paths if path.exists() for entry in read_json(path)]
+        return {entry["answer_name"]: entry for entry in entries}
 
 
 class ClaimJudge:
@@ -274,6 +278,13 @@ def call(command: Callable[[list[str]], int], *arguments: object) -> subprocess.
         except SystemExit as exit_request:
             status = exit_request.code
     return subprocess.CompletedProcess(words, status, stdout.getvalue(), stderr.getvalue())
+
+
+def overridden(defaults: Sequence[object], more: Sequence[object]) -> list[object]:
+    """Return the words of a command: pairs of an option and its value, without those that ``more`` gives."""
+    given = {str(word).partition("=")[0] for word in more}
+    pairs = zip(defaults[::2], defaults[1::2], strict=True)
+    return [word for pair in pairs if pair[0] not in given for word in pair] + list(more)
 
 
 def _written(path: Path, content: str | bytes) -> Path:

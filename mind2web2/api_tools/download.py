@@ -10,9 +10,10 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from mind2web2.capture.proxy import FilteringProxy, ProxySession
+from mind2web2.capture.network.proxy import FilteringProxy, ProxySession
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import CaptureError
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import httpx2
@@ -177,8 +178,7 @@ def _check_address(url: str) -> None:
 
 def _check_status(url: str, response: httpx2.Response) -> None:
     if response.status_code in _PASSING_STATUSES:
-        seconds = response.headers.get("Retry-After", "")
-        raise _PassingError(f"HTTP {response.status_code}", float(seconds) if seconds.isdecimal() else 0.0)
+        raise _PassingError(f"HTTP {response.status_code}", retry_after_s(response.headers) or 0.0)
     if not response.is_success:
         raise CaptureError(f"cannot download {url}: HTTP {response.status_code}")
 

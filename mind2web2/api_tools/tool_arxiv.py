@@ -4,15 +4,164 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
-from mind2web2.api_tools.arxiv_links import ArxivId, id_from_pdf_link, parse_arxiv_id
-from mind2web2.api_tools.titles import normalise_title, plain_words, title_words
+import requests
+
 from mind2web2.errors import ToolError
+from mind2web2.judge.services import ServiceRequest, service_answer
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     import arxiv  # type: ignore[import-untyped]  # it ships without types
+
+_NEW_ID = r"\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}"
+_OLD_ID = r"[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2})?/\d{2}(?:0[1-9]|1[0-2])\d{3}"
+_ID = re.compile(rf"(?P<paper>{_NEW_ID}|{_OLD_ID})(?:v(?P<version>[1-9]\d*))?", re.ASCII | re.IGNORECASE)
+# math.GT/0309136 and math/0309136 are one paper; arXiv itself writes the second.
+_SUBJECT_CLASS = re.compile(r"\.[a-z]{2}/")
+_PREFIX = re.compile(r"arxiv\s*:\s*", re.IGNORECASE)
+_HOST = re.compile(r"(?:[a-z]{2,8}\.)?arxiv\.org", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class ArxivId:
+    """A paper on arXiv, and which version of it if that is said."""
+
+    paper: str
+    version: int | None = None
+
+    def __str__(self) -> str:
+        return self.paper if self.version is None else f"{self.paper}v{self.version}"
+
+
+def parse_arxiv_id(text: str) -> ArxivId | None:
+    """Read ``2301.00001v2``, ``hep-th/9901001``, either with ``arXiv:``, or an arXiv link; else ``None``."""
+    text = text.strip()
+    if (from_link := _id_from_link(text, {"abs", "pdf", "html"})) is not None:
+        return from_link
+    return _match_id(_PREFIX.sub("", text, count=1))
+
+
+def id_from_pdf_link(link: str) -> ArxivId | None:
+    """Return the paper whose PDF the link serves, ``None`` if it is no such link."""
+    return _id_from_link(link.strip(), {"pdf"})
+
+
+def _id_from_link(link: str, kinds: set[str]) -> ArxivId | None:
+    try:
+        parts = urlsplit(link if "://" in link else f"https://{link}")
+        host = parts.hostname or ""
+    except ValueError:
+        return None
+    kind, _, rest = unquote(parts.path).lstrip("/").partition("/")
+    if parts.scheme not in {"http", "https"} or not _HOST.fullmatch(host) or kind not in kinds:
+        return None
+    return _match_id(rest.rstrip("/").removesuffix(".pdf"))
+
+
+def _match_id(text: str) -> ArxivId | None:
+    match = _ID.fullmatch(text.strip())
+    if match is None:
+        return None
+    paper = _SUBJECT_CLASS.sub("/", match["paper"].lower())
+    return ArxivId(paper, int(match["version"]) if match["version"] else None)
+
+
+_COMMAND = re.compile(r"\\([a-zA-Z]+)\s*")
+_ACCENT = re.compile(r"\\[\"'`^~=.]|\\[cuvHdbrk](?=\s|\{)")
+# Commands that shape what follows, in contrast to those that are symbols themselves, such as \alpha.
+_SHAPING = re.compile(
+    r"(?:math|text)?(?:rm|it|bf|sf|tt|sc|bb|cal|frak|scr)"
+    r"|em|emph|text|bm|boldsymbol|operatorname|ensuremath|left|right|[mh]box"
+)
+_MARKUP = re.compile(r"[\\${}]")
+_BETWEEN_DIGITS = re.compile(r"(?<=\d)[^\w+#]+(?=\d)")
+_PUNCTUATION = re.compile(r"[^\w+# ]|_")
+
+
+def normalise_title(title: str) -> str:
+    """Return what two spellings of one title have in common.
+
+    ``Pre-Training`` and ``pretraining`` agree, and a Greek letter with its LaTeX command; but not ``1.5``
+    and ``15``, nor ``C++`` and ``C``.
+    """
+    text = unicodedata.normalize("NFKD", _without_commands(title, shaping=""))
+    text = "".join(_spell(character) for character in text).casefold()
+    text = _PUNCTUATION.sub("", _BETWEEN_DIGITS.sub(" ", text))
+    # White space counts between digits only: "Mind2Web 2" is "Mind2Web-2" and "Mind2Web2" alike.
+    return re.sub(r"(?<!\d) | (?!\d)", "", text)
+
+
+def title_words(title: str) -> list[str]:
+    """Return the words of a title as a search engine would index them, without markup."""
+    return re.findall(r"\w+", re.sub(r"[${}]", "", _without_commands(title, shaping=" ")))
+
+
+def plain_words(title: str) -> list[str]:
+    """Return the words that are written alike wherever a title is: ASCII, apart from all markup."""
+    tokens = re.split(r"[\s-]+", title)
+    return re.findall(
+        r"\w+", " ".join(token for token in tokens if token.isascii() and not _MARKUP.search(token))
+    )
+
+
+def _without_commands(title: str, shaping: str) -> str:
+    """Replace LaTeX's commands by their names, such as alpha, and those that only shape by ``shaping``."""
+
+    def replacement(match: re.Match[str]) -> str:
+        return shaping if _SHAPING.fullmatch(match[1]) else match[1].removeprefix("var")
+
+    return _COMMAND.sub(replacement, _ACCENT.sub("", title))
+
+
+def _spell(character: str) -> str:
+    """Return a Greek letter's name, nothing for a combining accent, any other character as it is."""
+    if unicodedata.combining(character):
+        return ""
+    name = unicodedata.name(character, "")
+    return name.rsplit(" ", 1)[-1].lower() if name.startswith("GREEK ") and " LETTER " in name else character
+
+
+TIMEOUT_S = (5.0, 20.0)  # to connect, and between two pieces of the answer
+
+_FEED_START = re.compile(rb"<feed[\s>]")
+_TOTAL = re.compile(rb"<(?:\w{1,20}:)?totalResults[^<>]*>\s*+(\d{1,9})\s*+<")
+
+
+class BoundedSession(requests.Session):
+    """Raises ``ConnectionError``, which the library tries again, for whatever is not a proper answer.
+
+    The library reads an error page, or an answer cut short, as a list of no papers; arXiv itself now and then
+    sends an empty list and says in the same breath that there are matches.
+    """
+
+    def get(self, *args: Any, **kwargs: Any) -> requests.Response:  # Any: whatever requests takes
+        """Return the answer if it is a whole Atom feed, or has another status than 200."""
+        try:
+            response = super().get(*args, timeout=TIMEOUT_S, **kwargs)
+        except (requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+            raise requests.ConnectionError(f"no complete answer ({type(error).__name__})") from error
+        if response.status_code == requests.codes.ok:
+            _check_feed(response.content)
+        return response
+
+
+def _check_feed(content: bytes) -> None:
+    if _FEED_START.search(content) is None or not content.rstrip().endswith(b"</feed>"):
+        raise requests.ConnectionError("the answer is not a whole Atom feed")
+    if b"arxiv.org/api/errors" in content:
+        raise requests.ConnectionError("the answer is an error report")
+    total = _TOTAL.search(content)
+    if total is not None and int(total[1]) > 0 and b"<entry" not in content:
+        raise requests.ConnectionError("the answer lists none of the papers that it counts")
+
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +175,7 @@ _request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
 _clients: dict[tuple[str, int, float], arxiv.Client] = {}
 
 
+@script_api
 class ArxivTool:
     """Looks papers up on arXiv.
 
@@ -66,20 +216,30 @@ class ArxivTool:
         wanted = parse_arxiv_id(arxiv_id)
         if wanted is None:
             return None
-        for paper in await self._search(id_list=[str(wanted)]):
-            found = parse_arxiv_id(paper.entry_id)
-            if found is not None and found.paper == wanted.paper and wanted.version in {None, found.version}:
-                return _fields(paper, found)
-        return None
+        request = ServiceRequest("arxiv", "by_id", [str(wanted)])
+        paper: dict[str, Any] | None = await service_answer(request, partial(self._by_id, wanted))
+        return paper
 
     async def search_arxiv_by_title(self, title: str) -> dict[str, Any] | None:
         """Return the fields of the paper with this very title, in whatever spelling, or ``None``.
 
         Case, white space, punctuation, accents and LaTeX make no difference; words do.
         """
-        wanted, words = normalise_title(title), title_words(title)
-        if not wanted or not words:
+        if not normalise_title(title) or not title_words(title):
             return None
+        request = ServiceRequest("arxiv", "by_title", [title], {"page_size": self._page_size})
+        paper: dict[str, Any] | None = await service_answer(request, partial(self._by_title, title))
+        return paper
+
+    async def _by_id(self, wanted: ArxivId) -> dict[str, Any] | None:
+        for paper in await self._search(id_list=[str(wanted)]):
+            found = parse_arxiv_id(paper.entry_id)
+            if found is not None and found.paper == wanted.paper and wanted.version in {None, found.version}:
+                return _fields(paper, found)
+        return None
+
+    async def _by_title(self, title: str) -> dict[str, Any] | None:
+        wanted, words = normalise_title(title), title_words(title)
         # The phrase finds most papers at once, its plain words those that arXiv spells with other markup.
         phrase = f'ti:"{" ".join(words)}"'
         for query in (phrase, " AND ".join(f"ti:{word}" for word in plain_words(title) or words)):
@@ -111,8 +271,6 @@ class ArxivTool:
 def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Client:
     """Return the client for these settings; called in the one thread only."""
     import arxiv
-
-    from mind2web2.api_tools.arxiv_session import BoundedSession
 
     key = (api_url, page_size, request_interval_s)
     if key not in _clients:

@@ -8,12 +8,12 @@ import os
 import random
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from mind2web2.errors import ToolError
+from mind2web2.judge.services import ServiceRequest, service_answer
+from mind2web2.utils.api_misuse import script_api
 
 if TYPE_CHECKING:
     import googlemaps
@@ -34,25 +34,12 @@ READ_TIMEOUT_S = 15
 MAX_TRIES = 3
 
 MapsRequest = Literal["geocode", "distance_matrix"]
-# Makes a request elsewhere: given are its name, arguments and keywords.
-AskMaps = Callable[[str, Sequence[Any], Mapping[str, Any]], Awaitable[Any]]
 
 # What the service says where a place or a route does not exist; any other status is a failure.
 _NO_ROUTE = {"ZERO_RESULTS", "NOT_FOUND"}
 
-_asked_by: ContextVar[AskMaps | None] = ContextVar("who asks the map service", default=None)
 
-
-@contextmanager
-def maps_asked_by(ask: AskMaps) -> Iterator[None]:
-    """Let requests in this block be made elsewhere, where the key is."""
-    token = _asked_by.set(ask)
-    try:
-        yield
-    finally:
-        _asked_by.reset(token)
-
-
+@script_api
 class GoogleMapsTool:
     """Asks Google Maps, with the key of the environment variable ``GOOGLE_MAPS_API_KEY``.
 
@@ -132,13 +119,14 @@ class GoogleMapsTool:
         Raises:
             ToolError: the service refused or failed.
         """
-        asked_by = _asked_by.get()
-        if asked_by is not None:
-            return await asked_by(name, arguments, keywords)
-        # In a thread, since the library blocks.
-        return await asyncio.to_thread(
-            self._ask_with_retries, lambda client: getattr(client, name)(*arguments, **keywords)
-        )
+
+        async def ask() -> Any:
+            # In a thread, since the library blocks.
+            return await asyncio.to_thread(
+                self._ask_with_retries, lambda client: getattr(client, name)(*arguments, **keywords)
+            )
+
+        return await service_answer(ServiceRequest("google_maps", name, arguments, keywords), ask)
 
     def _ask_with_retries(self, request: Callable[[googlemaps.Client], Any]) -> Any:
         """Make a request; the library itself repeats on 5xx and rate limits, we on dropped connections."""

@@ -9,17 +9,16 @@ from io import BytesIO
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from mind2web2.api_tools.arxiv_links import id_from_pdf_link
 from mind2web2.api_tools.download import MAX_DOWNLOAD_BYTES, download
-from mind2web2.errors import CaptureError, DocumentError
-from mind2web2.utils.pdf_pages import (
+from mind2web2.api_tools.tool_arxiv import id_from_pdf_link
+from mind2web2.capture.pdf import (
     HEADER_BYTES,
     RenderedPdf,
-    RenderSettings,
     looks_like_pdf,
-    render_pages,
+    render_pdf,
 )
-from mind2web2.utils.workers import run_in_worker
+from mind2web2.errors import CaptureError, DocumentError
+from mind2web2.utils.api_misuse import checked_call, script_api
 
 __all__ = ["PDFParser", "RenderedPdf", "is_pdf", "render_pdf"]
 
@@ -31,6 +30,7 @@ IS_PDF_TIMEOUT_S = 30.0
 Source = str | Path | bytes | BytesIO
 
 
+@script_api
 class PDFParser:
     """Turns PDFs into page images and text."""
 
@@ -50,24 +50,7 @@ class PDFParser:
         return [base64.b64encode(image).decode("ascii") for image in rendered.images], rendered.text
 
 
-async def render_pdf(
-    data: bytes,
-    *,
-    max_image_pages: int = 50,
-    max_text_pages: int = 100,
-    dpi: int = 144,
-    jpeg_quality: int = 85,
-    timeout_s: float = 120.0,
-) -> RenderedPdf:
-    """Return a PDF's page images and text, worked out in another process.
-
-    Raises:
-        DocumentError: not a PDF, encrypted, damaged, or too slow to read.
-    """
-    settings = RenderSettings(max_image_pages, max_text_pages, dpi, jpeg_quality)
-    return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)
-
-
+@checked_call
 async def is_pdf(url: str) -> bool:
     """Tell whether a URL serves a PDF: by a form that leaves no doubt, else by the first bytes it serves.
 

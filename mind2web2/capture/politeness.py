@@ -48,21 +48,3 @@ class HostTurns:
         wanted_s = DEFAULT_REST_S if seconds is None else min(seconds, MAX_REST_S)
         state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
         state.rests_until = max(state.rests_until, time.monotonic() + wanted_s)
-
-
-def retry_after_seconds(header: str | None, now_s: float) -> float | None:
-    """Return how long a Retry-After header asks to wait, ``None`` for none that can be read.
-
-    Args:
-        header: seconds, or an HTTP date.
-        now_s: seconds since the epoch.
-    """
-    from email.utils import parsedate_to_datetime
-
-    text = (header or "").strip()
-    if text.isascii() and text.isdecimal():
-        return float(text)
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - now_s)
-    except (ValueError, TypeError, OverflowError):
-        return None

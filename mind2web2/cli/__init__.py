@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from mind2web2 import __version__
-from mind2web2.cli import cache, evaluate, judgments, metrics, show, trust, verify_results
+from mind2web2.cli import cache, evaluate, judgments, metrics, show, verify_results
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error
 
@@ -18,7 +18,6 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
   mind2web2 metrics AGENT             average the results that are there
   mind2web2 verify-results AGENT      check that every score is right and still holds
-  mind2web2 trust                     show which eval scripts have changed since they ran
   mind2web2 judgments export AGENT F  write what the judge said to a file, for others to replay
   mind2web2 judgments import AGENT F  take such a file in
 """
@@ -29,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (cache, evaluate, show, metrics, verify_results, trust, judgments):
+    for module in (cache, evaluate, show, metrics, verify_results, judgments):
         module.add_command(commands)
     return _run(parser, arguments)
 

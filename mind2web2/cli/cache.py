@@ -7,6 +7,7 @@ import argparse
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_task_option,
     browser_address,
     count,
     paths_of,
@@ -25,8 +26,8 @@ Find every page that an agent's answers cite and store it as a judge needs it: t
                                                  started with --remote-debugging-port=9222
 
 Only what is missing is done, so that the same command goes on where it stopped. Exit status: 0 every cited
-page is cached, 1 some could not be had or an answer could not be read, 2 the run could not start. Where no
-model could be asked for links (no key, a server that is down), the last line says so, not the exit status.
+page is cached, 1 some could not be had or an answer could not be read, 2 the run could not start. Where a
+model could not be asked for links (a server that is down), a line says so, not the exit status.
 """
 
 _PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic")
@@ -36,13 +37,7 @@ def add_command(commands: Subcommands) -> None:
     """Add ``cache`` to ``mind2web2``."""
     parser = commands.add_parser("cache", help="store the pages that answers cite", description=DESCRIPTION)
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
-    parser.add_argument(
-        "--task_id",
-        metavar="ID",
-        action="append",
-        dest="task_ids",
-        help="this task only; may be repeated (default: all that have answers)",
-    )
+    add_task_option(parser)
     add_options(parser)
 
 
@@ -76,15 +71,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("links that only a model sees")
-    group.add_argument("--no_llm", action="store_true", help="ask no model: take what the parser finds")
+    group = parser.add_argument_group(
+        "links written as plain words",
+        "are looked for by a model where one of these options or mind2web2.toml names it; normal links are "
+        "found without",
+    )
+    group.add_argument("--no_llm", action="store_true", help="ask no model, whatever mind2web2.toml names")
     group.add_argument(
         "--llm_provider",
         choices=_PROVIDERS,
         default="openai",
-        help="who is asked (default: openai); without a key, nobody. Keys as for mind2web2 evaluate",
+        help="ask this provider's model (default: openai); keys as for mind2web2 evaluate",
     )
-    group.add_argument("--judge_model", metavar="M", help="the model that is asked (default: o4-mini)")
+    group.add_argument("--judge_model", metavar="M", help="ask this model (default: o4-mini)")
     group.add_argument("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
 
 
@@ -128,10 +127,12 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
-    from mind2web2.cli.option_conflicts import check_caching_options
-    from mind2web2.selection import agent_names, select_answers
+    from mind2web2.cli.options import apply_settings_file, check_caching_options
+    from mind2web2.runs.answers import agent_names, select_answers
 
     check_caching_options(options)
+    if not options.no_llm:
+        apply_settings_file(options)
     paths = paths_of(options)
     agents = [options.agent.rstrip("/")] if options.agent else agent_names(paths)
     task_ids = getattr(options, "task_ids", None) or ()

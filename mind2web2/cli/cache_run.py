@@ -5,31 +5,137 @@ from __future__ import annotations
 import argparse
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
 from rich.console import Console
+from rich.table import Table
 
-from mind2web2.agent_cache import AgentCache
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.record import CaptureRecord
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.cli.cache_display import CrawlDisplay
-from mind2web2.cli.cache_tables import print_cached
-from mind2web2.cli.console_log import warnings_on
-from mind2web2.cli.plain_console import plain_console
-from mind2web2.cli.run_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.console import plain_console, warnings_on
+from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.options import names_a_judge
+from mind2web2.cli.progress import CrawlDisplay
 from mind2web2.cli.suggestions import caching_command
-from mind2web2.crawl import CrawlProgress, crawl, find_citations
-from mind2web2.crawl_plan import TaskPages
-from mind2web2.discovery import judged_urls
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.eval_runner import DEFAULT_JUDGE_MODEL
-from mind2web2.link_judge import FOLDER_NAME, AskForUrls, LinkJudge
 from mind2web2.llm_client import LLMClient
-from mind2web2.selection import AnswerFile, read_answer
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from mind2web2.llm_client.chat import ChatReply, TokenUsage
+from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.pages.agent_cache import AgentCache, CitedPage, TaskPages
+from mind2web2.pages.citations import judged_urls
+from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
+from mind2web2.pages.link_extraction import FOLDER_NAME, AskForUrls, LinkJudge
+from mind2web2.runs.answers import AnswerFile, read_answer
+from mind2web2.runs.run import DEFAULT_JUDGE_MODEL
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import dollars
+
+# What a person at a browser of their own gets past.
+_WALLS = {"challenge", "login_wall", "consent_wall"}
+
+
+def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
+    """Print how each task's cited pages are stored, what is wrong with which, and what to do about it.
+
+    Args:
+        command: gives this run's command with more words.
+    """
+    console.print(_counts_table(tasks))
+    for title, urls_by_reason in (("Suspect", _suspects(tasks)), ("Failed", _failures(tasks))):
+        for reason, urls in sorted(urls_by_reason.items(), key=lambda item: -len(item[1])):
+            _line(console, f"{title}: {reason}")
+            for url, task_ids in urls.items():
+                _line(console, f"  {url} ({', '.join(task_ids)})")
+    for advice in _advice(command, [page for task in tasks for page in task.pages]):
+        _line(console, advice)
+
+
+def _counts_table(tasks: Sequence[TaskPages]) -> Table:
+    has_suspects = any(page.is_suspect for task in tasks for page in task.pages)
+    caption = "suspect ones are counted among pages and PDFs too" if has_suspects else None
+    table = Table(title="Cited pages", caption=caption)
+    table.add_column("task", overflow="fold")
+    for name in ("cited", "pages", "PDFs", "suspect", "failed", "not tried"):
+        table.add_column(name, justify="right")
+    for task in tasks:
+        table.add_row(task.task_id, *map(str, _counts(task.pages)), end_section=task is tasks[-1])
+    if len(tasks) > 1:
+        table.add_row(
+            "all", *(str(sum(column)) for column in zip(*(_counts(t.pages) for t in tasks), strict=True))
+        )
+    return table
+
+
+def _counts(pages: Sequence[CitedPage]) -> tuple[int, ...]:
+    failed = sum(page.failure is not None for page in pages)
+    stored = [page for page in pages if page.kind is not None]
+    pdfs = sum(page.kind == "pdf" for page in stored)
+    suspect = sum(page.is_suspect for page in stored)
+    return len(pages), len(stored) - pdfs, pdfs, suspect, failed, len(pages) - len(stored) - failed
+
+
+Urls = dict[str, list[str]]
+
+
+def _suspects(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
+    return _by_reason(
+        (_in_words(page.record), page.url, task.task_id)
+        for task in tasks
+        for page in task.pages
+        if page.is_suspect and page.record is not None
+    )
+
+
+def _in_words(record: CaptureRecord) -> str:
+    # All of a page's troubles together, so that it is listed once.
+    return "; ".join(f"{trouble.kind.replace('_', ' ')}: {trouble.detail}" for trouble in record.troubles)
+
+
+def _failures(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
+    return _by_reason(
+        (page.failure, page.url, task.task_id)
+        for task in tasks
+        for page in task.pages
+        if page.failure is not None
+    )
+
+
+def _by_reason(found: Iterable[tuple[str, str, str]]) -> Mapping[str, Urls]:
+    grouped: dict[str, Urls] = {}
+    for reason, url, task_id in found:
+        task_ids = grouped.setdefault(" ".join(reason.split()), {}).setdefault(url, [])
+        if task_id not in task_ids:
+            task_ids.append(task_id)
+    return grouped
+
+
+def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator[str]:
+    own_browser = (
+        "--cdp_url http://127.0.0.1:9222 (your own Chrome, started with --remote-debugging-port=9222)"
+    )
+    kinds_suspect = _trouble_kinds(page for page in pages if page.is_suspect)
+    kinds_failed = _trouble_kinds(page for page in pages if page.failure is not None)
+    if kinds_suspect:
+        yield f"Next, to try pages that look wrong again: {command('--only', 'suspect')}"
+    if any(page.failure is not None for page in pages):
+        yield f"Next, to try what failed again: {command('--only', 'failed')}"
+    if _WALLS & (kinds_suspect | kinds_failed) and "--cdp_url" not in command():
+        yield f"Past logins and captchas: add {own_browser}."
+    if "refused_address" in kinds_failed:
+        yield "Pages on this machine or its network: add --allow_private_network where you trust the answers."
+
+
+def _trouble_kinds(pages: Iterable[CitedPage]) -> set[str]:
+    return {trouble.kind for page in pages if page.record is not None for trouble in page.record.troubles}
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True)
+
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +149,7 @@ class _Run:
     console: Console
     progress: CrawlProgress = field(default_factory=CrawlProgress)
     unread: list[str] = field(default_factory=list)
+    replies: list[ChatReply] = field(default_factory=list)
 
     def tell_stopped(self) -> None:
         """Say how far the run has come."""
@@ -71,7 +178,7 @@ def cache_agents(options: argparse.Namespace, paths: PathConfig, selected: Selec
 async def _cache_agents(run: _Run, selected: Selected) -> list[TaskPages]:
     tasks: list[TaskPages] = []
     with warnings_on(run.console):
-        async with _asking(run.options) as ask:
+        async with _asking(run) as ask:
             for agent_name, answers in selected.items():
                 run.progress = CrawlProgress()
                 tasks += await _cache_agent(run, agent_name, answers, ask)
@@ -85,7 +192,7 @@ async def _cache_agent(
     cache = AgentCache(run.paths.cache_root / agent_name)
     link_judge = None
     if not options.no_llm:
-        link_judge = LinkJudge(cache.folder / FOLDER_NAME, options.judge_model or DEFAULT_JUDGE_MODEL, ask)
+        link_judge = LinkJudge(cache.folder / FOLDER_NAME, _model(options), ask)
     async with CrawlDisplay(run.console, run.progress):
         texts, unread = await asyncio.to_thread(_texts, answers)
         run.unread += unread
@@ -108,10 +215,39 @@ async def _cache_agent(
         run.console.print(
             f"Answers that could not be read: {len(unread)} ({', '.join(unread)})", soft_wrap=True
         )
-    if link_judge is not None and link_judge.answers_not_judged:
-        count = link_judge.answers_not_judged
-        run.console.print(f"Warning: answers whose links no model looked for: {count}", soft_wrap=True)
+    if link_judge is not None:
+        _print_asking(run, link_judge.answers_not_judged)
     return tasks
+
+
+def _model(options: argparse.Namespace) -> str | None:
+    return (options.judge_model or DEFAULT_JUDGE_MODEL) if names_a_judge(options) else None
+
+
+def _print_asking(run: _Run, not_judged: int) -> None:
+    model, replies = _model(run.options), run.replies
+    if replies:
+        tokens = sum((reply.usage for reply in replies), TokenUsage())
+        cost_usd = total_price_usd((reply.usage for reply in replies), model or "")
+        cost = "price unknown" if cost_usd is None else dollars(cost_usd)
+        run.console.print(
+            f"Asked {model} for links written as plain words in {_counted(len(replies), 'answer')}: "
+            f"{_counted(sum(reply.attempts for reply in replies), 'request')}, "
+            f"{tokens.input_tokens:,} tokens in, {tokens.output_tokens:,} out, {cost}.",
+            soft_wrap=True,
+        )
+    run.replies.clear()
+    if not_judged:
+        reason = "no model was asked" if model is None else f"{model} could not be asked"
+        run.console.print(
+            f"Links written as plain words were not looked for in {_counted(not_judged, 'answer')}, "
+            f"as {reason}. Nothing is missing if your answers use normal links.",
+            soft_wrap=True,
+        )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str, dict[str, str]], list[str]]:
@@ -139,21 +275,23 @@ def _capture_settings(options: argparse.Namespace) -> CaptureSettings:
 
 
 @asynccontextmanager
-async def _asking(options: argparse.Namespace) -> AsyncIterator[AskForUrls | None]:
-    """Yield what asks the model, ``None`` where it is not to be asked or has no key."""
-    if options.no_llm:
+async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
+    """Yield the function that asks the model; ``None`` where no model is named or its key is missing."""
+    options, model = run.options, _model(run.options)
+    if options.no_llm or model is None:
         yield None
         return
     try:
         client = LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
     except UsageError as error:
-        log.warning("links that only a model sees are left out (--no_llm says so): %s", error)
+        log.warning("links written as plain words are left out: %s", error)
         yield None
         return
-    model = options.judge_model or DEFAULT_JUDGE_MODEL
 
     async def ask(answer: str) -> list[str]:
-        return await judged_urls(answer, client, model)
+        urls, reply = await judged_urls(answer, client, model)
+        run.replies.append(reply)
+        return urls
 
     async with client:
         yield ask

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 
-from mind2web2.cli.option_conflicts import check_options
 from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
     JUDGE_PROVIDERS_HELP,
     Subcommands,
     add_folder_options,
     add_judge_parameters,
+    add_task_option,
+    as_of,
     browser_address,
     byte_count,
+    check_options,
     paths_of,
     positive_dollars,
     positive_int,
@@ -27,7 +29,7 @@ the rubric trees, and show the scores with the agent's metrics.
   {command} --estimate         say first what that will cost, and ask nothing
   {command} --max_cost 20      stop asking when the run has cost $20
   {command} --batch            for half the price, if it may take a day
-  {command} --task_id TASK     one task only
+  {command} --task_id TASK     one task only; may be repeated
   {command} --judge_base_url http://localhost:8000/v1 --judge_model NAME
   {indent}                    a server of your own
   {command} --llm_provider replay
@@ -49,16 +51,14 @@ def add_command(commands: Subcommands) -> None:
     parser = commands.add_parser(
         "evaluate", help="judge an agent's answers", description=description("mind2web2 evaluate my_agent")
     )
+    add_options(parser)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add what both spellings of the command take."""
     parser.add_argument("agent", nargs="?", metavar="AGENT", help="the agent; the same as --agent_name")
-    add_options(parser, agent_required=False)
-
-
-def add_options(parser: argparse.ArgumentParser, *, agent_required: bool = True) -> None:
-    """Add the options that both spellings of the command share."""
-    parser.add_argument(
-        "--agent_name", metavar="NAME", required=agent_required, help="the agent, a folder under answers/"
-    )
-    parser.add_argument("--task_id", metavar="ID", help="this task only (default: all that have answers)")
+    parser.add_argument("--agent_name", metavar="NAME", help="the agent, a folder under answers/")
+    add_task_option(parser)
     add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
     parser.add_argument(
         "--eval_version",
@@ -103,6 +103,28 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
         help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
     )
     add_judge_parameters(group)
+    images = group.add_mutually_exclusive_group()
+    images.add_argument(
+        "--max_images",
+        metavar="N",
+        type=positive_int,
+        help="images of a page shown to the judge with one question, the first N of them (default: all that "
+        "the judge takes, as its server says; what it refuses is left out and noted in the result)",
+    )
+    images.add_argument(
+        "--no_screenshots",
+        dest="max_images",
+        nargs=0,
+        const=0,
+        help="show the judge no images, only the text of pages and PDFs: for models that read none",
+    )
+    group.add_argument(
+        "--judge_outage_wait",
+        metavar="S",
+        type=positive_seconds,
+        default=120.0,
+        help="seconds to wait for a judge that becomes unreachable during the run (default: 120)",
+    )
     group.add_argument(
         "--judgments",
         metavar="FILE",
@@ -113,17 +135,27 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_pace_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how much at once")
-    for name, default, what in (
-        ("max_concurrent_tasks", 3, "tasks, all with --batch"),
-        ("max_concurrent_answers", 3, "answers of one task, all with --batch"),
-        ("max_webpage_retrieval", 10, "page captures, over the whole run"),
-        ("max_llm_requests", 30, "judge requests, over the whole run; not with --batch"),
-    ):
-        # What all means is known once the run begins.
-        given = None if "--batch" in what else default
+    for name, what in (("tasks", "tasks"), ("answers", "answers of one task")):
         group.add_argument(
-            f"--{name}", metavar="N", type=positive_int, default=given, help=f"{what} (default: {default})"
+            f"--max_concurrent_{name}",
+            metavar="N",
+            type=positive_int,
+            help=f"{what} at once, at most (default: as many as keep the judge requests busy, within a "
+            "quarter of the memory; all with --batch)",
         )
+    group.add_argument(
+        "--max_webpage_retrieval",
+        metavar="N",
+        type=positive_int,
+        default=10,
+        help="page captures, over the whole run (default: 10)",
+    )
+    group.add_argument(
+        "--max_llm_requests",
+        metavar="N",
+        type=positive_int,
+        help="judge requests, over the whole run; not with --batch (default: 30)",
+    )
     group.add_argument(
         "--sequential",
         action="store_true",
@@ -206,6 +238,14 @@ def _add_script_options(parser: argparse.ArgumentParser) -> None:
         "has no result (default: 1G, on Linux)",
     )
     group.add_argument(
+        "--as_of",
+        metavar="DATE",
+        type=as_of,
+        help="the date that isolated scripts take for today: 2025-03-14 (noon, and the clock stands still), "
+        "with a time such as 2025-03-14T09:30, or 'answer': when each answer was made, by 'created' in its "
+        "meta file or else by the time of its file (default: the real date; replay: that of the result)",
+    )
+    group.add_argument(
         "--script_env",
         metavar="NAME",
         action="append",
@@ -240,36 +280,41 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
+    from mind2web2.cli.options import apply_settings_file
     from mind2web2.errors import UsageError
-    from mind2web2.selection import select_work
+    from mind2web2.utils.gc_tuning import loading
 
     agent_name = _agent_name(options)
+    apply_settings_file(options)
     check_options(options)
+    if not options.estimate and _is_isolated(options):
+        # It loads what scripts need while this process loads what judges need.
+        from mind2web2.scripts.isolation.processes import fork_server
+
+        fork_server.warm_up()
+    with loading():
+        from mind2web2.runs.answers import select_work
     is_captured = not options.no_capture and options.llm_provider != "replay"
     # A new folder is filled with what is captured; where nothing is, a typing error would fail every claim.
     root = options.cache_root
     if root is not None and not root.is_dir() and (root.exists() or not is_captured):
         raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     paths = paths_of(options)
-    work = select_work(paths, agent_name, options.task_id)
+    work = select_work(paths, agent_name, options.task_ids or ())
     if options.estimate:
-        from mind2web2.cli.estimate import print_estimate
+        from mind2web2.cli.evaluate_report import print_estimate
 
         return print_estimate(options, agent_name, paths, work)
-    if _is_isolated(options):
-        # It loads what scripts need while this process loads what judges need.
-        from mind2web2.isolation.processes import fork_server
-
-        fork_server.warm_up()
     # Only now: the judge's libraries take a while to load.
-    from mind2web2.cli.evaluation_run import run_evaluation
+    with loading():
+        from mind2web2.cli.evaluate_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)
 
 
 def _is_isolated(options: argparse.Namespace) -> bool:
     from mind2web2.errors import UsageError
-    from mind2web2.isolation.processes import IS_POSSIBLE
+    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
     if options.isolate and not IS_POSSIBLE:
         raise UsageError("--isolate needs a system that can fork processes: evaluate without it")
@@ -277,6 +322,10 @@ def _is_isolated(options: argparse.Namespace) -> bool:
         # Measured by benchmarks/isolation.py: 20 ms and 15 MB an answer, half a millisecond a question. That
         # is nothing beside a judge's seconds, unless hundreds of answers wait for a batch at the same time.
         options.isolate = IS_POSSIBLE and not options.batch
+    if options.as_of is not None and not options.isolate:
+        raise UsageError(
+            "--as_of sets the clock of isolated scripts, which this system has not: leave it out"
+        )
     return bool(options.isolate)
 
 

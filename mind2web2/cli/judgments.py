@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+
+if TYPE_CHECKING:
+    from mind2web2.judge.records import JudgeIdentity
 
 DESCRIPTION = """\
 Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
@@ -35,28 +40,53 @@ def add_command(commands: Subcommands) -> None:
 
 def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
+    from mind2web2.cli.suggestions import suggested_command
     from mind2web2.errors import UsageError
-    from mind2web2.judgment_files import export_judgments
-    from mind2web2.judgments import JudgmentStore
-    from mind2web2.store_cures import EXPORTING
+    from mind2web2.judge.store import EXPORTING, JudgmentStore
+    from mind2web2.judge.transfer import export_judgments, judgments_named
+    from mind2web2.runs.results import latest_results
 
     store_path = _store_path(options)
     if not store_path.is_file():
-        raise UsageError(f"no judgments at {store_path}: run mind2web2 evaluate {options.agent} first")
+        evaluate = suggested_command(options, "evaluate", options.agent)
+        raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
     with JudgmentStore(store_path, EXPORTING) as store:
         try:
-            count = export_judgments(store, options.file)
+            keys = set(export_judgments(store, options.file))
+            judges = store.identities()
         except OSError as error:
             raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
-    _say(f"{count} judgments written to {options.file}")
+    used: set[str] = set()
+    for _, _, found in latest_results(paths_of(options).eval_results_root, options.agent):
+        used |= judgments_named(found.content)
+    _say(
+        f"{len(keys)} judgments written to {options.file}; the newest results use {len(keys & used)} of them"
+    )
+    replay = ("--llm_provider", "replay", "--judgments", str(options.file))
+    for judge in judges:
+        command = suggested_command(options, "evaluate", options.agent, *replay, *_chosen(judge, judges))
+        of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
+        _say(f"To score the same answers{of_judge} from this file: {command}")
     return 0
+
+
+def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
+    """Return the options that tell a judge from the others of a file; none where it is the only one."""
+    if len(judges) == 1:
+        return []
+    words = ["--judge_model", judge.model]
+    for name in ("reasoning_effort", "temperature"):
+        if getattr(judge, name) is not None:
+            words += [f"--judge_{name}", str(getattr(judge, name))]
+    if len({other.endpoint for other in judges}) > 1:
+        words += ["--judge_base_url", judge.endpoint.rpartition(" ")[2]]
+    return words
 
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    from mind2web2.judgment_files import read_judgments
-    from mind2web2.judgments import JudgmentStore
-    from mind2web2.store_cures import IMPORTING
+    from mind2web2.judge.store import IMPORTING, JudgmentStore
+    from mind2web2.judge.transfer import read_judgments
 
     judgments = list(read_judgments(options.file))
     with JudgmentStore(_store_path(options), IMPORTING) as store:
@@ -66,7 +96,7 @@ def run_import(options: argparse.Namespace) -> int:
 
 
 def _store_path(options: argparse.Namespace) -> Path:
-    from mind2web2.judgments import FILE_NAME
+    from mind2web2.judge.store import FILE_NAME
     from mind2web2.utils.names import check_name
 
     return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME

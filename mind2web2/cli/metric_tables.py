@@ -9,27 +9,27 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.agent_comparison import AgentComparison
-from mind2web2.intervals import LEVEL, RESAMPLES
-from mind2web2.results_now import ResultsNow
-from mind2web2.score_grid import NO_ANSWER, NO_RUNS
+from mind2web2.runs.bootstrap import LEVEL, RESAMPLES
+from mind2web2.runs.comparison import AgentComparison
+from mind2web2.runs.freshness import ResultsNow
+from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.utils.names import name_list, natural_key
 
 _TASKS_SHOWN = 3
 _LEVEL = f"{LEVEL:.0%} interval"
 _HOW = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
 _RESERVATIONS = {
-    "page_not_had": "failed, a page not had",
-    "suspect_page": "on suspect pages",
-    "declined": "failed, judge declined",
-    "flagged": "on text for the judge",
-    "error": "failed by an error",
+    "page_not_had": "failed: page unavailable",
+    "suspect_page": "page looks wrong",
+    "declined": "failed: judge refused",
+    "flagged": "text tries to instruct judge",
+    "error": "failed: error while judging",
 }
 _OF_EXTRACTIONS = {
-    "page_not_had": "empty, as a page could not be had",
-    "suspect_page": "from suspect pages",
-    "declined": "empty, as the judge declined",
-    "flagged": "from pages that talk to the judge",
+    "page_not_had": "empty, as a page was unavailable",
+    "suspect_page": "from pages that look wrong",
+    "declined": "empty, as the judge refused to answer",
+    "flagged": "from pages that try to instruct the judge",
 }
 
 
@@ -81,6 +81,9 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
     split = {task: (own["split"], own["voted"]) for task, own in tasks.items()}
     label = f"votes differ, of {verdicts['voted']}"
     _add_share(table, label, verdicts["split"], verdicts["voted"], split)
+    quoted = sum(verdicts["quotes"].values())
+    missed = {task: (own["quotes"]["not_found"], sum(own["quotes"].values())) for task, own in tasks.items()}
+    _add_share(table, f"quotations not found, of {quoted}", verdicts["quotes"]["not_found"], quoted, missed)
     console.print(table)
     extractions = [
         f"{verdicts['extractions'][name]} {label}"
@@ -90,39 +93,40 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
     if extractions:
         line(console, f"Extractions: {', '.join(extractions)}.")
     for name, label in (
-        ("flagged_answers", "answers that look as if they talk to the judge"),
-        ("in_doubt", "results in doubt, judged anew by the next run"),
-        ("treeless", "scores that a script gave without a rubric tree, so that nothing can check them"),
-        ("off_tree", "scores that are not those that their rubric trees come to, on the word of a script"),
+        ("flagged_answers", "answers that try to instruct the judge"),
+        ("in_doubt", "results in doubt, which the next run judges again"),
+        ("treeless", "scores without a rubric tree, which cannot be checked"),
+        ("off_tree", "scores that differ from their rubric trees"),
         (
             "unexplained",
-            "results that say nothing of their evidence, so that their claims are not counted here",
+            "results without evidence, whose claims are not counted here",
         ),
     ):
         if verdicts[name]:
             line(console, f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})")
 
 
-def print_now(console: Console, agent_name: str, now: ResultsNow) -> None:
-    """Print which results are stale, and which answers have none."""
+def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
+    """Print which results are out of date, and which answers have none.
+
+    Args:
+        evaluate: the command that evaluates the agent as its newest result was made.
+    """
     if now.stale:
-        line(
-            console,
-            f"Warning: stale results: {len(now.stale)}; make them anew with: mind2web2 evaluate {agent_name}",
-        )
+        line(console, f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}")
     by_reason: dict[str, list[str]] = defaultdict(list)
     for name, reasons in now.stale.items():
         by_reason["; ".join(reasons)].append(name)
     for reason, names in by_reason.items():
-        line(console, f"Stale: {name_list(names)}: {reason}")
+        line(console, f"Out of date: {name_list(names)}: {reason}")
     if now.unevaluated:
         line(
             console,
-            f"Warning: answers that were never evaluated: {len(now.unevaluated)} "
-            f"({name_list(now.unevaluated)}); they enter no number: run mind2web2 evaluate {agent_name}",
+            f"Warning: answers that were never evaluated and are not counted: {len(now.unevaluated)} "
+            f"({name_list(now.unevaluated)}); to judge them: {evaluate}",
         )
-    for what in now.unchecked:
-        line(console, f"Note: it was not checked {what}")
+    for unchecked in now.unchecked:
+        line(console, f"Note: not checked: {unchecked}")
 
 
 def print_comparison(console: Console, comparison: AgentComparison) -> None:

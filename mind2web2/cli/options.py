@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import math
+import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from urllib.parse import urlsplit
+
+from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
     from mind2web2.utils.path_config import PathConfig
@@ -29,10 +35,19 @@ _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser that takes ``--like-this`` for ``--like_this``."""
+    """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once.
+
+    The names of the options that were given are in ``given`` of the namespace.
+    """
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
+        self.register("action", None, _StoreOnce)
+        self.register("action", "store", _StoreOnce)
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line without the usage, which would hide it, and exit."""
+        self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -47,11 +62,35 @@ class CommandParser(argparse.ArgumentParser):
         return known, unknown
 
 
+class _StoreOnce(argparse.Action):
+    """Store a value, of an option without one its constant; a second for the same option is an error."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if option_string is not None:
+            given = given_options(namespace)
+            if self.dest in given:
+                parser.error(f"--{self.dest} was given twice")
+            namespace.given = given | {self.dest}
+        setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
+
+
 class _OptionWord(str):
     """An option as we spell it, which remembers how it was typed."""
 
     __slots__ = ("typed",)
     typed: str
+
+
+def given_options(options: argparse.Namespace) -> frozenset[str]:
+    """Return the names of the single-valued options on the command line."""
+    given: frozenset[str] = getattr(options, "given", frozenset())
+    return given
 
 
 def _with_underscores(word: str) -> str:
@@ -108,6 +147,20 @@ def byte_count(text: str) -> int:
     return size
 
 
+def as_of(text: str) -> datetime | Literal["answer"]:
+    """Return the moment that scripts take for now, or that each answer names its own."""
+    from mind2web2.scripts.clock import parsed_moment
+
+    if text == "answer":
+        return "answer"
+    try:
+        return parsed_moment(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a date such as 2025-03-14 nor 'answer'"
+        ) from None
+
+
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
     try:
@@ -130,6 +183,17 @@ def temperature(text: str) -> float:
     if not 0 <= value <= 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
     return value
+
+
+def add_task_option(parser: argparse.ArgumentParser, default: str = "all that have answers") -> None:
+    """Add ``--task_id``, which may be repeated."""
+    parser.add_argument(
+        "--task_id",
+        metavar="ID",
+        action="append",
+        dest="task_ids",
+        help=f"this task only; may be repeated (default: {default})",
+    )
 
 
 def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
@@ -171,3 +235,210 @@ def paths_of(options: argparse.Namespace) -> PathConfig:
         cache_root=given.get("cache_root"),
         eval_version=given.get("eval_version"),
     )
+
+
+BATCH_PROVIDERS = ("openai", "azure_openai")
+_OWN_WINDOW = "--cdp_url captures in your own Chrome, whose window is its own affair: leave --headed out"
+
+
+def check_options(options: argparse.Namespace) -> None:
+    """Make sure that each option given for an evaluation has its effect.
+
+    A limit that holds of itself, as ``--max_cost`` does in a replay, is kept and not refused.
+
+    Raises:
+        UsageError: says which option to leave out or to add.
+    """
+    for conflict in _conflicts(options):
+        raise UsageError(conflict)
+
+
+def check_caching_options(options: argparse.Namespace) -> None:
+    """Make sure that each option given for caching has its effect.
+
+    Raises:
+        UsageError: says which option to leave out.
+    """
+    given = [f"--{name}" for name in ("judge_model", "judge_base_url") if getattr(options, name, None)]
+    if options.no_llm and given:
+        raise UsageError(f"--no_llm asks no model: leave {' and '.join(given)} out")
+    if options.cdp_url and not options.headless:
+        raise UsageError(_OWN_WINDOW)
+
+
+def _conflicts(options: argparse.Namespace) -> Iterator[str]:
+    is_replay = options.llm_provider == "replay"
+    if options.judgments is not None and not is_replay:
+        yield "--judgments goes with --llm_provider replay"
+    if is_replay and options.overwrite:
+        yield "--overwrite asks everything anew, --llm_provider replay asks nothing: leave one of them out"
+    yield from _batch_conflicts(options)
+    yield from _capture_conflicts(options)
+    yield from _script_conflicts(options)
+
+
+def _batch_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    if not options.batch:
+        if options.batch_poll is not None:
+            yield "--batch_poll goes with --batch"
+        return
+    if options.llm_provider not in BATCH_PROVIDERS:
+        yield (
+            f"--batch goes with --llm_provider {' or '.join(BATCH_PROVIDERS)}, not {options.llm_provider}: "
+            "evaluate without --batch"
+        )
+    if options.max_llm_requests is not None:
+        yield "--max_llm_requests does not bound what is in a batch: leave it out with --batch"
+
+
+def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    given = [f"--{name}" for name in ("headed", "cdp_url") if getattr(options, name)]
+    if not given:
+        return
+    if options.no_capture:
+        yield f"--no_capture captures nothing: leave {' and '.join(given)} out"
+    if options.llm_provider == "replay":
+        yield f"--llm_provider replay captures nothing: leave {' and '.join(given)} out"
+    if len(given) > 1:
+        yield _OWN_WINDOW
+
+
+def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    given = [f"--{name}" for name in ("script_memory", "script_env", "as_of") if getattr(options, name)]
+    if not given:
+        return
+    if options.isolate is False:
+        yield f"--no_isolate runs scripts in the process of the run: leave {' and '.join(given)} out"
+    if options.isolate is None and options.batch:
+        yield (
+            "with --batch, scripts run in the process of the run: give --isolate, or leave "
+            f"{' and '.join(given)} out"
+        )
+    for name in options.script_env:
+        if name not in os.environ:
+            yield (
+                f"--script_env takes the name of a variable that is set, not {name!r}: set it, or leave "
+                "--script_env out"
+            )
+
+
+FILE_NAME = "mind2web2.toml"
+
+_JUDGE = ("llm_provider", "judge_model", "judge_base_url")
+_PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
+_EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
+
+
+def apply_settings_file(options: argparse.Namespace) -> None:
+    """Fill the options that the command line leaves open, set prices, and print the settings that are used.
+
+    A replay takes its judge from the store of judgments: only prices apply to it. Where the command line
+    names another provider than the file, the file's judge settings do not apply.
+
+    Raises:
+        UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
+    """
+    path = Path(FILE_NAME)
+    if not path.is_file():
+        return
+    settings = _read(path)
+    used = []
+    for name, value in _applicable(settings, options).items():
+        setattr(options, name, value)
+        used.append(f"{name} {value}")
+    options.from_file = frozenset(word.partition(" ")[0] for word in used)
+    used += _set_prices(settings.get("prices", {}))
+    if used:
+        print(f"Settings from {FILE_NAME}: {', '.join(used)}.")  # noqa: T201
+
+
+def names_a_judge(options: argparse.Namespace) -> bool:
+    """Return whether the command line or the file names provider, model or base URL of the judge."""
+    named = given_options(options) | getattr(options, "from_file", frozenset())
+    return not named.isdisjoint(_JUDGE)
+
+
+def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    given = given_options(options)
+    if getattr(options, "llm_provider", None) == "replay":
+        return {}
+    provider = getattr(options, "llm_provider", None)
+    is_other_judge = "llm_provider" in given and provider != settings.get("llm_provider", "openai")
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in _OPTIONS
+        and hasattr(options, name)
+        and name not in given
+        and not (is_other_judge and name.startswith("judge_"))
+        and not (name == "max_llm_requests" and getattr(options, "batch", False))
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {FILE_NAME}: {error}") from error
+    _check_keys(content, [*_OPTIONS, "prices"], FILE_NAME)
+    return {
+        name: value if name == "prices" else _option_value(name, value) for name, value in content.items()
+    }
+
+
+def _option_value(name: str, value: object) -> Any:
+    if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
+        try:
+            return _OPTIONS[name](str(value))
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
+    raise UsageError(f"{FILE_NAME}: {name} is {value!r}: give one value, as for --{name}")
+
+
+def _set_prices(prices: object) -> list[str]:
+    from mind2web2.llm_client.prices import OwnPrice, set_own_prices
+
+    if not isinstance(prices, dict) or not all(isinstance(price, dict) for price in prices.values()):
+        raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
+    own = {}
+    for model, price in prices.items():
+        _check_keys(price, _PRICES, f"{FILE_NAME}: prices of {model}")
+        if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
+            raise UsageError(f"{FILE_NAME}: prices of {model}: write {_EXAMPLE}")
+        own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
+    set_own_prices(own)
+    return [f"prices of {model}" for model in own]
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+
+
+def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
+    names = list(known)
+    for name in found:
+        if name not in names:
+            nearest = difflib.get_close_matches(name.replace("-", "_"), names, n=1)
+            cure = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(names)}"
+            raise UsageError(f"{where}: unknown key {name}: {cure}")
+
+
+def _provider(text: str) -> str:
+    if text not in JUDGE_PROVIDERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(JUDGE_PROVIDERS)}")
+    return text
+
+
+# Names are those of the options.
+_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "llm_provider": _provider,
+    "judge_model": str,
+    "judge_base_url": str,
+    "judge_reasoning_effort": str,
+    "judge_temperature": temperature,
+    "max_images": count,
+    "max_llm_requests": positive_int,
+    "max_concurrent_tasks": positive_int,
+    "max_concurrent_answers": positive_int,
+    "max_webpage_retrieval": positive_int,
+}

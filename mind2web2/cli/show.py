@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
 
 if TYPE_CHECKING:
-    from mind2web2.metrics import ScoredAnswer
+    from mind2web2.runs.metrics import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -47,9 +47,9 @@ def add_command(commands: Subcommands) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was asked for and return the exit status."""
-    from mind2web2.cli.agents import has_record, no_results
+    from mind2web2.cli.metrics import has_record, no_results
     from mind2web2.errors import UsageError
-    from mind2web2.summaries import agent_answers
+    from mind2web2.runs.summaries import agent_answers
     from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent.rstrip("/"))
@@ -98,8 +98,8 @@ def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
 def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]) -> None:
     from rich.table import Table
 
+    from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import counted, line, number
-    from mind2web2.cli.plain_console import plain_console
     from mind2web2.cli.suggestions import suggested_command
 
     console = plain_console()
@@ -127,8 +127,8 @@ def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence
 def _print_task(options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]) -> None:
     from rich.table import Table
 
+    from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import line, number
-    from mind2web2.cli.plain_console import plain_console
     from mind2web2.cli.suggestions import suggested_command
 
     console = plain_console()
@@ -157,14 +157,14 @@ def _short(answer: ScoredAnswer) -> str:
 
 
 def _result(root: Path, agent_name: str, answer: ScoredAnswer) -> Mapping[str, Any] | None:
-    from mind2web2.results import answer_results_dir, latest_result
+    from mind2web2.runs.results import answer_results_dir, latest_result
 
     found = latest_result(answer_results_dir(root, agent_name, answer.task_id, answer.answer_name))
     return None if found is None else found.content
 
 
 def _leaf_counts(result: Mapping[str, Any] | None) -> dict[str, int]:
-    from mind2web2.result_facts import leaves_of
+    from mind2web2.runs.reader import leaves_of
 
     statuses = [leaf.get("status") for leaf in leaves_of(result or {})]
     return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
@@ -176,7 +176,7 @@ class _Page:
     def __init__(
         self, options: argparse.Namespace, paths: PathConfig, agent_name: str, answer: ScoredAnswer
     ) -> None:
-        from mind2web2.cli.plain_console import plain_console
+        from mind2web2.cli.console import plain_console
 
         self._options = options
         self._paths = paths
@@ -189,7 +189,7 @@ class _Page:
     def print(self) -> None:
         """Print everything."""
         from mind2web2.cli.metric_tables import number
-        from mind2web2.results import answer_dir, latest_result
+        from mind2web2.runs.results import answer_dir, latest_result
 
         answer = self._answer
         folder = answer_dir(
@@ -219,7 +219,7 @@ class _Page:
             self._print_values(found.content)
 
     def _print_making(self, result: Mapping[str, Any]) -> None:
-        from mind2web2.result_facts import result_facts
+        from mind2web2.runs.reader import result_facts
 
         facts = result_facts(result)
         server = f" at {facts.server}" if facts.server else ""
@@ -255,7 +255,7 @@ class _Page:
         from rich.text import Text
 
         from mind2web2.cli.metric_tables import number
-        from mind2web2.injection.invisible import made_visible
+        from mind2web2.utils.invisible_characters import made_visible
 
         children = _mappings(node.get("children"))
         indent = _INDENT * min(depth, _MOST_INDENTED)
@@ -307,7 +307,7 @@ class _Page:
 
     def _print_pages(self) -> None:
         from mind2web2.errors import Mind2Web2Error
-        from mind2web2.utils.cache_filesys import CacheFileSys
+        from mind2web2.pages.cache import CacheFileSys
 
         if not self._pages:
             return
@@ -334,32 +334,12 @@ class _Page:
                 self._line(f"{_INDENT * 2}{path}")
 
     def _print_values(self, result: Mapping[str, Any]) -> None:
-        values = {
-            name: value
-            for part in _mappings(result.get("eval_breakdown"))
-            for entry in _mappings(part.get("info"))
-            for name, value in entry.items()
-        }
-        values.pop("no_info", None)
-        if not values:
-            return
-        self._line("")
-        self._line("Extracted values and other information of the script", style="bold")
-        of_extraction = {record.get("name"): record for record in _mappings(result.get("extractions"))}
-        for name, value in values.items():
-            record = _mapping(of_extraction.get(name))
-            source = f" (from {record['url']})" if record.get("url") else ""
-            empty = "; ".join(
-                text
-                for field, text in (
-                    ("unavailable", f"empty, as the page is unavailable: {record.get('unavailable')}"),
-                    ("declined", "empty, as the judge refused to answer"),
-                )
-                if record.get(field)
-            )
-            self._line(f"{name}{source}{': ' if empty else ''}{empty}")
-            for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines():
-                self._line(f"{_INDENT}{text}")
+        lines = list(stored_values(result))
+        if lines:
+            self._line("")
+            self._line("Extracted values and other information of the script", style="bold")
+        for text in lines:
+            self._line(text)
 
     def _line(self, text: str, style: str | None = None) -> None:
         self._console.print(text, style=style, soft_wrap=True)
@@ -377,6 +357,23 @@ class _Page:
             break_on_hyphens=False,
         )
         self._line(wrapped)
+
+
+def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a result keeps of its extractions, ground truth and custom information, line by line."""
+    of_extraction = {record.get("name"): record for record in _mappings(result.get("extractions"))}
+    infos = [_mappings(part.get("info")) for part in _mappings(result.get("eval_breakdown"))]
+    for name, value in (item for info in infos for entry in info for item in entry.items()):
+        if name == "no_info":
+            continue
+        record = _mapping(of_extraction.get(name))
+        source = f" (from {record['url']})" if record.get("url") else ""
+        if record.get("unavailable"):
+            source += f": empty, as the page is unavailable: {record['unavailable']}"
+        elif record.get("declined"):
+            source += ": empty, as the judge refused to answer"
+        yield f"{name}{source}"
+        yield from (_INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines())
 
 
 def _vote_lines(entry: Mapping[str, Any], source: str) -> Iterator[str]:

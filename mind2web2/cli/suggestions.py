@@ -51,9 +51,8 @@ def suggested_evaluation(
 def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
     """Return the caching command that fits a run with these options."""
     given = vars(options)
-    tasks = given.get("task_ids") or given.get("task_id") or []
     words = [agent_name, *more]
-    for task_id in [tasks] if isinstance(tasks, str) else tasks:
+    for task_id in given.get("task_ids") or ():
         words += ["--task_id", task_id]
     if given.get("cdp_url") is not None:
         words += ["--cdp_url", given["cdp_url"]]
@@ -70,6 +69,8 @@ def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
     words = [word for name, value in _judge(judge) for word in (f"--{name}", value)]
     if source := _mapping(made_from.get("replayed_from")).get("path"):
         words += ["--judgments", str(source)]
+    if judge.get("max_images") == 0:
+        words.append("--no_screenshots")
     if made_from.get("with_private_network"):
         words.append("--allow_private_network")
     if not made_from.get("with_captures") and judge.get("provider") != _REPLAY:
@@ -89,6 +90,8 @@ def _judge(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name in ("reasoning_effort", "temperature"):
         if judge.get(name) is not None:
             yield f"judge_{name}", str(judge[name])
+    if judge.get("max_images"):
+        yield "max_images", str(judge["max_images"])
 
 
 def _program() -> list[str]:

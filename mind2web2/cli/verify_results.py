@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, temperature
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, temperature
 
 if TYPE_CHECKING:
-    from mind2web2.record_checks import AnswerCheck
-    from mind2web2.result_checks import Finding
-    from mind2web2.selection import AnswerFile
+    from mind2web2.runs.verification import AnswerCheck, Cure, Finding
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
-Check an agent's results against all that they name: every score is computed again from the leaves of its
-tree, every verdict from its votes, every vote from the stored judgment; digests of answers, scripts, pages
-and of the results themselves are taken again, and the metrics derived again. Nothing is asked or changed.
+Check an agent's results: each is judged again in a temporary folder, from the stored judgments, and its tree,
+votes and score are compared; so are the digests of answer, script, pages and what the script read, the
+result's own checksum, and the metrics. No judge is asked, and nothing of yours is changed.
 
   mind2web2 verify-results my_agent                   all results
   mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
 
-  wrong      what no run leaves behind, as it was changed by hand or damaged; or a score that a script
-             returned in place of the one that its tree comes to
-  stale      the answer, script, a page, the judge or the way of asking has changed since
+  wrong      a result that was changed or damaged, or is not what its judgments come to; or a score that a
+             script returned in place of the one that its tree comes to
+  stale      answer, script, a page, something that the script read, the judge or its questions have changed
   missing    an answer without a score, or something that a result names and that is not there
 
-Digests show what was changed afterwards; whoever makes a whole new record up, judgments and all, is not
-found out. Exit status: 0 everything is right and holds, 1 something is wrong, 2 nothing could be checked,
+Checksums show accidents; a record that was made up as a whole, judgments and all, is not found.
+Exit status: 0 everything is right and holds, 1 something is wrong, 2 nothing could be checked,
 3 nothing is wrong, but something is stale or missing.
 """
 
 _WRONG, _OUTDATED = 1, 3
+_ALL_TASKS = "all tasks"
 _KINDS = ("wrong", "stale", "missing")
 
 
@@ -43,13 +43,7 @@ def add_command(commands: Subcommands) -> None:
         "verify-results", help="check that every score is right and still holds", description=DESCRIPTION
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
-    parser.add_argument(
-        "--task_id",
-        metavar="ID",
-        action="append",
-        dest="task_ids",
-        help="this task only; may be repeated (default: all, with the agent's own summary)",
-    )
+    add_task_option(parser, "all, with the agent's own summary")
     parser.add_argument(
         "--judgments",
         metavar="FILE",
@@ -77,12 +71,10 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was found and return the exit status."""
-    from mind2web2.cli.advice import ALL_TASKS
-    from mind2web2.cli.agents import has_record, no_results
-    from mind2web2.record_checks import RecordChecks
-    from mind2web2.staleness import PresentReader, newest_judge
-    from mind2web2.store_checks import judgments_of
-    from mind2web2.summary_checks import agent_summary_findings, task_summary_findings
+    from mind2web2.cli.metrics import has_record, no_results
+    from mind2web2.errors import UsageError
+    from mind2web2.runs.freshness import newest_judge
+    from mind2web2.runs.verification import agent_findings, summary_findings, verified
     from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent)
@@ -91,20 +83,16 @@ def run(options: argparse.Namespace) -> int:
     if not has_record(root, agent_name):
         raise no_results(options, root, agent_name)
     paths.script_versions()  # a pinned version that does not exist is a mistake of the command
+    if options.judgments is not None and not options.judgments.is_file():
+        raise UsageError(
+            f"no judgments at {options.judgments}: name a judgments.sqlite3 or an exported .jsonl file"
+        )
     judge = _judge(options) or newest_judge(root, agent_name)
-    checks = RecordChecks(
-        root,
-        agent_name,
-        judgments_of(root, agent_name, options.judgments),
-        PresentReader(paths, agent_name, judge=judge),
-    )
-    answers: list[AnswerCheck] = []
-    summaries: dict[str, Sequence[Finding]] = {}
-    for task_id, files in _tasks(paths, agent_name, options.task_ids).items():
-        answers += checks.task(task_id, files)
-        summaries[task_id] = list(task_summary_findings(root, agent_name, task_id))
+    task_ids = _tasks(paths, agent_name, options.task_ids)
+    answers = verified(paths, agent_name, task_ids, judge=judge, judgments=options.judgments)
+    summaries = {task_id: summary_findings(paths, agent_name, task_id) for task_id in task_ids}
     if options.task_ids is None:
-        summaries[ALL_TASKS] = list(agent_summary_findings(root, agent_name))
+        summaries[_ALL_TASKS] = agent_findings(paths, agent_name)
     if options.json:
         _print_json(answers, summaries)
     else:
@@ -122,19 +110,14 @@ def _judge(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _judged_by(options: argparse.Namespace) -> list[str]:
-    """Return the options of this command with which an evaluation makes results that hold."""
-    given = {f"judge_{name}": value for name, value in _judge(options).items()}
-    if options.eval_version is not None:
-        given["eval_version"] = options.eval_version
-    return [word for name, value in given.items() for word in (f"--{name}", str(value))]
+    """Return the judge's options of this command, with which an evaluation makes results that hold."""
+    given = {f"--judge_{name}": str(value) for name, value in _judge(options).items()}
+    return [word for item in given.items() for word in item]
 
 
-def _tasks(
-    paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None
-) -> dict[str, tuple[AnswerFile, ...]]:
-    """Return the answers there are now to each task that has answers or results."""
+def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -> list[str]:
+    """Return the tasks that have answers or results, or those named."""
     from mind2web2.errors import UsageError
-    from mind2web2.selection import answer_files
     from mind2web2.utils.names import check_name, name_list, natural_key
 
     folders = (paths.answers_root / agent_name, paths.eval_results_root / agent_name)
@@ -152,10 +135,7 @@ def _tasks(
         raise UsageError(
             f"no answers or results of agent {agent_name} to {lacking}: there is {name_list(known)}"
         )
-    return {
-        name: answer_files(paths.answers_root / agent_name / name)[0]
-        for name in sorted(wanted, key=natural_key)
-    }
+    return sorted(wanted, key=natural_key)
 
 
 def _has_answers(paths: PathConfig, agent_name: str, task_id: str) -> bool:
@@ -177,8 +157,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.advice import advice
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     console = plain_console()
     table = Table(title=f"Results of {options.agent}")
@@ -194,10 +173,56 @@ def _print(
     lines = [
         *_lines(answers, summaries),
         _counts(answers),
-        *advice(options.agent, answers, summaries, _judged_by(options)),
+        *_suggestions(options, answers, summaries),
     ]
     for line in lines:
         console.print(line, soft_wrap=True)
+
+
+def _suggestions(
+    options: argparse.Namespace, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
+) -> list[str]:
+    """Return what to do, one line for each way to put something right, with the answers that it is for."""
+    from mind2web2.cli.suggestions import evaluation_options
+
+    by_way: dict[tuple[Cure, tuple[str, ...]], list[AnswerCheck]] = {}
+    for answer in answers:
+        if answer.findings:
+            # What the gravest finding asks for settles the others as well.
+            worst = min(answer.findings, key=lambda finding: _KINDS.index(finding.kind))
+            way = (worst.cure, tuple(evaluation_options(answer.content)))
+            by_way.setdefault(way, []).append(answer)
+    lines = [
+        f"Next, for {', '.join(f'{each.task_id}/{each.answer_name}' for each in some)}: "
+        f"{_suggestion(options, cure, some, answers)}"
+        for (cure, _), some in by_way.items()
+    ]
+    names = [name for name, findings in summaries.items() if findings]
+    if names and not lines:
+        lines.append(f"Next, for {', '.join(names)}: {_suggestion(options, 'summaries', answers, answers)}")
+    return lines
+
+
+def _suggestion(
+    options: argparse.Namespace, cure: Cure, some: Sequence[AnswerCheck], answers: Sequence[AnswerCheck]
+) -> str:
+    from mind2web2.cli.suggestions import suggested_evaluation
+
+    tasks = {answer.task_id: None for answer in some}
+    is_all = options.task_ids is None and len(tasks) == len({answer.task_id for answer in answers})
+    words = [] if is_all else [word for task_id in tasks for word in ("--task_id", task_id)]
+    # An answer without a result of its own is judged as the others were.
+    like = next((each.content for each in (*some, *answers) if each.content.get("provenance")), None)
+    evaluate = partial(suggested_evaluation, options, options.agent, like, *words, *_judged_by(options))
+    if cure == "overwrite":
+        return f"{evaluate('--overwrite')} (asks all its judgments again)"
+    if cure == "judgments":
+        return f"name their file with --judgments FILE, or ask again: {evaluate('--overwrite')}"
+    if cure == "script":
+        return "see why the eval script returns another score than its tree comes to"
+    if cure == "answer":
+        return "put the answer back in its place, or remove its folder of results"
+    return evaluate()
 
 
 def _lines(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> list[str]:
@@ -222,24 +247,23 @@ def _counts(answers: Sequence[AnswerCheck]) -> str:
 
 
 def _state(answer: AnswerCheck) -> str:
-    return next((kind for kind in _KINDS if answer.has(kind)), "ok")
+    return next((kind for kind in _KINDS if any(finding.kind == kind for finding in answer.findings)), "ok")
 
 
 def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
     import json
 
-    from mind2web2.cli.plain_console import plain_console
+    from mind2web2.cli.console import plain_console
 
     content = {
         "answers": [
             {
                 "task_id": answer.task_id,
                 "answer_name": answer.answer_name,
-                "path": None if answer.path is None else str(answer.path),
+                "path": None if answer.found is None else str(answer.found.path),
                 "score": answer.score,
                 "score_by_tree": answer.tree_score,
                 "record": _state(answer),
-                "cure": answer.cure,
                 "findings": [finding._asdict() for finding in answer.findings],
             }
             for answer in answers

@@ -6,9 +6,13 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient, AzureOpenAIClient
     from mind2web2.llm_client.base_client import LLMClient
-    from mind2web2.llm_client.openai_client import AsyncOpenAIClient, OpenAIClient
+    from mind2web2.llm_client.openai_client import (
+        AsyncAzureOpenAIClient,
+        AsyncOpenAIClient,
+        AzureOpenAIClient,
+        OpenAIClient,
+    )
     from mind2web2.llm_client.prices import calculate_api_cost
 
 __all__ = [
@@ -22,9 +26,9 @@ __all__ = [
 
 # Loaded when first used: a command's --help must not wait for clients.
 _HOMES = {
-    "AsyncAzureOpenAIClient": "azure_client",
+    "AsyncAzureOpenAIClient": "openai_client",
     "AsyncOpenAIClient": "openai_client",
-    "AzureOpenAIClient": "azure_client",
+    "AzureOpenAIClient": "openai_client",
     "LLMClient": "base_client",
     "OpenAIClient": "openai_client",
     "calculate_api_cost": "prices",

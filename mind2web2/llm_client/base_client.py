@@ -5,21 +5,19 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from mind2web2.llm_client.azure_client import AsyncAzureOpenAIClient
-from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.llm_client.openai_client import AsyncOpenAIClient
-from mind2web2.llm_client.pacing import Slowdown
-from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.sync_client import SyncProviderClient
-from mind2web2.llm_client.toll import Retries
+from mind2web2.llm_client.openai_client import AsyncAzureOpenAIClient, AsyncOpenAIClient
+from mind2web2.llm_client.provider import AsyncProviderClient, SyncProviderClient
+from mind2web2.llm_client.rate_limiter import Slowdown
+from mind2web2.llm_client.retry import Retries, RetryPolicy
+from mind2web2.utils.api_misuse import script_api
 
 ProviderName = Literal["openai", "azure_openai", "bedrock_anthropic"]
 
 PROVIDERS: tuple[ProviderName, ...] = ("openai", "azure_openai", "bedrock_anthropic")
 
 
+@script_api
 class LLMClient:
     """A judge, asked synchronously or asynchronously as chosen when it is built.
 
@@ -83,6 +81,11 @@ class LLMClient:
         self._check_is_async("chat")
         return await self._async_client.chat(request, limit)
 
+    async def check_reachable(self) -> None:
+        """Raise ``JudgeUnusableError`` if no connection to the server can be made."""
+        self._check_is_async("check_reachable")
+        await self._async_client.check_reachable()
+
     async def close(self) -> None:
         """Close the connection pool."""
         if self._sync_client is None:
@@ -111,5 +114,8 @@ def _build(
     if provider == "azure_openai":
         return AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "bedrock_anthropic":
+        # Not needed by most runs.
+        from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
+
         return AsyncBedrockClient(base_url=base_url, retry=retry)
     raise ValueError(f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}")

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
-from mind2web2.errors import UsageError
-from mind2web2.llm_client.allowance import allowances_in
-from mind2web2.llm_client.bedrock_messages import claude_messages
-from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.environment import (
+from mind2web2.errors import JudgeRequestError, UsageError
+from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, TokenUsage, WireRequest
+from mind2web2.llm_client.failures import (
+    RequestFailedError,
+    Service,
+    allowances_in,
+    failure_from_body,
+    one_line,
+)
+from mind2web2.llm_client.http_pool import CONNECT_TIMEOUT_S, PoolPerLoop
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     check_address,
     check_keys,
@@ -23,15 +32,17 @@ from mind2web2.llm_client.environment import (
     require_all,
     variable,
 )
-from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
-from mind2web2.llm_client.pools import PoolPerLoop
-from mind2web2.llm_client.provider import AsyncProviderClient
-from mind2web2.llm_client.retry import RetryPolicy, retry_after_s
-from mind2web2.llm_client.sdk_pool import CONNECT_TIMEOUT_S
-from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropicBedrock
+
+Block = dict[str, Any]
+
+_DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,")
+
+# Seen in the wild, but no registered type: Claude takes only the registered one.
+_MEDIA_TYPE_ALIASES = {"image/jpg": "image/jpeg"}
 
 # Claude must be told a limit; a caller's own ``max_tokens`` goes first.
 _DEFAULT_MAX_TOKENS = 8192
@@ -123,7 +134,7 @@ class BedrockTransport:
             raw = await self._sdk.here().messages.with_raw_response.create(
                 model=wire.model,
                 max_tokens=parameters.pop("max_tokens"),
-                # the SDK's types say no more than what bedrock_messages.py builds
+                # the SDK's types say no more than what claude_messages builds
                 messages=cast(Any, turns),
                 extra_body=parameters,
             )
@@ -139,9 +150,13 @@ class BedrockTransport:
         except anthropic.APIConnectionError as error:
             is_sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
             text = one_line(f"{error.message} {error.__cause__ or ''}", secrets)
-            raise RequestFailedError(text, is_sent=is_sent) from error
+            raise RequestFailedError(text, is_sent=is_sent, is_connection_lost=True) from error
         completion = read_completion(await raw.http_response.aread(), secrets)
         return replace(completion, allowances=allowances_in(raw.http_response.headers))
+
+    async def models(self) -> list[str]:
+        """Return nothing: this protocol has no such list."""
+        return []
 
     async def close(self) -> None:
         """Close the pool."""
@@ -168,6 +183,52 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         usage=body.usage.counted(),
         served_model=body.model,
     )
+
+
+def claude_messages(
+    messages: Sequence[Mapping[str, Any]], *, marks_cache: bool
+) -> tuple[list[Block], list[Block]]:
+    """Return the system blocks and the turns.
+
+    Args:
+        messages: checked messages.
+        marks_cache: mark the end of what later requests share: all of the user's first turn but its
+            last part, since prompts end with what differs.
+    """
+    system: list[Block] = []
+    turns: list[Block] = []
+    for message in messages:
+        blocks = _blocks(message["content"])
+        if message["role"] in ("system", "developer"):
+            system += blocks
+        else:
+            turns.append({"role": message["role"], "content": blocks})
+    if marks_cache and turns and len(turns[0]["content"]) > 1:
+        turns[0]["content"][-2]["cache_control"] = {"type": "ephemeral"}
+    return system, turns
+
+
+def _blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Block]:
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    # empty texts are refused
+    return [_block(part) for part in content if part.get("text") != ""]
+
+
+def _block(part: Mapping[str, Any]) -> Block:
+    if part["type"] == "text":
+        return {"type": "text", "text": part["text"]}
+    url = part["image_url"]["url"]
+    found = _DATA_URL.match(url)
+    if found is None:
+        raise JudgeRequestError(f"bedrock takes images as base64 data URLs only, not {url[:60]}")
+    media_type = found.group(1).lower()
+    source = {
+        "type": "base64",
+        "media_type": _MEDIA_TYPE_ALIASES.get(media_type, media_type),
+        "data": url[found.end() :],
+    }
+    return {"type": "image", "source": source}
 
 
 def _parameters(wire: WireRequest) -> dict[str, Any]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import re
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 
-from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.schema import TemplateSchema
-from mind2web2.llm_client.transport import OutputMode, WireRequest
+from mind2web2.errors import ImagesRefusedError
+from mind2web2.llm_client.chat import ChatRequest, ImageLimit, OutputMode, TemplateSchema, WireRequest
+from mind2web2.llm_client.failures import BODY_TOO_LARGE, RequestFailedError
+from mind2web2.llm_client.messages import image_urls, longest_side_px, with_content_as_text
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +35,13 @@ _MODE_WORDS = {
     OutputMode.PLAIN: (),
 }
 
+# A number on its own, not one in a name, a path or an index.
+_NUMBER = re.compile(r"(?<![\w.\-\[])\d+(?![\w\-\]]|\.\d)")
+_PIXELS = re.compile(r"(\d{3,5}) ?(?:pixels|px)|(\d{3,5}) ?[x\u00d7] ?\d{3,5}")
+# Images smaller than this show a judge nothing that it could read.
+_SMALLEST_SIDE_PX = 500
+_STRINGS = "content as a list"
+
 # The server has the mode, but cannot take this one schema.
 _ONE_SCHEMA_WORDS = ("invalid schema", "schema contains", "grammar")
 
@@ -45,10 +56,14 @@ class Capabilities:
 
     Args:
         modes: the provider's ways to fill a template, the best first.
+        one_by_one: whether a request with more images than any that was taken goes alone, so that a limit
+            costs one refusal and not one for each request that is made at the time.
     """
 
-    def __init__(self, modes: Sequence[OutputMode]) -> None:
+    def __init__(self, modes: Sequence[OutputMode], *, one_by_one: bool = True) -> None:
         self._modes = modes
+        self._one_by_one = one_by_one
+        self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
         self._refused: set[tuple[str, str]] = set()
 
     def wire(
@@ -57,6 +72,8 @@ class Capabilities:
         """Return the request in the best form that is not known to be refused."""
         temperature = 0.0 if request.temperature is None else request.temperature
         model = request.model
+        if not self._takes(model, _STRINGS):
+            messages = with_content_as_text(messages)
         takes_temperature = not is_reasoning_model(model) and self._takes(model, "temperature")
         return WireRequest(
             model=model,
@@ -83,6 +100,54 @@ class Capabilities:
         self._refused.add((wire.model, refused))
         return True
 
+    @asynccontextmanager
+    async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
+        """Wait until it is known whether the model takes so many images, or let this request find out.
+
+        Raises:
+            ImagesRefusedError: it does not take these.
+        """
+        known, count = self._images[model], len(images)
+        while self._one_by_one and count > known.taken and known.probe is not None:
+            await known.probe.wait()
+        known.check(model, images)
+        if count <= known.taken or not self._one_by_one:
+            yield
+            return
+        known.probe = probe = asyncio.Event()
+        try:
+            yield
+            known.taken = max(known.taken, count)
+        except ImagesRefusedError:
+            raise
+        except Exception:
+            # An outage tells nothing of images; the others are not to meet it one after another.
+            known.taken = max(known.taken, count)
+            raise
+        finally:
+            known.probe = None
+            probe.set()
+
+    def image_refusal(self, wire: WireRequest, failure: RequestFailedError) -> ImagesRefusedError | None:
+        """Remember what a refusal says of images, and return it where fewer or smaller ones may pass."""
+        images = image_urls(wire.messages)
+        if not images:
+            return None
+        if failure.wants_strings:
+            self._refused.add((wire.model, _STRINGS))
+        limit = _image_limit(failure, images)
+        if limit is None:
+            return None
+        known = self._images[wire.model]
+        known.limit = known.limit.merged(limit)
+        log.warning(
+            "judge refuses images, less of each page is shown from now on model=%s takes=%s reason=%s",
+            wire.model,
+            known.limit.in_words(),
+            failure,
+        )
+        return known.limit.refusal(f"judge {wire.model} takes {known.limit.in_words()}: {failure}")
+
     def _takes(self, model: str, feature: str) -> bool:
         return (model, feature) not in self._refused
 
@@ -107,10 +172,63 @@ class Capabilities:
             return "temperature" if 0 <= wire.temperature <= 1 else None
         if wire.marks_cache and "cache_control" in failure.words:
             return "cache_control"
+        if failure.wants_strings and any(
+            not isinstance(message["content"], str) for message in wire.messages
+        ):
+            return _STRINGS
         if wire.schema is None or not any(word in failure.words for word in _MODE_WORDS[wire.mode]):
             return None
         is_this_schema_only = any(word in failure.words for word in _ONE_SCHEMA_WORDS)
         return _one_schema(wire.mode, wire.schema) if is_this_schema_only else wire.mode.value
+
+
+@dataclass(slots=True)
+class _ImagesTaken:
+    """What is known of the images that a model takes.
+
+    Args:
+        taken: the most that a request had which was not refused for them.
+        probe: set once the request that goes alone has been answered.
+    """
+
+    limit: ImageLimit = field(default_factory=ImageLimit)
+    taken: int = 0
+    probe: asyncio.Event | None = None
+
+    def check(self, model: str, images: Sequence[str]) -> None:
+        """Refuse what the model is known not to take."""
+        limit = self.limit
+        is_too_many = limit.max_images is not None and len(images) > limit.max_images
+        side_px = 0 if limit.max_side_px is None else longest_side_px(images)
+        if is_too_many or side_px > (limit.max_side_px or 0):
+            raise limit.refusal(f"judge {model} takes {limit.in_words()}, as an earlier reply has said")
+
+
+def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:
+    """Return the limit that a refusal names, or one to try next; ``None`` where it is not about images."""
+    words = failure.words
+    match failure.image_fault:
+        case "too many":
+            return ImageLimit(max_images=_fewer(failure, len(images)))
+        case "too large":
+            side_px = longest_side_px(images)
+            named = [int(number) for pair in _PIXELS.findall(words) for number in pair if number]
+            smaller_px = max((number for number in named if number < side_px), default=side_px // 2)
+            if smaller_px < _SMALLEST_SIDE_PX:
+                return ImageLimit(max_images=0)
+            return ImageLimit(max_side_px=smaller_px)
+        case "none taken":
+            return ImageLimit(max_images=0)
+    return ImageLimit(max_images=0) if failure.wants_strings else None
+
+
+def _fewer(failure: RequestFailedError, count: int) -> int:
+    """Return how many images a refusal allows, or half where it names no number below that sent."""
+    if count > 1 and re.search(r"\b(?:one|single) image", failure.words):
+        return 1
+    # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is no number of images.
+    named = [] if failure.status == BODY_TOO_LARGE else map(int, _NUMBER.findall(failure.words))
+    return max((number for number in named if number < count), default=count // 2)
 
 
 def _one_schema(mode: OutputMode, schema: TemplateSchema) -> str:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from enum import Enum
+from typing import Any, Protocol, Self
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.errors import ImagesRefusedError
+from mind2web2.llm_client.failures import NOTHING_SAID, Allowances, Service
 
 # Chat messages as providers take them (contract.md): {"role", "content"}, the content a text or a
 # list of {"type": "text"} and {"type": "image_url"} parts.
@@ -18,6 +22,53 @@ ReplyCheck = Callable[[str], Awaitable[str | None]]
 
 # Entered once per HTTP request, many times over its life: an ``asyncio.Semaphore``, for instance.
 Limit = AbstractAsyncContextManager[Any]
+
+
+class ImageLimit(BaseModel):
+    """How many images a judge is shown with one question, and how large; ``None`` stands for any.
+
+    Args:
+        max_images: 0 shows text alone.
+        max_side_px: of an image's longer side.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    max_images: int | None = None
+    max_side_px: int | None = None
+
+    @classmethod
+    def of(cls, refusal: ImagesRefusedError) -> Self:
+        """Return the limit that a refusal names."""
+        return cls(max_images=refusal.max_images, max_side_px=refusal.max_side_px)
+
+    def refusal(self, reason: str) -> ImagesRefusedError:
+        """Return the error that names this limit."""
+        return ImagesRefusedError(reason, self.max_images, self.max_side_px)
+
+    def merged(self, other: ImageLimit) -> ImageLimit:
+        """Return the limit that keeps to both."""
+        return ImageLimit(
+            max_images=_least(self.max_images, other.max_images),
+            max_side_px=_least(self.max_side_px, other.max_side_px),
+        )
+
+    def in_words(self) -> str:
+        """Return what a judge with this limit takes."""
+        side = "" if self.max_side_px is None else f" of at most {self.max_side_px} pixels a side"
+        if self.max_images is None:
+            return f"images{side}"
+        if self.max_images == 0:
+            return "no images"
+        return f"at most {self.max_images} image{'s' * (self.max_images != 1)}{side}"
+
+
+NO_LIMIT = ImageLimit()
+
+
+def _least(one: int | None, other: int | None) -> int | None:
+    known = [number for number in (one, other) if number is not None]
+    return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +165,127 @@ class ChatProvider(Protocol):
 
         Raises:
             JudgeError: the family's members say what failed for good; ``ContextTooLongError`` where
-                the request does not fit the model's context.
+                the request does not fit the model's context, ``ImagesRefusedError`` where the model takes
+                fewer or smaller images.
+        """
+
+    async def close(self) -> None:
+        """Close the pool."""
+
+
+JsonSchema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateSchema:
+    """The JSON schema of a template.
+
+    Args:
+        name: the template's name as providers allow it.
+        full: the schema as pydantic gives it, with every property required.
+        strict: the same in the strict subset, or ``None`` where that cannot say it (free-form dicts).
+        is_object: whether the template is filled by a JSON object, as modes and tools require.
+    """
+
+    name: str
+    full: JsonSchema
+    strict: JsonSchema | None
+    is_object: bool
+
+
+class OutputMode(Enum):
+    """How a model is made to fill a template."""
+
+    STRICT_SCHEMA = "json_schema"
+    TOOL = "tool"
+    JSON = "json_object"
+    PLAIN = "text"
+
+    @property
+    def shows_schema(self) -> bool:
+        """Tell whether the schema must be part of the messages, since the provider is not given it."""
+        return self in (OutputMode.JSON, OutputMode.PLAIN)
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """One HTTP request, with everything decided.
+
+    Args:
+        model: the provider's name of the model or deployment.
+        messages: checked messages.
+        mode: how the reply is structured; ``PLAIN`` without a template.
+        schema: what is asked for, or ``None`` for free text.
+        temperature: ``None`` sends none.
+        reasoning_effort: ``None`` sends none.
+        marks_cache: whether to say which part of the prompt later requests share, where that must be said.
+        extra: further parameters, sent as they are.
+        name: tells this question from equal ones; of use where replies come back in a file.
+    """
+
+    model: str
+    messages: Sequence[Mapping[str, Any]]
+    mode: OutputMode
+    schema: TemplateSchema | None
+    temperature: float | None
+    reasoning_effort: str | None
+    marks_cache: bool
+    extra: Mapping[str, Any]
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What one HTTP request brought.
+
+    Args:
+        text: the reply, empty where there was none.
+        declined: why the model declined, else ``None``.
+        is_truncated: whether the reply was cut off by a token limit.
+        usage: tokens of this request.
+        served_model: the model's name as the provider reported it.
+        system_fingerprint: the backend's version, where reported.
+        allowances: what the server says is left of its rate limits.
+    """
+
+    text: str
+    declined: str | None = None
+    is_truncated: bool = False
+    usage: TokenUsage = field(default_factory=TokenUsage)
+    served_model: str | None = None
+    system_fingerprint: str | None = None
+    allowances: Allowances = NOTHING_SAID
+
+
+class ReplyPart(BaseModel):
+    """Part of a reply's body: what is read of it, whatever else a server adds."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class Transport(Protocol):
+    """A connection pool that speaks one provider's protocol and retries nothing."""
+
+    @property
+    def service(self) -> Service:
+        """Return where this leads and what a user can correct."""
+
+    @property
+    def modes(self) -> Sequence[OutputMode]:
+        """Return the ways to fill a template, the best first."""
+
+    async def send(self, wire: WireRequest) -> Completion:
+        """Make one HTTP request.
+
+        Raises:
+            RequestFailedError: it brought no completion.
+        """
+
+    async def models(self) -> list[str]:
+        """Return the names of the server's models, empty if this protocol has no such list.
+
+        Raises:
+            RequestFailedError: there is no connection, or no such list.
         """
 
     async def close(self) -> None:

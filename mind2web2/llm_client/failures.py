@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Literal
 
 from mind2web2.errors import (
     ContextTooLongError,
@@ -14,7 +17,95 @@ from mind2web2.errors import (
     JudgeRequestError,
     JudgeUnavailableError,
 )
-from mind2web2.llm_client.allowance import NOTHING_SAID, Allowances
+
+# Go's way to write a duration, which OpenAI's servers use: 120ms, 6m0s, 1h2m3.5s.
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What is left of one rate limit, in requests or in tokens.
+
+    Args:
+        remaining: may still be used before the limit resets.
+        limit: what there is after it has, ``None`` where the server does not say.
+        reset_s: seconds until then.
+    """
+
+    remaining: float
+    limit: float | None
+    reset_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Allowances:
+    """Both rate limits of a model; ``None`` where the server says nothing of one."""
+
+    requests: Allowance | None = None
+    tokens: Allowance | None = None
+
+
+NOTHING_SAID = Allowances()
+
+
+def allowances_in(headers: Mapping[str, str]) -> Allowances:
+    """Return what the headers of OpenAI, Azure and compatible servers, or Anthropic's, say is left."""
+    if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-remaining-tokens" in headers:
+        return Allowances(_openai(headers, "requests"), _openai(headers, "tokens"))
+    if (
+        "anthropic-ratelimit-requests-remaining" in headers
+        or "anthropic-ratelimit-tokens-remaining" in headers
+    ):
+        return Allowances(_anthropic(headers, "requests"), _anthropic(headers, "tokens"))
+    return NOTHING_SAID
+
+
+def _openai(headers: Mapping[str, str], unit: str) -> Allowance | None:
+    names = [f"x-ratelimit-{what}-{unit}" for what in ("remaining", "limit", "reset")]
+    remaining, limit, reset = (headers.get(name, "") for name in names)
+    return _allowance(remaining, limit, _duration_s(reset))
+
+
+def _anthropic(headers: Mapping[str, str], unit: str) -> Allowance | None:
+    names = [f"anthropic-ratelimit-{unit}-{what}" for what in ("remaining", "limit", "reset")]
+    remaining, limit, reset = (headers.get(name, "") for name in names)
+    return _allowance(remaining, limit, _seconds_until(reset))
+
+
+def _allowance(remaining: str, limit: str, reset_s: float | None) -> Allowance | None:
+    left, whole = _count(remaining), _count(limit)
+    # Without a time of reset nobody could tell how long to wait; a refusal then says it.
+    return None if left is None or reset_s is None else Allowance(left, whole, reset_s)
+
+
+def _count(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number >= 0 else None
+
+
+def _duration_s(text: str) -> float | None:
+    plain = _count(text)
+    if plain is not None:
+        return plain
+    found = _DURATION.fullmatch(text.strip())
+    if found is None or not text.strip():
+        return None
+    hours, minutes, seconds, milliseconds = (float(part or 0) for part in found.groups())
+    return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
+
+
+def _seconds_until(moment: str) -> float | None:
+    try:
+        when = datetime.fromisoformat(moment)
+    except ValueError:
+        return None
+    if when.tzinfo is None:
+        when = when.replace(tzinfo=UTC)
+    return max(0.0, (when - datetime.now(UTC)).total_seconds())
+
 
 # 424 is Bedrock's "error while processing the model"; 5xx are handled as a range.
 _PASSING_STATUSES = frozenset({408, 409, 424, 429})
@@ -22,6 +113,9 @@ _PASSING_STATUSES = frozenset({408, 409, 424, 429})
 # 529 is Anthropic's "overloaded"; on Bedrock a throttled model may say so with other statuses as well.
 _TOO_FAST_STATUSES = frozenset({429, 529})
 _TOO_FAST_MARK = "throttlingexception"
+
+# A gateway without a working server behind it.
+_OUTAGE_STATUSES = frozenset({502, 503, 504})
 
 # A quota is refilled by a person, not by waiting; the rest of the 429s pass.
 _QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
@@ -53,6 +147,38 @@ _TOO_LONG_PHRASES = (
     "maximum number of tokens allowed",
     "maximum number of input tokens",
     "reduce the length of the messages",
+    "maximum model length",
+)
+
+# What servers say of images, with statuses for which they are known to say so. The rest of a text may quote
+# the request.
+_IMAGE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
+BODY_TOO_LARGE = 413
+_BLAME_CHARS = 1000
+ImageFault = Literal["too large", "too many", "none taken"]
+_TOO_LARGE_IMAGE = re.compile(
+    r"image[^\n]{0,80}(?:dimension|pixel|\bpx\b|resolution|too (?:large|big)|\b[km]i?b\b|bytes|\bsize)"
+    r"|(?:dimension|pixel|resolution)[^\n]{0,80}image"
+)
+_TOO_MANY_IMAGES = re.compile(
+    r"too (?:many|much) (?:images|media)|(?:one|single|at most \d+|up to \d+|only \d+) image"
+    r"|(?:exceed|max)[^\n]{0,60}\bimages\b|\bimages?\b[^\n]{0,60}(?:exceed|\bmax|at most|limit)"
+)
+_NO_IMAGES = re.compile(
+    r"not a (?:multi-?modal|vision)|not compiled for multi-?modal|text-only|only (?:accept|support)s? text"
+    r"|(?:image|vision|multi-?modal)[^\n]{0,60}(?:not|n't) (?:support|enabl|load|availabl|allow)ed"
+    r"|(?:not|n't) (?:support|accept)[^\n]{0,40}(?:image|vision|multi-?modal)"
+    r"|image_url[^\n]{0,20}only supported|unknown variant .?image_url|unsupported content[^\n]{0,40}image"
+    r"|no endpoints? found[^\n]{0,40}image|missing data required for image|input should be 'text'"
+)
+# A fault of one image, or of its form, says nothing about other images.
+_ONE_IMAGE = re.compile(
+    r"image.{0,20}format|format.{0,20}image|mime|invalid (?:image|base64)|damaged"
+    r"|could not (?:process|download|load)"
+)
+_WANTS_STRINGS = re.compile(
+    r"(?:must|should) be a (?:valid )?str|expected (?:a )?string|of type string|not .?list.?\) to str"
+    r"|untagged enum chatcompletion"
 )
 
 _LONGEST_TEXT_CHARS = 300
@@ -79,8 +205,13 @@ class Service:
 class RequestFailedError(Exception):
     """One HTTP request failed; stays inside this package and ends as a ``JudgeError``.
 
-    Its ``words`` are what the server said, in lower case, to look for phrases in; ``is_sent`` is ``False``
-    where it is certain that nothing of the request has left, as no connection came about.
+    Args:
+        text: the server's message or the client's.
+        is_sent: ``False`` if no connection was made, so that nothing of the request was sent.
+        is_connection_lost: the connection failed, before or after the request was sent.
+
+    Attributes:
+        words: codes and message in lower case, to look for phrases in.
     """
 
     def __init__(
@@ -93,6 +224,7 @@ class RequestFailedError(Exception):
         retry_after_s: float | None = None,
         allowances: Allowances = NOTHING_SAID,
         is_sent: bool = True,
+        is_connection_lost: bool = False,
     ) -> None:
         super().__init__(text)
         self.text = one_line(text)
@@ -102,6 +234,7 @@ class RequestFailedError(Exception):
         self.retry_after_s = retry_after_s
         self.allowances = allowances
         self.is_sent = is_sent
+        self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
 
     def __str__(self) -> str:
         """Return the status and the server's words on one line."""
@@ -138,6 +271,28 @@ class RequestFailedError(Exception):
         return not _TOO_LONG_CODES.isdisjoint(self.codes) or any(p in self.words for p in _TOO_LONG_PHRASES)
 
     @property
+    def image_fault(self) -> ImageFault | None:
+        """Tell what the server says is wrong with the images of a request, if anything."""
+        if self.status == BODY_TOO_LARGE:
+            return "too many"
+        words = self.words[:_BLAME_CHARS]
+        if self.status not in _IMAGE_STATUSES or self.is_too_long or _ONE_IMAGE.search(words):
+            return None
+        if _TOO_LARGE_IMAGE.search(words):
+            return "too large"
+        if _TOO_MANY_IMAGES.search(words):
+            return "too many"
+        return "none taken" if _NO_IMAGES.search(words) else None
+
+    @property
+    def wants_strings(self) -> bool:
+        """Tell whether the server takes a message's content as one string only."""
+        words = self.words[:_BLAME_CHARS]
+        is_about_content = "content" in words or "messages" in words or self.status in (422, 500)
+        is_blamed = self.status in _IMAGE_STATUSES and is_about_content
+        return is_blamed and _WANTS_STRINGS.search(words) is not None
+
+    @property
     def is_quota_spent(self) -> bool:
         """Tell whether the account has run out of money or quota."""
         if self.status != 429:
@@ -164,7 +319,7 @@ class RequestFailedError(Exception):
     @property
     def can_pass(self) -> bool:
         """Tell whether the same request may pass later."""
-        if self.is_quota_spent or self.is_too_long:
+        if self.is_quota_spent or self.is_too_long or self.image_fault or self.wants_strings:
             return False
         if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
             return False
@@ -193,18 +348,14 @@ def failure_from_body(
     )
 
 
-def judge_error(
-    failure: RequestFailedError, service: Service, model: str, attempts: int | None = None
-) -> JudgeError:
-    """Return the error, naming the cure, for a failure that is final, after so many requests where known."""
+def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
+    """Return the error for a failure that is final; it names the cure."""
     where = f"judge {model} at {service.endpoint}"
     if failure.is_too_long:
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:
         wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
-        # None is sent without a connection, as the failure says.
-        made = f", {attempts} request{'s' * (attempts != 1)} made" if attempts else ""
-        return JudgeUnavailableError(f"{where} unavailable{made}: {failure}{wish}; try again later")
+        return JudgeUnavailableError(f"{where} unavailable: {failure}{wish}; try again later")
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
     # Of the others, a firewall may forbid one request for what it says, and a router want more credit for a
     # long one than for the rest.

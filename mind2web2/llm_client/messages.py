@@ -1,15 +1,30 @@
-"""Chat messages: checked before they cost anything, and made fit to be sent."""
+"""Chat messages: checked before they cost anything, made fit to be sent, and encoded as a request's body.
+
+Large texts and images are encoded once for all requests that share them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
+from pydantic import BaseModel
+
+from mind2web2.errors import DocumentError
 from mind2web2.llm_client.chat import Message
 from mind2web2.prompts import HashedText
+from mind2web2.utils.images import size_px
+
+Piece = bytes | HashedText
 
 _ROLES = ("system", "developer", "user", "assistant")
 _IMAGE_SCHEMES = ("data:image/", "https://", "http://")
+# An image's size stands within its first bytes, unless it begins with pages of metadata.
+_START_CHARS = 64 * 1024
 
 
 def checked_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
@@ -34,6 +49,59 @@ def with_text_at_end(messages: Sequence[Mapping[str, Any]], text: str) -> list[d
     else:
         last["content"] = [*content, {"type": "text", "text": text}]
     return [*earlier, last]
+
+
+def with_content_as_text(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the messages with one text as their content where there are no images in it."""
+    return [
+        {**message, "content": "\n".join(part["text"] for part in message["content"])}
+        if not isinstance(message["content"], str)
+        and all(part["type"] == "text" for part in message["content"])
+        else dict(message)
+        for message in messages
+    ]
+
+
+def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
+    """Return the messages with the first images only, and a note in the place of each other one."""
+    left = count
+    fewer: list[Message] = []
+    for message in messages:
+        content = message.get("content")
+        parts: list[Any] = []
+        for part in () if isinstance(content, str) else content or ():
+            is_image = part.get("type") == "image_url"
+            is_left_out = is_image and left <= 0
+            left -= is_image
+            parts.append({"type": "text", "text": "[An image is left out here.]"} if is_left_out else part)
+        fewer.append({**message, "content": content if isinstance(content, str) else parts})
+    return fewer
+
+
+def image_urls(messages: Sequence[Message]) -> list[str]:
+    """Return the addresses of all images, in their order."""
+    return list(_image_urls(messages))
+
+
+def _image_urls(messages: Sequence[Message]) -> Iterator[str]:
+    for message in messages:
+        content = message.get("content")
+        for part in () if isinstance(content, str) else content or ():
+            if part.get("type") == "image_url":
+                yield part["image_url"]["url"]
+
+
+def longest_side_px(images: Sequence[str]) -> int:
+    """Return the longest side of the images that are given as data, 0 where none is."""
+    return max((max(_size_px(url)) for url in images), default=0)
+
+
+def _size_px(url: str) -> tuple[int, int]:
+    head, _, data = url[:_START_CHARS].partition(";base64,")
+    try:
+        return size_px(base64.b64decode(data[: len(data) // 4 * 4])) if head.startswith("data:") else (0, 0)
+    except (DocumentError, binascii.Error):
+        return 0, 0
 
 
 def _checked_message(message: object, where: str) -> dict[str, Any]:
@@ -74,3 +142,117 @@ def sendable_text(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+class JsonBody:
+    """The body of a request with these messages, on one line.
+
+    A page comes to megabytes and is in hundreds of requests, many of them under way at the same time. So the
+    body refers to what each ``HashedText`` keeps of its encoding, and is put together while it is sent.
+
+    Raises:
+        TypeError: a parameter is no value of JSON.
+        ValueError: it is a number that JSON has not.
+    """
+
+    def __init__(self, parameters: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> None:
+        self._pieces = _joined(_body_pieces(parameters, messages))
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the length of the whole."""
+        return sum(
+            piece.json_bytes if isinstance(piece, HashedText) else len(piece) for piece in self._pieces
+        )
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the body in pieces, made one at a time."""
+        for piece in self._pieces:
+            yield from _encoded(piece)
+
+    def sha256(self) -> str:
+        """Return the hex digest of the whole, which is never in memory."""
+        digest = hashlib.sha256()
+        for piece in self.pieces():
+            digest.update(piece)
+        return digest.hexdigest()
+
+    def __bytes__(self) -> bytes:
+        return b"".join(self.pieces())
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        # In one piece, which takes the fewest writes, and which nobody holds while the judge thinks.
+        yield bytes(self)
+
+
+def _encoded(piece: Piece) -> tuple[bytes, ...]:
+    return piece.json_pieces if isinstance(piece, HashedText) else (piece,)
+
+
+def _joined(pieces: Iterator[Piece]) -> list[Piece]:
+    """Return the pieces with those small ones that stand side by side made one."""
+    joined: list[Piece] = []
+    small: list[bytes] = []
+    for piece in pieces:
+        if isinstance(piece, HashedText):
+            joined += (b"".join(small), piece)
+            small.clear()
+        else:
+            small.append(piece)
+    return [*joined, b"".join(small)]
+
+
+def _body_pieces(parameters: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> Iterator[Piece]:
+    yield _up_to_value(parameters, "messages")
+    for number, message in enumerate(messages):
+        yield b"," if number else b"["
+        yield from _message_pieces(message)
+    yield b"]}" if messages else b"[]}"
+
+
+def _message_pieces(message: Mapping[str, Any]) -> Iterator[Piece]:
+    content = message["content"]
+    if isinstance(content, str):
+        yield _compact(message)
+        return
+    yield _up_to_value(message, "content")
+    yield b"["
+    for number, part in enumerate(content):
+        yield b"," if number else b""
+        yield from _part_pieces(part)
+    yield b"]}"
+
+
+def _part_pieces(part: Mapping[str, Any]) -> Iterator[Piece]:
+    text, image = part.get("text"), part.get("image_url")
+    if isinstance(text, HashedText):
+        yield _up_to_value(part, "text")
+        yield text
+        yield b"}"
+    elif isinstance(image, Mapping) and isinstance(image["url"], HashedText):
+        yield _up_to_value(part, "image_url")
+        yield _up_to_value(image, "url")
+        yield image["url"]
+        yield b"}}"
+    else:
+        yield _compact(part)
+
+
+def _up_to_value(fields: Mapping[str, Any], last: str) -> bytes:
+    """Return the object with one field moved to its end, up to where that field's value begins."""
+    others = {name: value for name, value in fields.items() if name != last}
+    return _compact({**others, last: 0})[: -len("0}")]
+
+
+def _compact(value: object) -> bytes:
+    return _ENCODER.encode(value).encode()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, BaseModel):
+        return value.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    raise TypeError(f"a {type(value).__name__} is not JSON serializable")
+
+
+# json.dumps would make one for every part of every message.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_plain)

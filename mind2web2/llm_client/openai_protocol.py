@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,14 +13,17 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from mind2web2.llm_client.allowance import allowances_in
-from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
-from mind2web2.llm_client.json_body import JsonBody
-from mind2web2.llm_client.pools import PoolPerLoop
-from mind2web2.llm_client.retry import retry_after_s
-from mind2web2.llm_client.sdk_pool import SdkPool
-from mind2web2.llm_client.transport import Completion, OutputMode, ReplyPart, WireRequest
+from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, TokenUsage, WireRequest
+from mind2web2.llm_client.failures import (
+    RequestFailedError,
+    Service,
+    allowances_in,
+    failure_from_body,
+    one_line,
+)
+from mind2web2.llm_client.http_pool import PoolPerLoop, SdkPool
+from mind2web2.llm_client.messages import JsonBody
+from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -26,6 +31,9 @@ if TYPE_CHECKING:
 
 # How to make the SDK's client and its connections, and where that leads.
 Connection = tuple["Callable[[], SdkPool]", Service]
+
+
+_MODELS_TIMEOUT_S = 5.0
 
 
 class _CachedTokens(ReplyPart):
@@ -72,6 +80,14 @@ class _Body(ReplyPart):
     error: dict[str, Any] | None = None  # routers put their errors into replies with status 200
 
 
+class _Model(ReplyPart):
+    id: str
+
+
+class _Models(ReplyPart):
+    data: list[_Model]
+
+
 class OpenAITransport:
     """Speaks chat completions.
 
@@ -95,6 +111,22 @@ class OpenAITransport:
             # not chat.completions.create: it walks through, copies and encodes megabytes for every request
             response = await pool.post(_path(pool.sdk, wire.model), body, body.size_bytes)
         return replace(read_completion(response.content, secrets), allowances=allowances_in(response.headers))
+
+    async def models(self) -> list[str]:
+        """Return the names of the server's models."""
+        import httpx2
+        import openai
+
+        with sdk_failures(self.service.secrets):
+            response = await self._pools.here().sdk.get(
+                "/models",
+                cast_to=httpx2.Response,
+                options={"timeout": openai.Timeout(_MODELS_TIMEOUT_S)},
+            )
+        try:
+            return [model.id for model in _Models.model_validate_json(response.content).data]
+        except ValidationError as error:
+            raise RequestFailedError("the reply is no list of models") from error
 
     async def close(self) -> None:
         """Close the pool."""
@@ -125,11 +157,27 @@ def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
 
 
 def _not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFailedError:
-    text = one_line(f"connection error: {error or type(error).__name__}", secrets)
-    return RequestFailedError(text, is_sent=not _has_found_nobody(error))
+    reason = connection_reason(error) or one_line(f"{error or type(error).__name__}", secrets)
+    text = f"connection error: {reason}"
+    return RequestFailedError(text, is_sent=not _is_unconnected(error), is_connection_lost=True)
 
 
-def _has_found_nobody(error: BaseException) -> bool:
+def connection_reason(error: BaseException) -> str | None:
+    """Return why no connection was made in the usual words, ``None`` for other reasons."""
+    causes: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in causes:
+        causes.append(cause)
+        cause = getattr(cause, "os_error", None) or cause.__cause__ or cause.__context__
+    if any(isinstance(cause, socket.gaierror) for cause in causes):
+        return "host name not found"
+    is_refused = any(getattr(cause, "errno", None) == errno.ECONNREFUSED for cause in causes)
+    if is_refused or "Connect call failed" in str(error):
+        return "connection refused"
+    return None
+
+
+def _is_unconnected(error: BaseException) -> bool:
     import aiohttp
     import httpx2
 
@@ -162,7 +210,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         # Whatever was said before it went wrong may be half of what would have been said.
         raise failure_from_body(_status_in(trouble), json.dumps({"error": trouble}), secrets=secrets)
     if choice.finish_reason == "error":
-        raise RequestFailedError("the model broke off with an error", status=502)
+        raise RequestFailedError("the model broke off with an error", status=500)
     return Completion(
         text=choice.message.text(),
         declined=_declined(choice),
@@ -205,4 +253,4 @@ def _declined(choice: _Choice) -> str | None:
 
 def _status_in(error: Mapping[str, Any]) -> int:
     code = error.get("code")
-    return code if isinstance(code, int) and 400 <= code < 600 else 502
+    return code if isinstance(code, int) and 400 <= code < 600 else 500

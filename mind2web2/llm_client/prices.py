@@ -1,9 +1,10 @@
-"""Dollars for tokens, from the price list that comes with ``genai-prices``; no network is used."""
+"""Dollars for tokens, by the user's own prices or the list of ``genai-prices``; no network is used."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
@@ -22,6 +23,30 @@ _RATES_HOLD_S = 60
 
 # Routers' prefixes of a model's name, and whose price list it is found in.
 _PREFIXES = {"openai/": "openai", "azure/": "azure", "anthropic/": "anthropic", "bedrock/": "aws"}
+
+
+class OwnPrice(NamedTuple):
+    """The user's own price of a model in dollars per million tokens; ``cached_usd`` defaults to input's."""
+
+    input_usd: float
+    output_usd: float
+    cached_usd: float | None = None
+
+
+# Of the process, as ``calculate_api_cost`` takes nothing but a model's name.
+_own_prices: dict[str, OwnPrice] = {}
+
+
+def set_own_prices(prices: Mapping[str, OwnPrice]) -> None:
+    """Price these models so, whatever the price list says, and no others."""
+    _own_prices.clear()
+    _own_prices.update(prices)
+    _rates.cache_clear()
+
+
+def own_prices() -> dict[str, OwnPrice]:
+    """Return the user's own prices by model."""
+    return dict(_own_prices)
 
 
 def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -> float:
@@ -45,7 +70,7 @@ def price_usd(usage: TokenUsage, model_name: str) -> float | None:
     Some models charge more for all tokens of a very long prompt: for several requests add up dollars,
     not tokens.
     """
-    if usage.input_tokens >= _SHORT_PROMPT_TOKENS:
+    if usage.input_tokens >= _SHORT_PROMPT_TOKENS and model_name not in _own_prices:
         price = _price(usage, model_name)
         return None if price is None else float(price)
     rates = _rates(model_name, int(time.time() // _RATES_HOLD_S))
@@ -104,9 +129,18 @@ def _cached_and_written(usage: TokenUsage) -> tuple[int, int]:
 
 
 def _price(usage: TokenUsage, model_name: str) -> Decimal | None:
+    cached, written = _cached_and_written(usage)
+    if own := _own_prices.get(model_name):
+        cached_usd = own.input_usd if own.cached_usd is None else own.cached_usd
+        parts = (
+            (usage.input_tokens - cached, own.input_usd),
+            (cached, cached_usd),
+            (usage.output_tokens, own.output_usd),
+        )
+        return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
+
     from genai_prices import Usage, calc_price  # a third of a second
 
-    cached, written = _cached_and_written(usage)
     tokens = Usage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,
@@ -130,3 +164,55 @@ def _listed_as(model_name: str) -> Iterator[tuple[str, str | None]]:
     for prefix, provider in _PREFIXES.items():
         if model_name.startswith(prefix):
             yield model_name.removeprefix(prefix), provider
+
+
+# Models that count patches of 32 px, 1,536 at most, times a factor.
+_PATCH_FACTORS = {
+    "gpt-4.1-mini": 1.62,
+    "gpt-4.1-nano": 2.46,
+    "gpt-5-mini": 1.62,
+    "gpt-5-nano": 2.46,
+    "o4-mini": 1.72,
+}
+_PATCH_PX = 32
+_MOST_PATCHES = 1536
+# Models that count tiles of 512 px: tokens for the image and for each tile. The longest fitting name counts.
+_TILE_PRICES = {"gpt-4o-mini": (2833, 5667), "gpt-5": (70, 140), "o1": (75, 150), "o3": (75, 150)}
+_USUAL_TILE_PRICE = (85, 170)
+_TILE_PX = 512
+_TILED_LONG_SIDE_PX = 2048
+_TILED_SHORT_SIDE_PX = 768
+# Claude counts pixels.
+_CLAUDE_LONG_SIDE_PX = 1568
+_CLAUDE_PX_A_TOKEN = 750
+
+
+def image_tokens(model_name: str, width_px: int, height_px: int) -> int:
+    """Return the tokens of an image of this size; a model without a rule counts tiles as GPT-4o does."""
+    # Routers put names in front: openai/gpt-4o, us.anthropic.claude-...
+    name = model_name.rpartition("/")[2]
+    if "claude" in name:
+        return _claude_tokens(width_px, height_px)
+    patched = [model for model in _PATCH_FACTORS if name.startswith(model)]
+    if patched:
+        return _patch_tokens(width_px, height_px, _PATCH_FACTORS[patched[0]])
+    tiled = sorted((model for model in _TILE_PRICES if name.startswith(model)), key=len)
+    whole, tile = _TILE_PRICES[tiled[-1]] if tiled else _USUAL_TILE_PRICE
+    return whole + tile * _tiles(width_px, height_px)
+
+
+def _claude_tokens(width_px: int, height_px: int) -> int:
+    scale = min(1.0, _CLAUDE_LONG_SIDE_PX / max(width_px, height_px))
+    return math.ceil(width_px * scale * height_px * scale / _CLAUDE_PX_A_TOKEN)
+
+
+def _patch_tokens(width_px: int, height_px: int, factor: float) -> int:
+    patches = math.ceil(width_px / _PATCH_PX) * math.ceil(height_px / _PATCH_PX)
+    return math.ceil(min(patches, _MOST_PATCHES) * factor)
+
+
+def _tiles(width_px: int, height_px: int) -> int:
+    scale = min(1.0, _TILED_LONG_SIDE_PX / max(width_px, height_px))
+    scale *= min(1.0, _TILED_SHORT_SIDE_PX / (min(width_px, height_px) * scale))
+    # rounded, as 767.9999 px and 768 px are one
+    return math.ceil(round(width_px * scale) / _TILE_PX) * math.ceil(round(height_px * scale) / _TILE_PX)

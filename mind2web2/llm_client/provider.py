@@ -1,37 +1,136 @@
-"""Asking a model: checked request, retries, structured reply, one repair; the same for every provider."""
+"""Asking a model: checked request, retries, structured reply, repair; the same for every provider."""
 
 from __future__ import annotations
 
+import asyncio
+import atexit
+import difflib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Protocol, Self
 
+from anyio.from_thread import start_blocking_portal
 from pydantic import BaseModel
 
-from mind2web2.errors import JudgeError, JudgeOutputError, JudgeRequestError
-from mind2web2.llm_client.calls import AsyncCalls
+from mind2web2.errors import (
+    JudgeAccessError,
+    JudgeDeclinedError,
+    JudgeError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnusableError,
+)
 from mind2web2.llm_client.capabilities import Capabilities
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.llm_client.chat import (
+    ChatReply,
+    ChatRequest,
+    Completion,
+    Limit,
+    Message,
+    TokenUsage,
+    Transport,
+    WireRequest,
+)
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
-from mind2web2.llm_client.messages import checked_messages, with_text_at_end
-from mind2web2.llm_client.pacing import Pacer, Slowdown
-from mind2web2.llm_client.retry import Attempts, RetryPolicy
-from mind2web2.llm_client.schema import schema_of
-from mind2web2.llm_client.structured import (
+from mind2web2.llm_client.messages import checked_messages, image_urls, with_text_at_end
+from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
+from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy, note_toll
+from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     read_template,
     read_text,
     repair_messages,
+    schema_of,
     schema_text,
 )
-from mind2web2.llm_client.toll import Retries, note_toll
-from mind2web2.llm_client.transport import Completion, Transport, WireRequest
-from mind2web2.utils.loop_turns import loop_turn
+from mind2web2.utils.aio import loop_turn
+from mind2web2.utils.api_misuse import script_api
+
+# Streaming is another protocol, of no use for a reply that is validated as a whole.
+_REFUSED_PARAMETERS = frozenset({"stream", "stream_options"})
+
+
+@script_api
+class AsyncCalls:
+    """Gives ``async_response`` to a class that has ``chat`` and ``endpoint``."""
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this provider from others."""
+        raise NotImplementedError
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer one request, as ``ChatProvider.chat`` promises."""
+        raise NotImplementedError
+
+    async def async_response(
+        self,
+        *,
+        messages: Sequence[Message],
+        model: str,
+        response_format: type[BaseModel] | None = None,
+        count_token: bool = False,
+        temperature: float | None = None,
+        reasoning_effort: str | None = None,
+        limit: Limit | None = None,
+        **extra: Any,
+    ) -> Any:  # what response_format and count_token ask for
+        """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
+
+        Args:
+            limit: entered around the request.
+
+        Raises:
+            ValueError: a keyword makes no sense; those of ``extra`` go to the provider as they are.
+            JudgeError: as ``chat``, and ``JudgeDeclinedError`` where the model declined.
+        """
+        _check_keywords(model, response_format, extra)
+        request = ChatRequest(
+            model=model,
+            messages=messages,
+            template=response_format,
+            temperature=temperature,
+            reasoning_effort=reasoning_effort,
+            extra=extra,
+        )
+        reply = await self.chat(request, limit)
+        if reply.declined is not None:
+            raise JudgeDeclinedError(f"judge {model} at {self.endpoint} declined: {one_line(reply.declined)}")
+        result = reply.text if reply.value is None else reply.value
+        return (result, _token_counts(reply.usage)) if count_token else result
+
+
+def _token_counts(usage: TokenUsage) -> dict[str, int]:
+    """Return the usage as the published calls give it."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    }
+
+
+def _check_keywords(model: object, response_format: object, extra: Mapping[str, Any]) -> None:
+    if not isinstance(model, str) or not model:
+        raise ValueError(f"model must be a model's name, not {model!r}")
+    is_template = isinstance(response_format, type) and issubclass(response_format, BaseModel)
+    if response_format is not None and not is_template:
+        raise ValueError(f"response_format must be a pydantic class, not {response_format!r}")
+    if refused := _REFUSED_PARAMETERS & extra.keys():
+        raise ValueError(f"not supported: {', '.join(sorted(refused))}")
+
 
 log = logging.getLogger(__name__)
+
+_SECOND_CONNECTION_S = 1.0
+_MOST_MODELS = 5
+# Requests for one usable reply at most: the question, a repair, the question afresh. What is tried again for
+# an error of the server is a matter of ``RetryPolicy``.
+_REPLY_TRIES = 3
 
 
 class Sending(Protocol):
@@ -49,15 +148,18 @@ class AsyncProviderClient(AsyncCalls):
     Args:
         transport: speaks the provider's protocol.
         retry: how long to try.
+        one_by_one: whether a request that may be refused for its images goes alone.
 
     ``slowdown`` tells how much rate limits have held its requests back, ``retries`` what was tried again.
     """
 
-    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
+    def __init__(self, transport: Transport, retry: RetryPolicy, *, one_by_one: bool = True) -> None:
         self._transport = transport
         self._retry = retry
-        self._capabilities = Capabilities(transport.modes)
-        self._pacers: dict[str, Pacer] = {}
+        self._capabilities = Capabilities(transport.modes, one_by_one=one_by_one)
+        self._limiters: dict[str, RateLimiter] = {}
+        # As far as the server lists them.
+        self._models: list[str] = []
         self.slowdown = Slowdown()
         self.retries = Retries()
 
@@ -69,19 +171,56 @@ class AsyncProviderClient(AsyncCalls):
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
         attempts = self._attempts(request.model, limit)
-        return await _Exchange(self._transport, self._capabilities, request, attempts, self.retries).reply()
+        exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
+        try:
+            return await exchange.reply()
+        except JudgeAccessError as error:
+            failure = error.__cause__
+            if not isinstance(failure, RequestFailedError) or failure.status != 404:
+                raise
+            raise self._explained(error, request.model) from failure
+
+    async def check_reachable(self) -> None:
+        """Make sure that a connection to the server can be made; any reply will do.
+
+        Raises:
+            JudgeUnusableError: there is no connection; the text names address and reason.
+        """
+        failure = await self._connection_failure()
+        if failure is not None:
+            await asyncio.sleep(_SECOND_CONNECTION_S)
+            failure = await self._connection_failure()
+        if failure is not None:
+            address = self.endpoint.partition(" ")[2]
+            reason = str(failure).removeprefix("connection error: ")
+            raise JudgeUnusableError(
+                f"cannot connect to the judge at {address}: {reason}. Is the server running?"
+            ) from failure
+
+    async def _connection_failure(self) -> RequestFailedError | None:
+        try:
+            self._models = await self._transport.models()
+        except RequestFailedError as failure:
+            return None if failure.is_sent else failure
+        return None
+
+    def _explained(self, error: JudgeAccessError, model: str) -> JudgeAccessError:
+        """Return an error that names the server's models, if it lists some but not this one."""
+        models = self._models
+        if not models or model in models:
+            return error
+        close = difflib.get_close_matches(model, models, n=1) or models[:1] * (len(models) == 1)
+        hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(models[:_MOST_MODELS])}"
+        return JudgeAccessError(f"{self.endpoint} has no model {model}; {hint}", is_for_all=True)
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
-        return Attempts(self._retry, limit, self.endpoint, self._pacer(model), self.retries)
+        return Attempts(self._retry, limit, self._limiter(model), self.retries)
 
-    def _pacer(self, model: str) -> Pacer:
-        # Servers count each model's requests apart.
-        if model not in self._pacers:
-            retry = self._retry
-            self._pacers[model] = Pacer(
-                self.slowdown, retry.first_wait_s, retry.longest_wait_s, retry.total_s
-            )
-        return self._pacers[model]
+    def _limiter(self, model: str) -> RateLimiter:
+        # Servers count the requests to each model separately.
+        if model not in self._limiters:
+            self._limiters[model] = RateLimiter(self.slowdown, self._retry.total_s, self._retry.outage_wait_s)
+        return self._limiters[model]
 
     async def close(self) -> None:
         """Close the connection pool."""
@@ -116,22 +255,31 @@ class _Exchange:
         self._usage = TokenUsage()
 
     async def reply(self) -> ChatReply:
-        """Ask, and ask once more where the reply cannot be used."""
+        """Ask until the reply can be used: once more with its error shown, then afresh.
+
+        A new request without the faulty reply helps where the fault lies in the conversation.
+        """
         messages = checked_messages(self._request.messages)
-        completion = await self._ask(messages, must_show_schema=False)
-        try:
-            return await self._read(completion)
-        except InvalidOutputError as problem:
-            log.warning(
-                "judge output invalid, asking for a repair model=%s problem=%s", self._request.model, problem
-            )
-            self._retries.note("unusable output")
-            repair = [*messages, *repair_messages(completion, problem)]
-        completion = await self._ask(repair, must_show_schema=True)
-        try:
-            return await self._read(completion)
-        except InvalidOutputError as problem:
-            raise self._output_error(problem, completion) from problem
+        turns = messages
+        for number in range(1, _REPLY_TRIES + 1):
+            completion = await self._ask(turns, must_show_schema=number > 1)
+            try:
+                return await self._read(completion)
+            except InvalidOutputError as problem:
+                if number == _REPLY_TRIES:
+                    raise self._output_error(problem, completion) from problem
+                is_repair = number % 2 == 1
+                log.warning(
+                    "judge output invalid, asking %s model=%s try=%d of=%d problem=%s",
+                    "for a repair" if is_repair else "afresh",
+                    self._request.model,
+                    number,
+                    _REPLY_TRIES,
+                    problem,
+                )
+                self._retries.note("unusable output")
+                turns = [*messages, *repair_messages(completion, problem)] if is_repair else messages
+        raise AssertionError("unreachable")
 
     async def _read(self, completion: Completion) -> ChatReply:
         if completion.declined is not None:
@@ -156,22 +304,33 @@ class _Exchange:
         )
 
     async def _ask(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
+        async with self._capabilities.image_turn(self._request.model, image_urls(messages)):
+            return await self._answered(messages, must_show_schema=must_show_schema)
+
+    async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
         """Send the messages in the best form the server takes."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
-                wire = replace(wire, messages=with_text_at_end(messages, schema_text(self._schema)))
+                wire = replace(wire, messages=with_text_at_end(wire.messages, schema_text(self._schema)))
             try:
                 completion = await self._sent(wire)
             except RequestFailedError as failure:
                 if failure.is_declined:
                     return Completion(text="", declined=str(failure))
+                if (refusal := self._capabilities.image_refusal(wire, failure)) is not None:
+                    raise refusal from failure
                 if failure.is_too_long or not self._capabilities.learn(wire, failure):
-                    service = self._transport.service
-                    raise judge_error(failure, service, self._request.model, self._attempts.made) from failure
+                    raise self._final(failure, wire) from failure
             else:
                 self._usage += completion.usage
                 return completion
+
+    def _final(self, failure: RequestFailedError, wire: WireRequest) -> JudgeError:
+        error = judge_error(failure, self._transport.service, self._request.model)
+        if type(error) is JudgeRequestError and image_urls(wire.messages):
+            error.args = (f"{error} (if this model reads no images, add --no_screenshots)",)
+        return error
 
     async def _sent(self, wire: WireRequest) -> Completion:
         """Send, again where that can help, and count it even where nothing comes of it."""
@@ -202,8 +361,48 @@ class _Exchange:
         return completion
 
     def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:
-        wanted = "text" if self._schema is None else self._schema.name
+        wanted = "no text"
+        if self._schema is not None:
+            wanted = f"not the JSON that was asked for (form {self._schema.name!r})"
         return JudgeOutputError(
-            f"judge {self._request.model} at {self._transport.service.endpoint} gave no valid {wanted}, "
-            f"not even when shown the error: {one_line(str(problem))} (reply: {one_line(completion.text)!r})"
+            f"the reply of judge {self._request.model} at {self._transport.service.endpoint} was {wanted}, "
+            f"{_REPLY_TRIES} times: {one_line(str(problem))} (last reply: {one_line(completion.text)!r})"
         )
+
+
+class SyncProviderClient:
+    """An asynchronous client on an event loop of its own, in a thread of its own.
+
+    Args:
+        client: belongs to this object from now on.
+    """
+
+    def __init__(self, client: AsyncProviderClient) -> None:
+        self._client = client
+        self._open = ExitStack()
+        self._portal = self._open.enter_context(start_blocking_portal("asyncio", name="judge-client"))
+        self._open.callback(self._portal.call, client.close)
+        # a client nobody closed would otherwise wait, at the interpreter's end, for a thread that is gone
+        atexit.register(self.close)
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this provider from others."""
+        return self._client.endpoint
+
+    def response(self, **keywords: Any) -> Any:
+        """Return what ``async_response`` of the asynchronous client returns; the keywords are the same."""
+        return self._portal.call(partial(self._client.async_response, **keywords))
+
+    def close(self) -> None:
+        """Close the connection pool and end the thread."""
+        atexit.unregister(self.close)
+        self._open.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

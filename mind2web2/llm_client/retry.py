@@ -1,172 +1,195 @@
-"""Trying again what can pass: exponentially, with jitter, bounded in tries and in time."""
+"""Retries: exponential waits with jitter, bounded by tries for faults and by time for outages."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
-import time
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+import random
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 
-import backoff
-
-from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.chat import Completion, Limit, TokenUsage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.pacing import Pacer
-from mind2web2.llm_client.toll import Retries
-from mind2web2.llm_client.transport import Completion
+from mind2web2.llm_client.rate_limiter import RateLimiter
 
-if TYPE_CHECKING:
-    from backoff.types import Details
+_REASONS_SHOWN = 4
+
+
+@dataclass(slots=True)
+class Retries:
+    """How often a run has tried a request again, by what was wrong with the try before."""
+
+    reasons: Counter[str] = field(default_factory=Counter)
+
+    def note(self, reason: str) -> None:
+        """Count one more request that follows one of no use."""
+        self.reasons[reason] += 1
+
+    def in_words(self) -> str:
+        """Return how often and why, empty where nothing was tried again."""
+        if not self.reasons:
+            return ""
+        reasons = [f"{reason}: {count}" for reason, count in self.reasons.most_common(_REASONS_SHOWN)]
+        more = ["..."] if len(self.reasons) > _REASONS_SHOWN else []
+        total = self.reasons.total()
+        requests = "1 request" if total == 1 else f"{total} requests"
+        return f"{requests} tried again ({', '.join(reasons + more)})"
+
+
+@dataclass(slots=True)
+class Toll:
+    """What the requests about one question took.
+
+    Args:
+        requests: HTTP requests sent; where no connection came about, none was.
+        told: those whose price is known: the server gave the tokens, or an error.
+        usages: tokens of each reply that came.
+    """
+
+    requests: int = 0
+    told: int = 0
+    usages: list[TokenUsage] = field(default_factory=list)
+
+    @property
+    def usage(self) -> TokenUsage:
+        """Return the tokens of all replies together."""
+        return sum(self.usages, TokenUsage())
+
+    @property
+    def untold(self) -> int:
+        """Return how many requests may be billed without anything said of their tokens."""
+        return max(self.requests - self.told, 0)
+
+
+_current: ContextVar[Toll | None] = ContextVar("mind2web2_toll", default=None)
+
+
+@contextmanager
+def toll_counted() -> Iterator[Toll]:
+    """Count what is asked in the ``with`` block, also where it ends with an error."""
+    toll = Toll()
+    token = _current.set(toll)
+    try:
+        yield toll
+    finally:
+        _current.reset(token)
+
+
+def note_toll(requests: int = 0, usage: TokenUsage | None = None, *, told: int = 0) -> None:
+    """Count requests, a reply's tokens, and what is known of prices, for whoever wants to know."""
+    toll = _current.get()
+    if toll is not None:
+        toll.requests += requests
+        toll.told += told
+        if usage is not None:
+            toll.usages.append(usage)
+
 
 log = logging.getLogger(__name__)
+
+# The server accepts others and refuses this request again and again.
+_MOST_REFUSALS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a judge is asked before it counts as unavailable.
+    """How long a request is retried.
 
     Args:
-        tries: HTTP requests at most, the first included. Refusals for coming too fast do not count: who asks
-            as fast as the server allows is refused now and then.
-        total_s: no new try later than this; time spent waiting for a limit's turn does not count, nor
-            does that before the server last let in a request.
-        first_wait_s: ceiling of the first wait; each later one doubles.
-        longest_wait_s: ceiling of any wait that the server did not ask for.
+        tries: requests at most, the first included. Refusals (429) and outages do not count.
+        total_s: how long a server may refuse all requests; ``Retry-After`` beyond it fails the request.
+        outage_wait_s: how long a server may be unreachable: no connection, or status 502, 503 or 504.
+        first_wait_s: upper bound of the first wait; it doubles with each try.
+        longest_wait_s: upper bound of any wait that the server did not ask for.
         request_timeout_s: a request that takes longer counts as failed.
     """
 
     tries: int = 6
     total_s: float = 900.0
-    first_wait_s: float = 2.0
+    outage_wait_s: float = 120.0
+    first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
     request_timeout_s: float = 300.0
 
+    def wait_s(self, number: int, failure: RequestFailedError) -> float:
+        """Return the seconds to wait after so many failures: ``Retry-After``, plus jitter.
 
-class _NotYetError(RequestFailedError):
-    """The request has not been sent, since others have to be answered or time has to pass first."""
+        The jitter keeps requests that failed together from being retried together.
+        """
+        longest_s: float = min(self.first_wait_s * 2.0 ** min(number - 1, 30), self.longest_wait_s)
+        if failure.retry_after_s is not None:
+            return failure.retry_after_s + random.uniform(0, min(longest_s, 0.1 * failure.retry_after_s))
+        return random.uniform(longest_s / 2, longest_s)
 
 
 class Attempts:
-    """Sends one request, again where that can help, and counts what was sent.
+    """Sends the requests of one question, retries them, and counts those that were sent.
 
     Args:
         policy: when to stop.
-        limit: entered around each HTTP request, never during a wait.
-        endpoint: named in the log.
-        pacer: whose turns are waited for; shared by all requests to a model.
-        retries: counts along.
-        clock: tells seconds.
+        limit: entered around each HTTP request, not during a wait between two tries.
+        limiter: shared by all requests to a model.
+        retries: updated for each retry.
     """
 
     def __init__(
         self,
         policy: RetryPolicy,
         limit: Limit | None,
-        endpoint: str,
-        pacer: Pacer | None = None,
+        limiter: RateLimiter | None = None,
         retries: Retries | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.made = 0
         self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
-        self._endpoint = endpoint
-        self._pacer = pacer or Pacer()
+        self._limiter = limiter or RateLimiter()
         self._retries = retries or Retries()
-        self._clock = clock
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Return what the request brought; the last ``RequestFailedError`` passes when nothing helped."""
-        started_s = self._clock()
-        queued_s = 0.0
-
-        async def attempt() -> Completion:
-            asked_s = self._clock()
-
-            def begun() -> None:
-                nonlocal queued_s
-                queued_s += self._clock() - asked_s
-                self.made += 1
-
-            return await self._let_in(request, begun)
-
-        def is_final(failure: RequestFailedError) -> bool:
-            if failure.is_too_fast:
-                return True  # tried again already
-            spent_s = self._clock() - started_s - queued_s
-            return not failure.can_pass or spent_s + (failure.retry_after_s or 0.0) >= self._policy.total_s
-
-        retrying = backoff.on_exception(
-            waits,  # type: ignore[arg-type]  # declared without the failure that is sent in
-            RequestFailedError,
-            max_tries=self._policy.tries,
-            # the waits have their jitter already: a server's Retry-After must not be shortened
-            jitter=None,
-            giveup=is_final,  # type: ignore[arg-type]  # only RequestFailedError is caught
-            on_backoff=self._note_wait,
-            logger=None,
-            policy=self._policy,
-        )
-        return await retrying(attempt)()
-
-    async def _let_in(
-        self, request: Callable[[], Awaitable[Completion]], begun: Callable[[], None]
-    ) -> Completion:
-        """Send, and again as long as the server refuses this request but lets in others."""
+        """Return the completion; the last ``RequestFailedError`` is raised when retries do not help."""
+        tries = refusals = outages = 0
         loop = asyncio.get_running_loop()
-        asked_s = loop.time()
         while True:
+            started_s = loop.time()
             try:
-                return await self._in_turn(request, begun)
+                return await self._sent(request)
             except RequestFailedError as failure:
-                refused_for_s = loop.time() - max(asked_s, self._pacer.let_in_s)
-                wish_s = failure.retry_after_s or 0.0
-                if not failure.is_too_fast or refused_for_s + wish_s >= self._policy.total_s:
+                # While others succeed, the fault is this request's own.
+                is_outage = failure.is_unreachable and self._limiter.succeeded_at_s < started_s
+                if failure.is_too_fast:
+                    refusals += 1
+                    wait_s = self._policy.wait_s(refusals, failure)
+                    is_final = refusals >= _MOST_REFUSALS or wait_s >= self._policy.total_s
+                elif is_outage:
+                    outages += 1
+                    wait_s = self._policy.wait_s(min(outages, 3), failure)
+                    is_final = False
+                else:
+                    tries += 1
+                    wait_s = self._policy.wait_s(tries, failure)
+                    is_final = tries >= self._policy.tries or not failure.can_pass
+                if is_final or ((failure.is_too_fast or is_outage) and self._limiter.has_given_up(wait_s)):
                     raise
-                self._retries.note(failure.kind)
+                self._note(failure, wait_s, tries)
+            await asyncio.sleep(wait_s)
 
-    async def _in_turn(
-        self, request: Callable[[], Awaitable[Completion]], begun: Callable[[], None]
-    ) -> Completion:
-        """Send within limit and pace; who has to wait for the pace leaves the limit to others meanwhile."""
-        try:
-            async with self._limit:
-                turn = self._pacer.turn_at_once()
-                if turn is None:
-                    raise _NotYetError("others go first")
-                with self._pacer.given_back():
-                    return await self._sent(request, begun, turn)
-        except _NotYetError:
-            turn = await self._pacer.turn()
-        with self._pacer.given_back():
-            # The limit may let nobody in any more by now.
-            async with self._limit:
-                return await self._sent(request, begun, turn)
-
-    async def _sent(
-        self, request: Callable[[], Awaitable[Completion]], begun: Callable[[], None], turn: int
-    ) -> Completion:
-        begun()
-        with self._pacer.sending():
+    async def _sent(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
+        async with self._limit, self._limiter.passing() as sent:
+            self.made += 1
             try:
                 completion = await self._in_time(request)
             except RequestFailedError as failure:
                 self.made -= not failure.is_sent
-                if failure.is_too_fast:
-                    self._pacer.refused(turn, failure.allowances, failure.retry_after_s)
+                self._limiter.failed(sent, failure)
                 raise
-            usage = completion.usage
-            self._pacer.answered(turn, completion.allowances, usage.input_tokens + usage.output_tokens)
+            self._limiter.succeeded(sent, completion)
             return completion
 
     async def _in_time(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Bound the whole exchange: a client's own timeout starts anew with every byte received."""
+        """Bound the whole exchange: a client's own timeout starts again with every byte received."""
         timeout_s = self._policy.request_timeout_s
         try:
             async with asyncio.timeout(timeout_s):
@@ -174,57 +197,17 @@ class Attempts:
         except TimeoutError as error:
             raise RequestFailedError(f"no answer within {timeout_s:g} s") from error
 
-    def _note_wait(self, details: Details) -> None:
-        # the library passes the exception along, but its type declares only the common keys
-        failure = details.get("exception")
-        kind = failure.kind if isinstance(failure, RequestFailedError) else "unknown"
-        self._retries.note(kind)
+    def _note(self, failure: RequestFailedError, wait_s: float, tries: int) -> None:
+        self._retries.note(failure.kind)
+        # In an outage every request of a run logs this.
+        alike = {"alike": f"judge request: {failure.kind}"}
+        if failure.is_too_fast:
+            log.warning("Rate limit (%s): waiting %.0f s", failure.kind, wait_s, extra=alike)
+            return
         log.warning(
-            "judge request failed, trying again endpoint=%s try=%d of=%d wait_s=%.2f reason=%s",
-            self._endpoint,
-            details["tries"],
-            self._policy.tries,
-            details["wait"],
+            "Judge request failed, retrying in %.1f s%s: %s",
+            wait_s,
+            f" (try {tries} of {self._policy.tries})" if tries else "",
             failure,
-            # In an outage every request of a run says so.
-            extra={"alike": f"judge request: {kind}"},
+            extra=alike,
         )
-
-
-def waits(policy: RetryPolicy) -> Generator[float, RequestFailedError, None]:
-    """Yield seconds to wait after each failure sent in: the server's wish plus, or else only, full jitter."""
-    ceilings = backoff.expo(factor=policy.first_wait_s, max_value=policy.longest_wait_s)
-    ceilings.send(None)
-    failure = yield 0.0
-    while True:
-        # jitter on top of a server's wish keeps thirty waiting requests from coming back as one
-        jitter_s = backoff.full_jitter(next(ceilings))
-        failure = yield (failure.retry_after_s or 0.0) + jitter_s
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the wait a server asks for: ``retry-after-ms``, or ``Retry-After`` as seconds or a date."""
-    milliseconds = _seconds(headers.get("retry-after-ms", ""))
-    if milliseconds is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    seconds = _seconds(value)
-    return _seconds_until(value) if seconds is None else seconds
-
-
-def _seconds(value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and number >= 0 else None
-
-
-def _seconds_until(date: str) -> float | None:
-    try:
-        moment = parsedate_to_datetime(date)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
-    except (ValueError, OverflowError):
-        return None

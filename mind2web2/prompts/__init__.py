@@ -3,9 +3,9 @@
 from functools import cache
 from importlib.resources import files
 
-from mind2web2.prompts.blocks import BlockChain, HashedText, encodable
+from mind2web2.prompts.blocks import BlockChain, HashedText, encodable, shown_text
 
-__all__ = ["BlockChain", "HashedText", "encodable", "instructions"]
+__all__ = ["BlockChain", "HashedText", "encodable", "instructions", "shown_text"]
 
 
 @cache

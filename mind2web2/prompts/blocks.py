@@ -7,7 +7,7 @@ import json
 from functools import lru_cache
 from typing import NamedTuple, Self
 
-from mind2web2.injection.invisible import made_visible
+from mind2web2.utils.invisible_characters import made_visible
 
 _CODE_LENGTH = 20
 _REMOVED = "[delimiter removed]"
@@ -96,7 +96,7 @@ class BlockChain:
         What is invisible in any other text is made visible: a shared text has been through that.
         """
         # Before codes are looked for, since letters with nothing between them may make up one.
-        hashed = text if isinstance(text, HashedText) else _shown(text)
+        hashed = text if isinstance(text, HashedText) else shown_text(text)
         for code in self._codes:
             if code in hashed:
                 hashed = HashedText(hashed.replace(code, _REMOVED))
@@ -108,7 +108,8 @@ class BlockChain:
 
 # Task and answer are the same in all questions on an answer.
 @lru_cache(maxsize=128)
-def _shown(text: str) -> HashedText:
+def shown_text(text: str) -> HashedText:
+    """Return a text as its block shows it, but for other blocks' codes."""
     return HashedText(made_visible(encodable(text)))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.injection.invisible import made_visible
+from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.names import stamp_now
 
 # What every record has; anything else was given with ``extra=``.

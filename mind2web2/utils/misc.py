@@ -10,7 +10,8 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.utils.url_parts import undo_markdown_escapes
+from mind2web2.urls.parts import undo_markdown_escapes
+from mind2web2.utils.api_misuse import checked_call
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,11 +21,13 @@ _ANGLE_BRACKETS = re.compile(r"<([^<>\n]*)>")
 _TITLE = re.compile(r"""(?<!\s)\s++(?:"[^"]*"|'[^']*'|\([^()]*\))$""")
 
 
+@checked_call
 def text_dedent(text: str) -> str:
     """Return the text without its lines' common indentation and without blank lines around it."""
     return textwrap.dedent(text).strip("\n").rstrip()
 
 
+@checked_call
 def normalize_url_markdown(url: str) -> str:
     r"""Return the plain URL of a markdown link target: no ``<>``, no title, no ``\_`` escapes."""
     target = url.strip()
@@ -36,16 +39,19 @@ def normalize_url_markdown(url: str) -> str:
     return undo_markdown_escapes(target).replace("&amp;", "&")
 
 
+@checked_call
 def encode_image(path: str | Path) -> str:
     """Return an image file's bytes as base64 text."""
     return base64.b64encode(Path(path).read_bytes()).decode()
 
 
+@checked_call
 def encode_image_buffer(image: bytes | BytesIO | Image) -> str:
     """Return an image as base64 text: encoded bytes as they are, a Pillow image as JPEG."""
     return base64.b64encode(_image_bytes(image)).decode()
 
 
+@checked_call
 def strip_extension(filename: str) -> str:
     """Return a file name or path without its last extension."""
     return os.path.splitext(filename)[0]  # noqa: PTH122 - a name is text here, kept to the letter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.api_tools.titles import normalise_title
+from mind2web2.api_tools.tool_arxiv import normalise_title
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.page_clock import PageClock
-from mind2web2.capture.world import FrameWorld, open_worlds, script
+from mind2web2.capture.page.isolated_world import FrameWorld, open_worlds, script
+from mind2web2.capture.page.virtual_time import PageClock
 
 _SEEN = f"() => {{ ({script('page_tools')})(); return [...pageTools.look().texts().values()].join(' | '); }}"
 

@@ -16,9 +16,9 @@ from capture.users_browser import users_browser
 from patchright.async_api import async_playwright
 from servers.toothed_site import BEHIND, FACT, HOST, ToothedSite
 
+from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.errors import MachineError
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 
 LOGGER = logging.getLogger(__name__)
 

@@ -2,27 +2,7 @@
 
 import asyncio
 
-import pytest
-
-from mind2web2.capture.politeness import HostTurns, retry_after_seconds
-
-
-@pytest.mark.parametrize(
-    ("header", "seconds"),
-    [
-        ("120", 120.0),
-        (" 3 ", 3.0),
-        ("Thu, 01 Jan 1970 00:01:40 GMT", 40.0),
-        ("Thu, 01 Jan 1970 00:00:10 GMT", 0.0),
-        ("soon", None),
-        ("-5", None),
-        ("", None),
-        (None, None),
-    ],
-)
-def test_how_long_a_server_asks_to_wait(header, seconds):
-    """Seconds or a date; anything else says nothing."""
-    assert retry_after_seconds(header, now_s=60.0) == seconds
+from mind2web2.capture.politeness import HostTurns
 
 
 async def test_few_pages_of_one_host_at_once():

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from mind2web2.cli.amounts_table import print_amounts
+from mind2web2.cli.console import print_amounts
 
 ROWS = {"lake": ("4", "$0.10"), "hill": ("12", "$0.25")}
 

@@ -15,7 +15,7 @@ from servers.judge_server import JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import batch_cache_main, cache_all_main, main
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.pages.cache import CacheFileSys
 
 OPTIONS = ("--allow_private_network", "--max_retries", "0", "--overall_timeout", "30")
 PAGE = "<!doctype html><title>{0}</title><h1>{0}</h1><p>The {0} is worth a page of its own, with words.</p>"
@@ -245,7 +245,7 @@ def test_a_browser_of_ones_own(project, site, tmp_path):
 
 
 def test_links_that_only_a_judge_sees(project, site):
-    """Asked for once for each answer; without a key there is a warning."""
+    """Asked for once for each answer where a model is named; without a key there is a warning."""
     host = site.url.removeprefix("http://")
     project.answer("/lake", text=f"See the page called moon at {host.replace(':', ' port ')}.")
 
@@ -254,10 +254,10 @@ def test_links_that_only_a_judge_sees(project, site):
         return {"urls": [f"{site.url}/moon"]}
 
     with JudgeServer(reply) as judge:
-        without_key = cache_bot()
+        without_key = cache_bot("--judge_model", "m")
         assert without_key.returncode == 0
         assert "set OPENAI_API_KEY" in without_key.stderr
-        assert without_key.stdout.splitlines()[-1] == "Warning: answers whose links no model looked for: 1"
+        assert "were not looked for in 1 answer, as m could not be asked." in without_key.stdout
         for _ in range(2):
             assert cache_bot("--judge_base_url", judge.base_url).returncode == 0
         assert len(judge.requests) == 1
@@ -313,7 +313,7 @@ def test_ctrl_c_keeps_what_is_done(project, site, ending):
         text=True,
     ) as process:
         assert site.is_waiting.wait(30)
-        assert any("/lake: web" in line for line in process.stdout)
+        assert any("/lake: saved" in line for line in process.stdout)
         process.send_signal(ending)
         stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, complaints(stderr)) == (130, [])

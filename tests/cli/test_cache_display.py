@@ -7,8 +7,8 @@ import time
 from rich.console import Console
 
 from mind2web2.capture.record import CaptureRecord, Trouble
-from mind2web2.cli.cache_display import CrawlDisplay
-from mind2web2.crawl import CrawlProgress, PageOutcome
+from mind2web2.cli.progress import CrawlDisplay
+from mind2web2.pages.crawl import CrawlProgress, PageOutcome
 
 URL = "https://example.com/page"
 
@@ -47,12 +47,12 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
     assert [
         line.removeprefix(f"[{number}/8] {URL}: ") for number, line in enumerate(text.splitlines(), 1)
     ] == [
-        "pdf",
-        "web, suspect: a puzzle",
+        "saved (PDF)",
+        "saved, but looks wrong: a puzzle",
         "failed: no such host",
         "failed: it yielded nothing",
-        "web, suspect: a puzzle, what was cached stays",
-        "web, copied from another task",
+        "saved, but looks wrong: a puzzle, the page cached before stays",
+        "saved, copied from another task",
         "copied from another task",
     ]
 
@@ -73,18 +73,18 @@ async def test_at_first_a_terminal_shows_how_many_answers_are_read():
     assert "reading answers: 3/40" in await shown(progress, terminal=True)
     progress.is_asking = True
     assert "asking a model for links: 3/40" in await shown(progress, terminal=True)
-    assert "asking a model for links: 3/40" in sign_of_life(progress)
+    assert "asking a model for links: 3/40" in totals_line(progress)
 
 
-def sign_of_life(progress):
+def totals_line(progress):
     """Return the line for a long silence."""
-    return CrawlDisplay(Console(file=io.StringIO()), progress).sign_of_life()
+    return CrawlDisplay(Console(file=io.StringIO()), progress).totals_line()
 
 
 def test_a_page_that_takes_long_is_named():
     """The one begun first."""
     begun = time.monotonic()
     progress = CrawlProgress(pages_total=9, running={URL: begun - 71.2, "https://example.com/b": begun})
-    assert sign_of_life(progress).startswith("[0/9] 2 pages under way, for 71")
-    assert sign_of_life(progress).endswith(f" s: {URL}")
-    assert sign_of_life(CrawlProgress(pages_total=9)) == "[0/9] 0 pages under way"
+    assert totals_line(progress).startswith("[0/9] 2 pages running, for 71")
+    assert totals_line(progress).endswith(f" s: {URL}")
+    assert totals_line(CrawlProgress(pages_total=9)) == "[0/9] 0 pages running"

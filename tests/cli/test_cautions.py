@@ -2,10 +2,10 @@
 
 import pytest
 
-from mind2web2.answer_evaluation import AnswerOutcome
-from mind2web2.cli.cautions import cautions
+from mind2web2.cli.evaluate_report import cautions
+from mind2web2.runs.answer import AnswerOutcome
 
-TORN = "set by the script to a score that its status does not have, both kept"
+TORN = "score and status, as the script has set them, contradict each other"
 
 
 def outcome(*troubles, doubts=()):
@@ -26,8 +26,8 @@ def test_the_counts_of_suspect_pages_add_up():
     """A claim whose page has two troubles is counted once; the way out can be copied."""
     told = cautions([outcome(["challenge"], ["http_error", "challenge"], ["challenge"], [])], "do it again")
     assert told == [
-        "claims that rest on suspect pages: 3 (challenge 2, challenge and http_error 1); look at these "
-        "pages, and capture them again with: do it again"
+        "claims judged on pages that look wrong: 3 (challenge 2, challenge and http_error 1); look at these "
+        "pages; to capture them again: do it again"
     ]
 
 
@@ -42,10 +42,7 @@ def test_what_lacked_its_page_is_told_of_claims_and_extractions():
         {"url": "both", "unavailable": "refused"},
         {"url": "read", "unavailable": None},
     ]
-    told = (
-        "cited pages that could not be had: 2 (lake 2); claims on them count as failed; 2 extractions came "
-        "out empty"
-    )
+    told = "unavailable cited pages: 2 (lake 2); claims on them count as failed; 2 extractions came out empty"
     assert cautions([answer], "") == [told]
     answer.result["provenance"] = {"refused_pages": ["both", "never asked for"]}
     private = "; 1 of them on this machine or its network: add --allow_private_network where you trust the"
@@ -56,8 +53,7 @@ def test_a_doubt_blames_nobody():
     """The server may have been at fault as well."""
     [told] = cautions([outcome(doubts=["https://lake.example: HTTP status 500"])], "")
     assert told == (
-        "lake/answer_1.md: judged anew next time, as the fault may be this machine's or a moment's: "
-        "https://lake.example: HTTP status 500"
+        "lake/answer_1.md: in doubt, the next run judges it again: https://lake.example: HTTP status 500"
     )
 
 
@@ -66,7 +62,7 @@ def test_a_score_without_a_tree_is_told():
     alone = {"eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
     results = ({"final_score": 1.0}, {"final_score": 1.0, "eval_breakdown": [{}]}, alone)
     told = [cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") for result in results]
-    line = "lake/answer_1.md: scored by its script without a rubric tree, so that nothing can check the score"
+    line = "lake/answer_1.md: its script returned a score without a rubric tree, which cannot be checked"
     assert told == [[line], [line], []]
 
 
@@ -76,7 +72,7 @@ def test_a_score_that_is_not_the_tree_s_is_told(score, is_told):
     own = {"desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
     tree = {"id": "root", **own, "children": [{"id": "a", **own, "children": []}]}
     result = {"final_score": score, "eval_breakdown": [{"verification_tree": tree}]}
-    line = f"lake/answer_1.md: its script returned the score {score:g}, and its rubric tree comes to 1"
+    line = f"lake/answer_1.md: its script returned the score {score:g}, but its rubric tree has 1"
     assert cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") == [line] * is_told
 
 
@@ -89,8 +85,21 @@ def test_what_the_judge_declined_is_told():
     second["evidence"]["pages"][0]["votes"] = [refused]
     answer.result["extractions"] = [{"declined": "no"}, {"declined": None}]
     assert cautions([answer], "") == [
-        "declined by the judge, twice each: votes 2, extractions 1 (lake 3); such votes count as not "
+        "the judge refused to answer, twice each: votes 2, extractions 1 (lake 3); such votes count as not "
         "supported, such extractions as empty"
+    ]
+
+
+def test_quotations_that_are_not_found_are_counted():
+    """Those about answers and about pages; no line where all are found, or where nothing is quoted."""
+    answer = outcome([], [])
+    first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
+    first["evidence"]["votes"] = [{"quote": {"match": "found"}}, {"quote": None}, {}]
+    assert cautions([answer], "") == []
+    second["evidence"]["pages"][0]["votes"] = [{"quote": {"match": "not_found"}}]
+    assert cautions([answer], "") == [
+        "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); no verdict "
+        "changes for that"
     ]
 
 
@@ -118,3 +127,23 @@ def test_half_a_verdict_is_told_of(score, status, is_told):
 def behind(score, status):
     """Return what a leaf behind the first shortfall of a sequence shows."""
     return {"score": 0.0, "status": "skipped", "superseded": {"score": score, "status": status}}
+
+
+def test_ignored_arguments_are_named_at_the_end():
+    """By script, each name once."""
+
+    def ignoring(task, *names):
+        result = {"final_score": 1.0, "ignored_arguments": list(names)}
+        return AnswerOutcome(task, "answer_1.md", result, None)
+
+    several = [
+        ignoring("harlow", "soucres", "critcal"),
+        ignoring("harlow", "critcal"),
+        ignoring("m", "wide"),
+    ]
+    assert cautions(several, "")[-1] == (
+        "3 arguments were ignored, as the toolkit does not know them: harlow.py: critcal, soucres; m.py: wide"
+    )
+    assert cautions(several[2:], "")[-1] == (
+        "1 argument was ignored, as the toolkit does not know it: m.py: wide"
+    )

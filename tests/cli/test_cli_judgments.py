@@ -6,7 +6,7 @@ import pytest
 from projects import REPOSITORY, call
 
 from mind2web2.cli import main
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 
@@ -27,7 +27,12 @@ def test_there_and_back(part):
     run = call(main, "judgments", "import", "bot", "three.jsonl")
     assert run.stdout == "0 of 3 judgments were new\n"
     run = call(main, "judgments", "export", "bot", "out/[red]back.jsonl")
-    assert (run.returncode, run.stdout) == (0, "3 judgments written to out/[red]back.jsonl\n")
+    assert (run.returncode, run.stdout) == (
+        0,
+        "3 judgments written to out/[red]back.jsonl; the newest results use 0 of them\n"
+        "To score the same answers from this file: mind2web2 evaluate bot --llm_provider replay --judgments "
+        "'out/[red]back.jsonl'\n",
+    )
     exported = (part.parent / "out" / "[red]back.jsonl").read_bytes()
     assert exported == part.read_bytes()
 

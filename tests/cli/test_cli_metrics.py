@@ -8,6 +8,8 @@ from projects import ClaimJudge, Project, call, evaluate, read_json
 
 from mind2web2.cli import main
 
+AS_BEFORE = "mind2web2 evaluate bot --judge_model judge-1 --no_capture"
+
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
@@ -61,10 +63,11 @@ def test_json(results):
     assert run.returncode == 0
     numbers = json.loads(run.stdout)
     unchecked = ["whether results are stale: no answers folder answers: make it, or name another one"]
-    assert {name: numbers.pop(name) for name in ("stale", "unevaluated", "unchecked")} == {
+    assert {name: numbers.pop(name) for name in ("stale", "unevaluated", "unchecked", "removed")} == {
         "stale": {},
         "unevaluated": [],
         "unchecked": unchecked,
+        "removed": [],
     }
     assert numbers == read_json(results / "bot" / "summary.json")
 
@@ -119,14 +122,14 @@ def test_what_the_scores_rest_on(results):
     lines = call(main, "metrics", "bot").stdout.splitlines()
     rows = [" ".join(line.strip("│ ").replace("│", " ").split()) for line in lines]
     assert "What the scores rest on: 3 claims judged" in rows
-    assert "failed, a page not had 1 33.3% c 1 of 2" in rows
-    assert "on suspect pages 0 0.0%" in rows
+    assert "failed: page unavailable 1 33.3% c 1 of 2" in rows
+    assert "page looks wrong 0 0.0%" in rows
     assert "votes differ, of 3 1 33.3% c 1 of 2" in rows
-    assert "Extractions: 1 empty, as the judge declined." in rows
-    assert "Warning: answers that look as if they talk to the judge: 1 (d/answer_1.md)" in rows
-    assert "Warning: results in doubt, judged anew by the next run: 1 (d/answer_1.md)" in rows
-    assert any(row.startswith("Warning: results that say nothing of their evidence") for row in rows)
-    assert any(row.startswith("Warning: scores that a script gave without a rubric tree") for row in rows)
+    assert "Extractions: 1 empty, as the judge refused to answer." in rows
+    assert "Warning: answers that try to instruct the judge: 1 (d/answer_1.md)" in rows
+    assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
+    assert any(row.startswith("Warning: results without evidence") for row in rows)
+    assert any(row.startswith("Warning: scores without a rubric tree") for row in rows)
 
 
 def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
@@ -137,18 +140,68 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     project.add_answer()
     project.add_script({"depth": ("It is deep.", None)})
     asyncio.run(evaluate(project, ClaimJudge()))
-    assert "stale" not in call(main, "metrics", "bot").stdout.lower()
+    assert "out of date" not in call(main, "metrics", "bot").stdout.lower()
     project.add_answer(text="Another text.")
     project.add_answer("answer_2")
     run = call(main, "metrics", "bot")
     assert run.returncode == 1
-    assert [line for line in run.stdout.splitlines() if line.startswith(("Warning", "Stale", "Note"))] == [
-        "Warning: stale results: 1; make them anew with: mind2web2 evaluate bot",
-        "Stale: lake/answer_1.md: answer: its text has changed",
-        "Warning: answers that were never evaluated: 1 (lake/answer_2.md); they enter no number: "
-        "run mind2web2 evaluate bot",
-        "Note: it was not checked whether pages have changed: no folder cache/bot",
+    assert [line for line in run.stdout.splitlines() if line.startswith(("Warning", "Out", "Note"))] == [
+        f"Warning: results out of date: 1; to judge them again: {AS_BEFORE}",
+        "Out of date: lake/answer_1.md: answer: its text has changed",
+        "Warning: answers that were never evaluated and are not counted: 1 (lake/answer_2.md); "
+        f"to judge them: {AS_BEFORE}",
+        "Note: not checked: whether pages have changed: no folder cache/bot",
     ]
+
+
+def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatch):
+    """Judge, server, parameters and folders, as the user would have to type them."""
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script({"depth": ("It is deep.", None)})
+    judge = {"provider": "openai", "endpoint": "openai http://127.0.0.1:8200/v1", "model": "local-judge"}
+    judge |= {"temperature": 0.5, "reasoning_effort": "low"}
+    made_from = {"judge": judge, "with_captures": True, "with_private_network": True}
+    add_result(tmp_path, "lake/answer_1", 1, provenance=made_from)
+    run = call(main, "metrics", "bot", "--cache_root", "pages")
+    assert (
+        "to judge them again: mind2web2 evaluate bot --judge_model local-judge "
+        "--judge_base_url http://127.0.0.1:8200/v1 --judge_reasoning_effort low --judge_temperature 0.5 "
+        "--allow_private_network --cache_root pages\n"
+    ) in run.stdout
+    monkeypatch.setenv("UV", "/usr/bin/uv")
+    assert "again: uv run mind2web2 evaluate bot " in call(main, "metrics", "bot").stdout
+
+
+def test_a_folder_that_cannot_be_written_still_has_its_numbers(results):
+    """With a warning; here the lock file cannot be made."""
+    (results / "bot" / ".summing_up.lock").mkdir()
+    run = call(main, "metrics", "bot")
+    assert "partial completion" in run.stdout
+    assert "Warning: the numbers were not stored: cannot write to eval_results/bot: " in run.stdout
+    assert call(main, "metrics", "bot", "--json").returncode == run.returncode
+
+
+def test_a_removed_task_can_be_forgotten(results):
+    """Its folder is named until then; a task that has answers stays."""
+    project = Project(results.parent)
+    for task in ("a", "b"):
+        project.add_answer(task=task)
+    project.add_script({"depth": ("It is deep.", None)}, task="a")
+    ghost = results / "bot" / "ghost"
+    ghost.mkdir()
+    (ghost / "summary.json").write_text('[{"answer_name": "answer_1.md", "score": null, "reason": "x"}]')
+    told = call(main, "metrics", "bot").stdout
+    assert "whose stored results are still counted: eval_results/bot/ghost" in " ".join(told.split())
+    assert "mind2web2 metrics bot --forget" in told and ghost.is_dir()
+    refused = call(main, "metrics", "bot", "--forget", "a")
+    assert refused.returncode == 2 and "the task has answers in answers/bot/a" in refused.stderr
+    run = call(main, "metrics", "bot", "--forget", "ghost")
+    assert run.stdout.startswith("Deleted eval_results/bot/ghost with 0 results.\n")
+    assert not ghost.exists() and "ghost" not in run.stdout.partition("\n")[2]
+    again = call(main, "metrics", "bot", "--forget", "ghost")
+    assert again.returncode == 2 and "there are no results in eval_results/bot/ghost" in again.stderr
 
 
 @pytest.mark.parametrize("has_seal", [True, False])
@@ -172,7 +225,7 @@ def test_a_result_changed_by_hand_enters_no_average(tmp_path, monkeypatch, has_s
     assert lines[0] == "No answer of bot has a score."
     assert (
         f"No result: lake/answer_1.md: its newest result {path.name} was changed after it was written: "
-        "mind2web2 evaluate bot makes it anew"
+        "evaluate it again"
     ) in lines
     assert read_json(tmp_path / "eval_results" / "bot" / "summary.json")["avg_score"] is None
 
@@ -187,8 +240,8 @@ def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
     lines = call(main, "metrics", "bot").stdout.splitlines()
     assert "Warning: answers without a score: 1, not counted in the averages" in lines
     assert (
-        "Warning: answers that are not there, though other tasks have one of their name: 8 "
-        "(at t1, t2, t3 and 1 more), not counted in the averages"
+        "Warning: missing answers: 8 (t1 answer_2, t1 answer_3, t2 answer_2 and 5 more), "
+        "not counted in the averages"
     ) in lines
     assert [line.split(":")[1] for line in lines if line.startswith("No result")] == [" t0/answer_3.md"]
 

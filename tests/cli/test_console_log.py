@@ -4,8 +4,7 @@ import logging
 
 import pytest
 
-from mind2web2.cli.console_log import warnings_on
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import plain_console, warnings_on
 
 LOG = logging.getLogger("mind2web2.lake")
 
@@ -23,10 +22,11 @@ def warned(capsys):
     return warn
 
 
-def test_each_warning_is_a_line(warned):
-    """Equal ones as well."""
+def test_each_warning_is_one_line_once(warned):
+    """Two caches of one folder report the same missing file."""
     with warnings_on(plain_console()):
-        assert [warned(0.0, "deep\nlake") for _ in range(2)] == ["warning: deep lake"] * 2
+        told = [warned(0.0, text) for text in ("deep\nlake", "deep lake", "wide lake")]
+    assert told == ["warning: deep lake", "", "warning: wide lake"]
 
 
 def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
@@ -36,6 +36,6 @@ def test_warnings_that_are_alike_come_one_in_ten_seconds(warned):
         assert warned(101.0, "try 2", alike="no reply") == ""
         assert warned(102.0, "busy", alike="status 503") == "warning: busy"
         assert warned(109.9, "try 3", alike="no reply") == ""
-        assert warned(110.0, "try 4", alike="no reply") == "warning: try 4 (2 more like it meanwhile)"
+        assert warned(110.0, "try 4", alike="no reply") == "warning: try 4 (2 more like it in between)"
         assert warned(111.0, "try 5", alike="no reply") == ""
-        assert warned(200.0, "try 6", alike="no reply") == "warning: try 6 (1 more like it meanwhile)"
+        assert warned(200.0, "try 6", alike="no reply") == "warning: try 6 (1 more like it in between)"

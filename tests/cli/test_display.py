@@ -2,23 +2,24 @@
 
 import asyncio
 import io
+import re
 
 import pytest
 from rich.console import Console
 
-from mind2web2.answer_evaluation import AnswerOutcome
-from mind2web2.cli.display import RunDisplay, totals_text
-from mind2web2.cli.usage_report import print_usage
-from mind2web2.eval_runner import RunProgress
+from mind2web2.cli.evaluate_report import print_usage
+from mind2web2.cli.progress import RunDisplay, duration_text, totals_text
+from mind2web2.judge.caching import RunTotals
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.recorded_judge import RunTotals
-from mind2web2.usage import RunUsage
+from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.run import RunProgress
 
 
-def outcome(number, score=None, reason=None, reused=False):
+def outcome(number, score=None, reason=None, **facts):
     """Return what became of an answer."""
     result = None if score is None else {"final_score": score}
-    return AnswerOutcome("lake", f"answer_{number}.md", result, reason, reused=reused)
+    return AnswerOutcome("lake", f"answer_{number}.md", result, reason, **facts)
 
 
 async def shown(progress, totals, *, terminal, width=100):
@@ -45,13 +46,38 @@ def progress_of(*outcomes, running=()):
 async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
     """With score or reason, however long; in the order in which they came."""
     reason = ", ".join(["the judge is out of reach"] * 20)
-    progress = progress_of(outcome(2, 0.5), outcome(1, None, reason), outcome(3, 1.0, reused=True))
+    progress = progress_of(
+        outcome(2, 0.5),
+        outcome(1, None, reason),
+        outcome(3, 1.0, reused=True),
+        outcome(4, None, reason),
+        outcome(5, 0.25, changed="answer changed"),
+    )
     text = await shown(progress, RunTotals(), terminal=False)
     assert text.splitlines() == [
         "[1/9] lake/answer_2.md: 0.5000",
         f"[2/9] lake/answer_1.md: no result: {reason}",
         "[3/9] lake/answer_3.md: 1.0000, reused",
+        "[4/9] lake/answer_4.md: no result: as lake/answer_1.md",
+        "[5/9] lake/answer_5.md: 0.2500 (judged again: answer changed)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (185, "3 min 05 s"), (3599.6, "1 h 00 min")]
+)
+def test_times_have_the_units_that_matter(seconds, text):
+    """As people say them."""
+    assert duration_text(seconds) == text
+
+
+def test_the_totals_tell_elapsed_and_remaining_time():
+    """Once some answers are judged; reused ones say nothing about the pace."""
+    progress = progress_of(*(outcome(number, 1.0, reused=True) for number in range(3)))
+    display = RunDisplay(Console(file=io.StringIO()), progress, RunTotals(asked=7))
+    assert re.search(r"7 judgments asked, .*; 0 s elapsed$", display.totals_line())
+    progress.outcomes += [outcome(number, 1.0) for number in range(3)]
+    assert re.search(r"elapsed, about 0 s left$", display.totals_line())
 
 
 async def test_what_comes_at_the_very_end_is_told_too():
@@ -96,7 +122,7 @@ def test_dollars_are_told_with_the_digits_that_matter(cost_usd, told):
     usage, output = RunUsage(), io.StringIO()
     usage.of("lake").asked.add(TokenUsage(10, 0, 1), 1, cost_usd)
     print_usage(Console(file=output, width=400), usage)
-    assert f"dollars {told}, reused 0" in output.getvalue()
+    assert f"cost {told}, reused 0" in output.getvalue()
 
 
 def test_an_unknown_price_is_said():
@@ -110,4 +136,4 @@ def test_what_slowed_a_run_is_told():
     totals = RunTotals()
     assert "rate limited" not in totals_text(totals)
     totals.slowdown.refusals, totals.slowdown.waited_s = 12, 34.2
-    assert totals_text(totals).endswith("; rate limited: refused 12 times, 34 s waited")
+    assert totals_text(totals).endswith("; rate limit: 12 refused (429), requests held back for 34 s")

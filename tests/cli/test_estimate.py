@@ -3,10 +3,11 @@
 import re
 
 import pytest
-from projects import KEY_VARIABLES, TASK, Project, call
+from projects import KEY_VARIABLES, TASK, Project, call, overridden
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
+from mind2web2.judge.store import FILE_NAME
 
 CLAIMS = {"first": ("The lake is deep.", None), "second": ("The lake is cold.", None)}
 # gpt-4o: 40 tokens at $2.50, 60 cached at $1.25 and 10 out at $10 a million.
@@ -37,7 +38,7 @@ def server():
 def run(server, *more):
     """Run the command with this judge."""
     options = ("--agent_name", "bot", "--judge_model", "gpt-4o", "--judge_base_url", server.base_url)
-    return call(evaluate_main, *options, "--no_capture", *more)
+    return call(evaluate_main, "--no_capture", *overridden(options, more))
 
 
 def files(project):
@@ -52,9 +53,11 @@ def test_a_first_run_is_guessed(project, server):
         told = call(*command, "--estimate")
         assert (told.returncode, told.stderr) == (0, "")
         assert "Answers to evaluate: 2 of 2; 0 have a result that still holds." in told.stdout
-        assert "rests on a guess from its length and links" in told.stdout
+        assert "judged from a guess from length and links" in told.stdout
         assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
-        assert re.search(r"^Dollars: about \$\S+ \(\$\S+ to \$\S+, in 8 of 10 cases\)\.$", told.stdout, re.M)
+        # One claim's page and the whole answers: nothing is known, so the range is wide.
+        assert "Judge requests: between 6 and 88, probably 22; judged from a guess" in told.stdout
+        assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
         assert "not cached yet: 1; captured when a claim needs them." in told.stdout
         assert told.stdout.endswith("Nothing was asked, run or written.\n")
     assert (files(project), server.calls) == (before, [])
@@ -67,21 +70,73 @@ def test_a_later_run_is_known(project, server):
     told = run(server, "--estimate")
     assert "Answers to evaluate: 0 of 2; 2 have a result that still holds." in told.stdout
     assert "Judge requests: 0." in told.stdout
-    assert "Dollars: about $0.0000." in told.stdout
+    assert "Dollars: $0.0000." in told.stdout
     assert "Cited pages that are not cached yet: 0." in told.stdout
     again = run(server, "--estimate", "--overwrite")
     assert f"Estimate: {TASK}: answers 2 of 2, judge requests {asked}, " in again.stdout
-    assert "rests on 2 results of this task" in again.stdout
-    assert f"Dollars: about ${asked * PRICE_USD:.4f}." in again.stdout
+    assert "Judge requests: between 6 and 10, probably 8; judged from your 2 earlier results." in again.stdout
+    assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
     assert "not cached yet: 1; claims on them fail (--no_capture)." in again.stdout
     assert (files(project), len(server.calls)) == (before, asked)
+
+
+def test_stored_judgments_take_nothing(project, server):
+    """Back at the first judge, or with another time of the agent: the run asks nothing, as estimated."""
+    assert run(server).returncode == 0
+    assert run(server, "--judge_model", "gpt-4.1").returncode == 0
+    (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text('{"time_seconds": 9}')
+    asked = len(server.calls)
+    told = run(server, "--estimate")
+    assert "Answers to evaluate: 2 of 2; 0 have a result that still holds." in told.stdout
+    assert "Judge requests: 0." in told.stdout
+    assert "Dollars: $0.0000." in told.stdout
+    assert run(server).returncode == 0
+    assert len(server.calls) == asked
+    anew = run(server, "--estimate", "--overwrite")
+    assert "probably 8; judged from your 2 earlier results." in anew.stdout
+    (project.results / FILE_NAME).unlink()
+    project.add_answer("answer_1", "another text")
+    lost = run(server, "--estimate")
+    assert "Answers to evaluate: 1 of 2" in lost.stdout
+    assert "Judge requests: between 3 and 5, probably 4; judged from your 2 earlier" in lost.stdout
+
+
+def test_what_is_partly_stored_may_take_less(project, server):
+    """With an edited script, none or all may be asked again; a stopped answer takes the rest."""
+    assert run(server).returncode == 0
+    project.add_script(CLAIMS | {"third": ("The lake is wide.", None)})
+    edited = run(server, "--estimate")
+    assert "Judge requests: between 0 and 10, probably 8; judged from your 2 earlier" in edited.stdout
+    for path in project.result_paths("answer_1"):
+        path.unlink()
+    stopped = run(server, "--estimate")
+    assert "Judge requests: between 0 and 16, probably 5; judged from your 1 earlier" in stopped.stdout
+
+
+def test_results_of_others_say_less(project, server):
+    """By another judge, or on another agent's answers: the basis is named, and the range is wider."""
+    assert run(server).returncode == 0
+    other = run(server, "--estimate", "--judge_model", "o4-mini")
+    assert (
+        "Judge requests: between 4 and 16, probably 8; judged from your 2 earlier results by another judge."
+    ) in other.stdout
+    assert "out: 3,200." in other.stdout
+    answer = project.root / "answers/scout" / TASK / "answer_1.md"
+    answer.parent.mkdir(parents=True)
+    answer.write_text("An answer.")
+    scout = call(evaluate_main, "--agent_name", "scout", "--estimate", "--judge_model", "gpt-4o")
+    assert "judged from 2 earlier results of other agents." in scout.stdout
+    project.add_answer("answer_1", task="hill")
+    project.add_script(CLAIMS, task="hill")
+    hill = run(server, "--estimate", "--task_id", "hill")
+    assert "Judge requests: between 2 and 36, probably 9; judged from a guess" in hill.stdout
 
 
 def test_an_unknown_price_is_said(project, server):
     """It is not guessed."""
     told = run(server, "--estimate", "--judge_model", "judge-1")
     assert told.returncode == 0
-    assert "Dollars: not known, as there is no price for judge-1." in told.stdout
+    assert "Dollars: not known, as there is no price for judge-1: mind2web2.toml may give it." in told.stdout
     assert project.results.exists() is False
 
 
@@ -117,7 +172,7 @@ def test_a_batch_halves_the_price():
     dollars = []
     for more in ([], ["--batch"]):
         told = call(evaluate_main, "--agent_name", "bot", "--estimate", "--judge_model", "gpt-4o", *more)
-        dollars.append(float(re.search(r"Dollars: about \$(\S+)", told.stdout)[1]))
+        dollars.append(float(re.search(r"Dollars: .*probably \$(\S+)\.", told.stdout)[1]))
     assert dollars[1] == pytest.approx(dollars[0] / 2, abs=1e-4)
 
 

@@ -15,13 +15,14 @@ from projects import (
     Project,
     call,
     claim_in,
+    overridden,
     read_json,
     run_command,
 )
 from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.judgments import FILE_NAME
+from mind2web2.judge.store import FILE_NAME
 
 CLAIMS = {
     "first": ("The lake is deep.", None),
@@ -164,6 +165,35 @@ def test_at_most_so_many_requests_at_once(project):
         assert (server.most_at_once, len(server.requests)) == (3, 30)
 
 
+@pytest.mark.parametrize(
+    ("options", "least", "most"),
+    [
+        ([], 20, 30),
+        (["--max_concurrent_tasks", "2", "--max_concurrent_answers", "1"], 4, 4),
+        (["--max_concurrent_tasks", "2"], 4, 4),
+    ],
+)
+def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, least, most):
+    """By default as many answers run at once as it takes; the bounds of the options are obeyed."""
+    for path in (tmp_path / "answers" / "bot" / TASK).iterdir():
+        path.unlink()
+    for number in range(24):
+        project.add_answer("answer_1", f"Text {number}.", f"task_{number}")
+        project.add_script({"leaf": ("The lake is deep.", None)}, task=f"task_{number}")
+    full = threading.Event()
+
+    def reply(_body):
+        if server.most_at_once >= least:
+            full.set()
+        return {"reasoning": "read", "result": full.wait(60)}
+
+    with JudgeServer(reply) as server:
+        assert evaluate(server, *options).returncode == 0
+        # Each answer takes two votes at once.
+        assert least <= server.most_at_once <= most
+        assert (full.is_set(), len(server.requests)) == (True, 48)
+
+
 def test_what_goes_wrong_is_listed_and_the_rest_is_scored(project, server):
     """Exit status 1; each reason on one line, in the table and in the log."""
     project.add_answer("answer_3", b"")
@@ -249,7 +279,8 @@ def test_a_wrong_key_is_told_once(project):
 )
 def test_a_run_that_cannot_start(project, more, message):
     """Exit status 2 and one line that names the object and the cure; nothing else is printed."""
-    run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", "http://127.0.0.1:9/v1", *more)
+    usual = ("--agent_name", "bot", "--judge_base_url", "http://127.0.0.1:9/v1")
+    run = call(evaluate_main, *overridden(usual, more))
     assert (run.returncode, run.stdout) == (2, "")
     assert run.stderr.startswith("run_eval.py: ")
     assert run.stderr.count("\n") == 1
@@ -291,7 +322,7 @@ def test_what_lowers_scores_is_said(project, server):
     assert run.returncode == 0
     warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
     assert warnings == [
-        "Warning: cited pages that could not be had: 1 (lake 1); claims on them count as failed",
+        "Warning: unavailable cited pages: 1 (lake 1); claims on them count as failed",
         "Warning: lake/answer_1.md: never decided by the script, counted 0: forgotten",
         "Warning: lake/answer_2.md: never decided by the script, counted 0: forgotten",
     ]
@@ -313,9 +344,7 @@ def test_extractions_that_lacked_their_page_are_said(project, server):
         run = evaluate(server, "--no_capture")
         assert run.returncode == 0
         warnings = [line for line in run.stdout.splitlines() if line.startswith("Warning: ")]
-        assert warnings == [
-            "Warning: cited pages that could not be had: 1 (lake 1); 2 extractions came out empty"
-        ]
+        assert warnings == ["Warning: unavailable cited pages: 1 (lake 1); 2 extractions came out empty"]
 
 
 @pytest.mark.parametrize(
@@ -410,3 +439,49 @@ def test_help_answers_without_the_heavy_libraries(project):
         check=True,
     )
     assert run.stdout.splitlines()[-1] == "[]"
+
+
+def test_extracted_values_are_shown_for_writing_scripts(project, server):
+    """As they are logged; those of a reused result as they are stored, without a request."""
+    project.add_script_body(
+        """
+        from pydantic import BaseModel
+        class Verdict(BaseModel):
+            reasoning: str
+        await evaluator.extract("Why?", Verdict, "why")
+        return evaluator.get_summary()
+        """
+    )
+    run = evaluate(server, "--self_debug", "--no_isolate")
+    value = '{"reasoning":"read"}'
+    assert f"extracted name=why url=None declined=None value={value}" in run.stdout + run.stderr
+    asked = len(server.requests)
+    again = evaluate(server, "--self_debug").stdout.splitlines()
+    place = again.index("lake/answer_1.md: reused, the script did not run; stored values:")
+    assert again[place + 1 : place + 4] == ["  why", "    {", '      "reasoning": "read"']
+    assert len(server.requests) == asked
+
+
+@pytest.mark.usefixtures("project")
+def test_the_agent_may_stand_alone(server):
+    """``run_eval.py bot``, as with the other spelling."""
+    assert call(evaluate_main, "bot", "--judge_base_url", server.base_url).returncode == 0
+
+
+def test_unknown_keys_of_a_meta_file_are_named(project, server):
+    """A slip would lose the agent's time without a word."""
+    (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"time": 99}')
+    told = (
+        "lake: ignored unknown keys in .meta.json files: answer_1: time; known are time_seconds and created"
+    )
+    assert f"Note: {told}" in evaluate(server).stdout
+
+
+@pytest.mark.usefixtures("project")
+def test_the_time_stands_at_the_end(server):
+    """Before the place of the results; nothing is shown of judge use where no judge was asked."""
+    evaluate(server)
+    run = evaluate(server)
+    assert re.fullmatch(r"Time: \d+ s\.", run.stdout.splitlines()[-2])
+    assert run.stdout.splitlines()[-3] == "Why an answer has its score: mind2web2 show bot TASK ANSWER"
+    assert "Judge use" not in run.stdout

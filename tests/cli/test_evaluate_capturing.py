@@ -7,7 +7,7 @@ from projects import Project, read_json, run_command
 from servers.judge_server import JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.pages.cache import CacheFileSys
 
 HTML = b"<!doctype html><title>Lake</title><h1>The lake</h1><p>Depth: 80 m. Formed by a glacier long ago.</p>"
 NO_PROGRAMS = "/nonexistent"
@@ -16,7 +16,7 @@ DOWNLOAD = (
     "--allow_private_network where you trust the answers\n"
 )
 PRIVATE = (
-    "Warning: cited pages that could not be had: 2 (lake 1, pond 1); claims on them count as failed; 2 of "
+    "Warning: unavailable cited pages: 2 (lake 1, pond 1); claims on them count as failed; 2 of "
     "them on this machine or its network: add --allow_private_network where you trust the answers\n"
 )
 
@@ -99,7 +99,7 @@ def test_private_addresses_are_refused_unless_allowed(project, server, judge):
     """Nobody vouches for the addresses in an answer."""
     run = evaluate(project, judge)
     assert (run.returncode, server.requests, judge.requests) == (0, [], [])
-    assert "cited pages that could not be had: 2 (lake 1, pond 1)" in run.stdout
+    assert "unavailable cited pages: 2 (lake 1, pond 1)" in run.stdout
     [path] = project.result_paths()
     [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"]["pages"]
     assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
@@ -134,7 +134,7 @@ def test_a_refusal_for_another_reason_is_not_blamed_on_private_addresses(project
     for task in ("lake", "pond"):
         project.add_script({"mail": ("It is deep.", "http://127.0.0.1:25/")}, task)
     run = evaluate(project, judge)
-    assert "cited pages that could not be had: 2 (lake 1, pond 1); claims on them" in run.stdout
+    assert "unavailable cited pages: 2 (lake 1, pond 1); claims on them" in run.stdout
     assert "--allow_private_network" not in run.stdout
     assert evaluate(project, judge, "--allow_private_network").returncode == 0
     assert len(project.result_paths()) == 1

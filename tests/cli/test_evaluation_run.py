@@ -20,7 +20,7 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text
 
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 CLAIMS = {
     "first": ("The lake is deep.", None),
@@ -94,7 +94,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
                 "Stopped. 0 of 1 answers have results, and every judgment so far is kept: the same command "
                 "goes on from here."
             )
-            assert re.match(r".* not told by the server: the tokens of [12] of the requests ", under_way)
+            assert re.match(r".* the server did not report the tokens of [12] requests ", under_way)
         else:
             assert process.returncode == -signal.SIGKILL
         assert stored_claims(project) == ["The lake is cold."] * 2 + ["The lake is deep."] * 2

@@ -10,7 +10,7 @@ from servers.judge_server import JudgeServer
 from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 CLAIMS = {
     f"leaf{number}": (f"The lake has {number} islands. {'So it is. ' * 200}", None) for number in range(24)

@@ -5,16 +5,17 @@ import signal
 import threading
 
 import pytest
-from projects import KEY_VARIABLES, TASK, Project, call, read_json, start_command
+from projects import KEY_VARIABLES, TASK, Project, call, overridden, read_json, start_command
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 COUNT = 40
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
 PRICE_USD = 0.01
-OPTIONS = ("--agent_name", "bot", "--judge_model", "gpt-4o", "--no_capture")
+MODEL = ("--judge_model", "gpt-4o")
+OPTIONS = ("--agent_name", "bot", "--no_capture")
 # Every answer is under way at once.
 AT_ONCE = ("--max_llm_requests", "200", "--max_concurrent_answers", str(COUNT))
 
@@ -43,7 +44,8 @@ def server():
 
 def evaluate(server, *more):
     """Evaluate with this judge."""
-    return call(evaluate_main, *OPTIONS, *AT_ONCE, "--judge_base_url", server.base_url, *more)
+    words = overridden((*MODEL, *AT_ONCE, "--judge_base_url", server.base_url), more)
+    return call(evaluate_main, *OPTIONS, *words)
 
 
 def test_a_run_stops_at_its_budget_and_goes_on(project, server):
@@ -59,7 +61,8 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
         if limit_usd == "0.30":
             assert len(server.calls) - before >= 28
             assert (run.returncode, run.stderr) == (1, "")
-            [reason] = re.findall(r"^No result: .*lake/answer_\d+\.md: (.+)$", run.stdout, re.M)
+            no_result = r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$"
+            [reason] = re.findall(no_result, run.stdout, re.M)
             assert reason == "--max_cost 0.3 is reached; what the judge has said is kept"
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
@@ -115,18 +118,18 @@ def test_what_a_run_took_is_told_and_kept(project, server):
     """By task and in all, what was reused apart; the runs before as totals."""
     project.add_answer(task="hill")
     project.add_script({"leaf": ("The lake is deep.", None)}, task="hill")
-    options = [*OPTIONS, "--judge_base_url", server.base_url, "--task_id", "hill"]
+    options = [*OPTIONS, *MODEL, "--judge_base_url", server.base_url, "--task_id", "hill"]
     assert call(evaluate_main, *options).returncode == 0
     [result] = project.result_paths(task="hill")
     result.unlink()
     run = evaluate(server)
     lines = [line for line in run.stdout.splitlines() if line.startswith("Judge use: ")]
-    nothing = "asked 0, requests 0, tokens in 0, cached 0, out 0, dollars $0.0000"
-    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, dollars $0.8000"
+    nothing = "asked 0, requests 0, tokens in 0, cached 0, out 0, cost $0.0000"
+    lake = "asked 80, requests 80, tokens in 160,000, cached 0, out 40,000, cost $0.8000"
     assert lines == [
-        f"Judge use: hill: {nothing}, reused 2, had cost $0.0200",
-        f"Judge use: {TASK}: {lake}, reused 0, had cost $0.0000",
-        f"Judge use: all: {lake}, reused 2, had cost $0.0200",
+        f"Judge use: hill: {nothing}, reused 2, saved $0.0200",
+        f"Judge use: {TASK}: {lake}, reused 0, saved -",
+        f"Judge use: all: {lake}, reused 2, saved $0.0200",
     ]
     kept = read_json(project.results / "usage.json")
     assert [one["asked"]["judgments"] for one in kept["runs"]] == [2, 80]
@@ -161,7 +164,7 @@ def test_a_damaged_file_of_usage_is_begun_anew(project, server, content, caplog)
     assert evaluate(server).returncode == 0
     assert len(read_json(path)["runs"]) == 1
     [told] = [record.getMessage() for record in caplog.records if "usage.json" in record.getMessage()]
-    lost = "is damaged and is written anew: what it said of earlier runs' judge use is lost, and nothing else"
+    lost = "is damaged and is replaced: the judge use of earlier runs is lost, nothing else"
     assert told.startswith(f"eval_results/bot/usage.json {lost} (")
     assert "\n" not in told
 
@@ -177,7 +180,7 @@ def test_a_stopped_run_keeps_its_usage(project):
         return {"reasoning": "read", "result": True}
 
     with JudgeServer(reply) as server:
-        options = [*OPTIONS, "--judge_base_url", server.base_url, "--max_concurrent_answers", "1"]
+        options = [*OPTIONS, *MODEL, "--judge_base_url", server.base_url, "--max_concurrent_answers", "1"]
         with start_command(*options, cwd=project.root) as process:
             assert arrived.wait(60)
             process.send_signal(signal.SIGINT)

@@ -5,7 +5,7 @@ import sys
 
 PRINTING = """
 import sys
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import plain_console
 console = plain_console(outlives_reader=True)
 errors = plain_console(file=sys.stderr, outlives_reader=True)
 sys.stdin.readline()

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from mind2web2.cli.run_loop import RunLoop
+from mind2web2.cli.event_loop import RunLoop
 
 
 def test_a_result_comes_back():
@@ -116,7 +116,7 @@ def test_ctrl_c_after_an_exit_in_a_task():
 
 TWICE = """
 import asyncio, os, signal, sys, time
-from mind2web2.cli.run_loop import RunLoop
+from mind2web2.cli.event_loop import RunLoop
 
 async def main():
     os.kill(os.getpid(), signal.SIGINT)

@@ -13,7 +13,8 @@ NAMES = {
     "EvaluatorConfig create_evaluator ArxivTool GoogleMapsTool PDFParser load_eval_script calculate_api_cost",
     "mind2web2.evaluator": "Evaluator AggregationStrategy VerificationNode",
     "mind2web2.verification_tree": "VerificationNode AggregationStrategy",
-    "mind2web2.eval_toolkit": "Extractor Verifier EvaluatorConfig BinaryEvalResult create_evaluator",
+    "mind2web2.eval_toolkit": "Extractor Verifier EvaluatorConfig BinaryEvalResult create_evaluator "
+    "LLMClient",
     "mind2web2.eval_runner": "DualSemaphore evaluate_task merge_all_results generate_result_summary",
     "mind2web2.llm_client.base_client": "LLMClient",
     "mind2web2.llm_client": "LLMClient OpenAIClient AsyncOpenAIClient AzureOpenAIClient "
@@ -48,11 +49,12 @@ SIGNATURES = {
     "mind2web2.evaluator:Evaluator.add_custom_node": "result id desc parent=None critical=True **",
     "mind2web2.evaluator:Evaluator.add_existence_node": "result id desc **",
     "mind2web2.evaluator:Evaluator.extract": "prompt template_class extraction_name='extraction' source=None "
-    "additional_instruction=None * use_screenshot=True **",
+    "additional_instruction=None * use_screenshot=True",
     "mind2web2.evaluator:Evaluator.verify": "claim node sources=None * extra_prerequisites=None "
-    "additional_instruction='None' majority_vote=None num_trials=None use_screenshot=None **",
-    "mind2web2.evaluator:Evaluator.batch_verify": "verifications **",
-    "mind2web2.evaluator:Evaluator.add_ground_truth": "info gt_type='ground_truth'",
+    "additional_instruction='None' majority_vote=None num_trials=None use_screenshot=None",
+    "mind2web2.evaluator:Evaluator.batch_verify": "claims_and_sources * extra_prerequisites=None "
+    "majority_vote=None num_trials=None use_screenshot=None",
+    "mind2web2.evaluator:Evaluator.add_ground_truth": "gt_info gt_type='ground_truth'",
     "mind2web2.evaluator:Evaluator.add_custom_info": "info info_type='custom' info_name=None",
     "mind2web2.evaluator:Evaluator.score": "",
     "mind2web2.evaluator:Evaluator.get_summary": "",
@@ -73,6 +75,8 @@ SIGNATURES = {
     "mind2web2.eval_toolkit:Verifier.simple_verify": "claim node=None **",
     "mind2web2.eval_toolkit:Verifier.verify_by_url": "claim url node=None **",
     "mind2web2.eval_toolkit:Verifier.verify_by_urls": "claim urls node=None **",
+    "mind2web2.eval_toolkit:Extractor.get_page_info": "url",
+    "mind2web2.eval_toolkit:Verifier.get_page_info": "url",
     "mind2web2.eval_runner:DualSemaphore": "webpage_semaphore llm_semaphore",
     "mind2web2.eval_runner:evaluate_task": "client task_id agent_name answer_dir cache_dir output_dir "
     "script_path dump_cache=True is_self_debug=False overwrite=False max_concurrent_answers=3 "
@@ -111,11 +115,13 @@ SIGNATURES = {
     "mind2web2.api_tools:is_pdf": "url",
 }
 # Published without names of their own, or only by position: any name will do.
-UNNAMED = {"address1", "address2", "arxiv_id", "child", "verifications", "path", "link"}
+UNNAMED = {"address1", "address2", "arxiv_id", "child", "path", "link"}
 COROUTINES = {
     "mind2web2.evaluator:Evaluator": "extract verify batch_verify close",
-    "mind2web2.eval_toolkit:Extractor": "simple_extract extract_from_url",
-    "mind2web2.eval_toolkit:Verifier": "simple_verify verify_by_url verify_by_urls",
+    "mind2web2.eval_toolkit:Extractor": "simple_extract extract_from_url get_page_info "
+    "call_llm_with_semaphore",
+    "mind2web2.eval_toolkit:Verifier": "simple_verify verify_by_url verify_by_urls get_page_info "
+    "call_llm_with_semaphore",
     "mind2web2.api_tools:GoogleMapsTool": "get_city_name get_address_information calculate_distance "
     "calculate_travel_time",
     "mind2web2.api_tools:ArxivTool": "search_arxiv_by_id search_arxiv_by_title",

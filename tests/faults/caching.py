@@ -12,8 +12,8 @@ from faults.preloaded import Preloaded, Started
 from PIL import Image
 from servers.local_http import Answer, LocalHttp, Request
 
-from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.cache_pages import PageFiles
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.cache_files import PageFiles
 
 AGENT, TASK = "bot", "task"
 OPTIONS = ("--allow_private_network",)

@@ -21,8 +21,8 @@ from projects import REPOSITORY
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
 
-from mind2web2.judgment_files import read_judgments
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.transfer import read_judgments
 from mind2web2.utils.files import is_leftover
 
 # What two evaluations of the same never share.

@@ -12,16 +12,16 @@ from typing import Any
 from projects import REPOSITORY
 from servers.recorded_replies import RECORDED
 
-from mind2web2.answer_evaluation import AnswerOutcome, RunParts
-from mind2web2.eval_runner import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.judgment import Judgment
-from mind2web2.judgment_files import open_for_replay
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
-from mind2web2.pace import Pace as Order
-from mind2web2.page_library import PageLibrary
-from mind2web2.recorded_judge import JudgeSettings, RecordedJudge
-from mind2web2.selection import select_work
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.options import Pace as Order
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"
@@ -50,7 +50,7 @@ async def evaluate_example(
 async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, Any]:
     """Return each answer's tree as the recorded judgments give it."""
     with open_for_replay(RECORDED) as store:
-        judge = RecordedJudge(JudgeSettings("replay", "human-reading"), None, store)
+        judge = RecordedJudge(JudgeSettings("replay", "example-key"), None, store)
         outcomes = await _evaluate(judge, results, Manner(), library)
     trees = {name_of(outcome): tree_of(outcome.result) for outcome in outcomes if outcome.result}
     expected = json.loads((REPOSITORY / "examples" / "expected_scores.json").read_text(encoding="utf-8"))

@@ -14,7 +14,7 @@ from typing import Any
 from faults.example import Manner, Name, evaluate_example, undisturbed_trees, without_evidence
 from faults.figures import Figures, together
 from faults.hurried_loop import HurriedLoop
-from faults.schedules import Schedule, gentle, schedule_of
+from faults.schedules import Schedule, TwiceAtMost, gentle, schedule_of
 from faults.traces import Traces, read_traces
 from projects import REPOSITORY, clean_environment
 from servers.faulty_judge import FaultyJudge, Visit, no_faults
@@ -22,17 +22,19 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.page_library import PageLibrary
+from mind2web2.pages.library import PageLibrary
 
 # For each so many schedules in this process there is one more of the command, whose patience is a user's.
 _COMMANDS = 25
 # Under a schedule time passes this much faster, or pauses and paces would take hours.
 _HURRY = 200.0
 # Less than half a second of real time until a request that hangs is given up.
-RETRY = RetryPolicy(tries=4, total_s=120, first_wait_s=0.2, longest_wait_s=2, request_timeout_s=80)
-# At most three trials, each asked twice where it was declined, each of these repaired once; those refused
+RETRY = RetryPolicy(
+    tries=4, total_s=120, outage_wait_s=20, first_wait_s=0.2, longest_wait_s=2, request_timeout_s=80
+)
+# At most three trials, each asked twice where it was declined, each of these for three replies; those refused
 # for coming too fast do not count.
-MOST_REQUESTS = 3 * 2 * 2 * RETRY.tries
+MOST_REQUESTS = 3 * 2 * 3 * RETRY.tries
 
 # Evaluates the example with this key and leaves what it can under this folder of results.
 Evaluate = Callable[[str, Path, Manner], Awaitable[None]]
@@ -89,6 +91,28 @@ async def _run(seeds: range) -> Figures:
         by_command = [gentle(schedule_of(-seed)) for seed in seeds[::_COMMANDS]]
         figures += [await disturbed(schedule, bench, bench.by_command) for schedule in by_command]
     return together("judge faults", figures)
+
+
+def check_first_run(runner: asyncio.Runner, seed: int) -> None:
+    """Run the example with a tenth of the replies faulty, and see every answer scored as it should be."""
+    runner.run(_check_first_run(seed))
+
+
+async def _check_first_run(seed: int) -> None:
+    library = PageLibrary()
+    with tempfile.TemporaryDirectory() as folder, FaultyJudge(RecordedReplies()) as judge:
+        trees = await undisturbed_trees(Path(folder, "undisturbed"), library)
+        visit = judge.expect(f"tenth-{seed}", TwiceAtMost(seed))
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, HurriedLoop)
+        bench = Bench(judge, trees, library)
+        with loop.hurried(_HURRY):
+            await bench.in_process(f"tenth-{seed}", Path(folder), Manner())
+        left = read_traces(Path(folder))
+    if left.reasons or _wrong(left, trees) or len(left.trees) != len(trees):
+        raise AssertionError(f"seed {seed}: {left.reasons or 'other trees'}")
+    if not 0.05 < visit.faults.total() / visit.requests < 0.2:
+        raise AssertionError(f"{visit.faults.total()} of {visit.requests} replies were faulty")
 
 
 async def disturbed(schedule: Schedule, bench: Bench, evaluate: Evaluate) -> Figures:

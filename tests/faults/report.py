@@ -13,7 +13,7 @@ from faults import crashes, judge_faults, processes, stops
 from faults.figures import Figures
 from rich.console import Console
 
-from mind2web2.cli.amounts_table import print_amounts
+from mind2web2.cli.console import print_amounts
 
 # What is tried, how (given how often, and a seed), and how often.
 Part = tuple[str, Callable[[int, int], Figures], int]

@@ -9,7 +9,7 @@ from faults.example import Manner
 from servers.faulty_replies import DECLINES, FINAL, HANGS, TOO_FAST, Fault
 from servers.recorded_replies import Question
 
-from mind2web2.pace import Pace as Order
+from mind2web2.scheduling.options import Pace as Order
 
 _ORDINARY = [fault for fault in Fault if fault not in FINAL]
 _OUTAGES = (Fault.UNAVAILABLE, Fault.SERVER_ERROR, Fault.TOO_FAST, Fault.DROP_BEFORE, Fault.RESET_BEFORE)
@@ -54,6 +54,25 @@ class Schedule:
     def _whim(self, question: Question) -> int:
         """Return the one request about a question that may be declined: who declines twice means it."""
         return random.Random(f"{self.seed} whim {question}").randrange(_TURNS)
+
+
+@dataclass(frozen=True)
+class TwiceAtMost:
+    """A tenth of the replies faulty in any way that may pass, and of those to one question two at most.
+
+    The second fault mostly comes right after the first, and a question is declined once at most.
+    """
+
+    seed: int
+
+    def __call__(self, _number: int, question: Question, asked_before: int) -> Fault | None:
+        """Return what a request meets."""
+        chance = random.Random(f"{self.seed} {question}")
+        first = int(chance.expovariate(0.1))
+        faults = {first: chance.choice(_ORDINARY), first + 1: chance.choice(_ORDINARY)}
+        if chance.random() < 0.5 or DECLINES.issuperset(faults.values()):
+            del faults[first + 1]
+        return faults.get(asked_before)
 
 
 def schedule_of(seed: int) -> Schedule:

@@ -16,7 +16,7 @@ from projects import Project, claim_in
 from servers.judge_server import JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
 
-from mind2web2.judgments import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 STOPS_WITHIN_S = 2.0
 AT_ONCE_S = 0.5

@@ -8,9 +8,8 @@ from projects import ClaimJudge, Project, evaluate
 from rich.table import Table
 from scripted_judge import ScriptedJudge
 
-from mind2web2.cli.cautions import cautions
-from mind2web2.cli.flagged_texts import flagged_line
-from mind2web2.cli.plain_console import plain_console
+from mind2web2.cli.console import plain_console
+from mind2web2.cli.evaluate_report import cautions, flagged_line
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 PAGE = "https://lake.example/depth"
@@ -59,10 +58,10 @@ async def test_a_run_counts_what_is_flagged(tmp_path):
     assert [outcome.score for outcome in outcomes] == [0.5, 0.5]
     assert [len(outcome.result["answer_flags"]) for outcome in outcomes] == [1, 0]
     line = flagged_line(outcomes)
-    assert line.startswith("1 answer and 1 page try to talk to the judge, by the look of it, ")
+    assert line.startswith("1 answer and 1 page try to instruct the judge, as it seems; ")
     assert "changes no verdict" in line
     assert line in cautions(outcomes, "recapture")
-    assert flagged_line(outcomes[1:]).startswith("1 page tries to talk")
+    assert flagged_line(outcomes[1:]).startswith("1 page tries to instruct")
 
 
 def test_terminal_escapes_reach_no_log_and_no_console(tmp_path, capsys):

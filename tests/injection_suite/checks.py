@@ -13,15 +13,14 @@ from injection_suite.attacks import TASK_CODE
 from injection_suite.carriers import claim_with
 from injection_suite.material import Material, materials
 
-from mind2web2.discovery import discovery_messages
-from mind2web2.evidence import Flag
-from mind2web2.injection.flags import flags_of, one_a_kind
-from mind2web2.injection.invisible import made_visible
-from mind2web2.llm_client.chat import Message
-from mind2web2.llm_client.structured import InvalidOutputError, repair_messages
-from mind2web2.llm_client.transport import Completion
+from mind2web2.llm_client.chat import Completion, Message
+from mind2web2.llm_client.structured_output import InvalidOutputError, repair_messages
+from mind2web2.pages.citations import discovery_messages
 from mind2web2.prompts import HashedText
-from mind2web2.questions import extraction_messages, verification_messages
+from mind2web2.prompts.injection_flags import flags_of, one_a_kind
+from mind2web2.rubric.evidence import Flag
+from mind2web2.utils.invisible_characters import made_visible
+from mind2web2.verification.messages import extraction_messages, verification_messages
 
 _OPENING = re.compile(r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n")
 _HARMLESS = "It lies in the hills."

@@ -16,42 +16,44 @@ from fixtures.pdf_files import pdf as sound_pdf
 from inputs.hostile_files import png, small_image
 from pydantic import BaseModel
 
-from mind2web2.agent_cache import AgentCache, TaskCitations
-from mind2web2.api_tools.arxiv_links import id_from_pdf_link, parse_arxiv_id
-from mind2web2.api_tools.arxiv_session import _check_feed
-from mind2web2.api_tools.titles import normalise_title, plain_words, title_words
-from mind2web2.batch_state import BatchFolder
-from mind2web2.capture.documents import FetchedDocument, file_name_of, is_attachment
-from mind2web2.capture.politeness import retry_after_seconds
-from mind2web2.citations import read_citations
-from mind2web2.discovery import cited_urls
-from mind2web2.earlier_usage import agent_usage, stored_usage
+from mind2web2.api_tools.tool_arxiv import (
+    _check_feed,
+    id_from_pdf_link,
+    normalise_title,
+    parse_arxiv_id,
+    plain_words,
+    title_words,
+)
+from mind2web2.capture.page.documents import FetchedDocument, file_name_of, is_attachment
+from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judgment import Judgment
-from mind2web2.judgment_files import open_for_replay
-from mind2web2.judgments import JudgmentStore
+from mind2web2.judge.batch.endpoints import line_head, read_line
+from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.caching import JudgeSettings
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import bedrock_client, openai_protocol
-from mind2web2.llm_client.allowance import allowances_in
-from mind2web2.llm_client.batch_endpoints import line_head, read_line
-from mind2web2.llm_client.environment import check_address, public_address
-from mind2web2.llm_client.failures import RequestFailedError, failure_from_body
-from mind2web2.llm_client.retry import retry_after_s
-from mind2web2.llm_client.structured import InvalidOutputError, read_template
-from mind2web2.llm_client.transport import Completion
-from mind2web2.recorded_judge import JudgeSettings
-from mind2web2.selection import answer_files, read_answer
-from mind2web2.summaries import generate_result_summary, merge_all_results, write_task_summary
-from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.images import cut_screenshot, size_px, to_jpeg
-from mind2web2.utils.misc import normalize_url_markdown, text_dedent
-from mind2web2.utils.pdf_pages import RenderSettings, render_pages
-from mind2web2.utils.url_key import likely_keys, lookup_key, storage_key
-from mind2web2.utils.url_tools import (
+from mind2web2.llm_client.chat import Completion
+from mind2web2.llm_client.failures import RequestFailedError, allowances_in, failure_from_body
+from mind2web2.llm_client.settings import check_address, public_address
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
+from mind2web2.pages.agent_cache import AgentCache, TaskCitations
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.citations import cited_urls, read_citations
+from mind2web2.runs.answers import answer_files, read_answer
+from mind2web2.runs.estimate import stored_judgments, task_results
+from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
+from mind2web2.urls.keys import likely_keys, lookup_key, storage_key
+from mind2web2.urls.tools import (
     normalize_url_for_browser,
     normalize_url_simple,
     regex_find_urls,
     remove_utm_parameters,
 )
+from mind2web2.utils.images import cut_screenshot, size_px, to_jpeg
+from mind2web2.utils.misc import normalize_url_markdown, text_dedent
+from mind2web2.utils.retry_after import retry_after_s
 from mind2web2.utils.workers import run_in_worker
 
 Read = Callable[[bytes, Path], None]
@@ -211,7 +213,7 @@ def _read_task_summary(content: bytes, folder: Path) -> None:
 def _sum_up(folder: Path) -> None:
     generate_result_summary(folder, "agent")
     merge_all_results(folder)
-    agent_usage(folder, "agent")
+    task_results(folder / "agent" / "task")
     write_task_summary(folder, "agent", "task", {})
     for path in (folder / "all_results.json", folder / "agent" / "summary.json"):
         json.loads(path.read_bytes())
@@ -248,7 +250,7 @@ def _read_judgments(name: str) -> Read:
             asyncio.run(store.get("0" * 64))
             asyncio.run(store.put(_judgment()))
         if path.suffix == ".sqlite3":
-            stored_usage(path, JudgeSettings("replay", "m"), None)
+            stored_judgments(path, JudgeSettings("replay", "m"), None)
 
     return read
 
@@ -281,7 +283,6 @@ def _read_document(content: bytes, _: Path) -> None:
     document.text().encode("utf-8", "surrogatepass")
     is_attachment(header)
     retry_after_s({"retry-after": header, "retry-after-ms": header})
-    retry_after_seconds(header, 0.0)
     for names in ("x-ratelimit-{1}-requests", "anthropic-ratelimit-requests-{1}"):
         allowances_in({names.format("", what): header for what in ("remaining", "limit", "reset")})
 

@@ -4,15 +4,13 @@ import pytest
 from inputs.hostile_files import HOSTILE_PIECES, IMAGE_BOMBS, PDF_BOMBS, repeated
 from inputs.limited import outcome_within
 
-from mind2web2.capture.documents import FetchedDocument, charset_of, file_name_of
-from mind2web2.discovery import cited_urls
+from mind2web2.capture.page.documents import FetchedDocument, charset_of, file_name_of
+from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import DocumentError, WorkerError
-from mind2web2.llm_client.structured import InvalidOutputError, json_text, read_template
-from mind2web2.llm_client.transport import Completion
-from mind2web2.utils.images import cut_screenshot, to_jpeg
-from mind2web2.utils.misc import normalize_url_markdown
-from mind2web2.utils.pdf_pages import RenderSettings, render_pages
-from mind2web2.utils.url_tools import (
+from mind2web2.llm_client.chat import Completion
+from mind2web2.llm_client.structured_output import InvalidOutputError, json_text, read_template
+from mind2web2.pages.citations import cited_urls
+from mind2web2.urls.tools import (
     URLs,
     lookup_key,
     normalize_url_for_browser,
@@ -20,6 +18,8 @@ from mind2web2.utils.url_tools import (
     regex_find_urls,
     storage_key,
 )
+from mind2web2.utils.images import cut_screenshot, to_jpeg
+from mind2web2.utils.misc import normalize_url_markdown
 from mind2web2.utils.workers import run_in_worker
 
 # The module itself takes some hundred; an answer or a URL comes to megabytes.

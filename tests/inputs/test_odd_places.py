@@ -5,14 +5,14 @@ import os
 import pytest
 from inputs.limited import outcome_within
 
-from mind2web2.agent_cache import AgentCache
-from mind2web2.batch_state import BatchFolder
-from mind2web2.citations import read_citations
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judgment_files import open_for_replay
-from mind2web2.selection import agent_names, answer_files, read_answer, select_answers, select_work
-from mind2web2.summaries import generate_result_summary, merge_all_results
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.transfer import open_for_replay
+from mind2web2.pages.agent_cache import AgentCache
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.citations import read_citations
+from mind2web2.runs.answers import agent_names, answer_files, read_answer, select_answers, select_work
+from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.utils.path_config import PathConfig
 
 PLACES = {

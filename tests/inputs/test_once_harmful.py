@@ -6,15 +6,15 @@ import pytest
 from inputs.parsers import PARSERS
 
 from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
-from mind2web2.judgment import Judgment
-from mind2web2.judgment_files import open_for_replay
-from mind2web2.judgments import JudgmentStore
-from mind2web2.llm_client.structured import InvalidOutputError, read_template
-from mind2web2.llm_client.transport import Completion
-from mind2web2.recorded_judge import JudgeSettings
-from mind2web2.summaries import task_answers
-from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.url_tools import URLs
+from mind2web2.judge.caching import JudgeSettings
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.transfer import open_for_replay
+from mind2web2.llm_client.chat import Completion
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.summaries import task_answers
+from mind2web2.urls.tools import URLs
 
 STEM = "0123456789abcdef0123456789abcdef"
 STORE = PARSERS["stored judgments"].seeds[0]
@@ -69,9 +69,9 @@ def test_a_store_holds_no_programs(statement, tmp_path):
 
 
 def _stored_usage(path):
-    from mind2web2.earlier_usage import stored_usage
+    from mind2web2.runs.estimate import stored_judgments
 
-    return stored_usage(path, JudgeSettings("replay", "m"), None)
+    return stored_judgments(path, JudgeSettings("replay", "m"), None)
 
 
 async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):

@@ -29,4 +29,6 @@ def _no_keys(monkeypatch):
 @pytest.fixture
 def quick():
     """Give the usual number of tries, without the usual waits."""
-    return RetryPolicy(tries=4, total_s=30, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20)
+    return RetryPolicy(
+        tries=4, total_s=30, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20
+    )

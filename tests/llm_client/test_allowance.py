@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from mind2web2.llm_client.allowance import NOTHING_SAID, Allowance, Allowances, allowances_in
+from mind2web2.llm_client.failures import NOTHING_SAID, Allowance, Allowances, allowances_in
 
 
 def openai_headers(reset):

@@ -23,10 +23,9 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
-from mind2web2.llm_client.bedrock_messages import claude_messages
+from mind2web2.llm_client.bedrock_client import AsyncBedrockClient, claude_messages
 from mind2web2.llm_client.chat import ChatRequest, TokenUsage
-from mind2web2.llm_client.toll import toll_counted
+from mind2web2.llm_client.retry import toll_counted
 
 MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
 MESSAGES = [
@@ -220,24 +219,24 @@ async def test_what_finds_no_connection_is_not_sent(ask):
 
 async def test_an_outage_is_unavailable(ask, quick):
     """After the last try the judge counts as unavailable."""
-    with JudgeServer(faults=[bedrock_error(503, "busy")] * 10) as server:
+    with JudgeServer(faults=[bedrock_error(500, "busy")] * 10) as server:
         with pytest.raises(JudgeUnavailableError, match="busy"):
             await ask(server)
         assert len(server.requests) == quick.tries
 
 
 @pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])
-async def test_invalid_output_is_repaired_once(ask, fault):
-    """The second reply counts where it is valid; two invalid ones are no verdict."""
+async def test_invalid_output_is_repaired_and_then_asked_afresh(ask, fault):
+    """The first valid reply counts; three invalid ones are no verdict."""
     with JudgeServer(faults=[fault]) as server:
         reply = await ask(server)
     assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 2)
     assert "cannot be used" in prompt_text(server.requests[1])
     assert [turn["role"] for turn in server.requests[1]["messages"]] == ["user", "assistant", "user"]
-    with JudgeServer(faults=[fault] * 3) as server:
+    with JudgeServer(faults=[fault] * 4) as server:
         with pytest.raises(JudgeOutputError):
             await ask(server)
-        assert len(server.requests) == 2
+        assert [len(body["messages"]) for body in server.requests] == [1, 3, 1]
 
 
 async def test_a_refusal_is_no_error_and_no_verdict(ask):

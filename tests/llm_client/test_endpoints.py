@@ -4,7 +4,7 @@ import pytest
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.endpoints import endpoint_of
+from mind2web2.llm_client.settings import endpoint_of
 
 ADDRESSES = {
     "openai": ("OPENAI_BASE_URL", "http://user:pass@localhost:9/v1/"),

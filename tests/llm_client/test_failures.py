@@ -5,8 +5,14 @@ import json
 import pytest
 
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeRequestError, JudgeUnavailableError
-from mind2web2.llm_client.allowance import Allowance, Allowances
-from mind2web2.llm_client.failures import Service, failure_from_body, judge_error, one_line
+from mind2web2.llm_client.failures import (
+    Allowance,
+    Allowances,
+    Service,
+    failure_from_body,
+    judge_error,
+    one_line,
+)
 
 SERVICE = Service("openai http://localhost/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL", ("sk-secret",))
 
@@ -47,7 +53,7 @@ def body(message="no", **error):
 )
 def test_each_status_ends_as_its_error(status, text, error_class, words):
     """The error's class and its text tell what to do, on one line."""
-    error = judge_error(failure_from_body(status, text), SERVICE, "judge-1", 1)
+    error = judge_error(failure_from_body(status, text), SERVICE, "judge-1")
     assert type(error) is error_class
     assert words in str(error)
     assert "\n" not in str(error)
@@ -80,7 +86,7 @@ def test_a_quota_that_is_open_again_soon_is_not_spent(text, more, can_pass):
         can_pass,
         not can_pass,
     )
-    error = judge_error(failure, SERVICE, "judge-1", 1)
+    error = judge_error(failure, SERVICE, "judge-1")
     assert isinstance(error, JudgeUnavailableError if can_pass else JudgeAccessError)
 
 
@@ -102,7 +108,7 @@ def test_a_content_filter_is_told_from_a_bad_request(status, text, expected):
 def test_a_secret_never_reaches_an_error_text():
     """A server that sends the key back does not put it into logs."""
     failure = failure_from_body(401, body("no such key: sk-secret"), secrets=SERVICE.secrets)
-    assert "sk-secret" not in str(judge_error(failure, SERVICE, "judge-1", 1))
+    assert "sk-secret" not in str(judge_error(failure, SERVICE, "judge-1"))
 
 
 def test_a_request_sent_back_is_not_read_as_the_servers_words():
@@ -121,3 +127,82 @@ def test_a_phrase_far_into_a_long_text_is_found():
 def test_a_long_text_is_shortened():
     """An error stays readable whatever a server sends."""
     assert len(one_line("word " * 1000)) == 300
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "fault"),
+    [
+        # vLLM, also behind LMDeploy and Azure AI
+        (400, "At most 1 image(s) may be provided in one request.", "too many"),
+        (400, "facebook/opt-125m is not a multimodal model None", "none taken"),
+        # OpenAI and Azure
+        (400, "Invalid content type. image_url is only supported by certain models.", "none taken"),
+        (400, "Too many images in request. Max is 10.", "too many"),
+        (400, "Exceeded maximum number of images (50) allowed in the request.", "too many"),
+        (400, "You uploaded an unsupported image. Please make sure your image is valid.", None),
+        # Claude, also on Bedrock
+        (
+            400,
+            "messages.43.content.6.image.source.base64.data: At least one of the image dimensions exceed max "
+            "allowed size for many-image requests: 2000 pixels",
+            "too large",
+        ),
+        (400, "messages.58.content.2.image.source.base64: image exceeds 5 MB maximum: 6 MB", "too large"),
+        (400, "too many images and documents: 120 + 0 > 100", "too many"),
+        (400, "Too much media: 0 document pages + 107 images > 100", "too many"),
+        (400, "Could not process image", None),
+        # llama.cpp, Ollama, LM Studio
+        (500, "image input is not supported - hint: you may need to provide the mmproj", "none taken"),
+        (500, 'Failed to parse messages: Unsupported content part type: "image_url"', "none taken"),
+        (500, "this model is missing data required for image input", "none taken"),
+        (400, "this model does not support image input (ref: 1)", "none taken"),
+        (500, "vision model only supports a single image per message", "too many"),
+        (400, "Model does not support images. Please use a model that does.", "none taken"),
+        (400, "Vision add-on is not loaded, but images were provided for processing", "none taken"),
+        # DeepSeek, Groq, OpenRouter, Gemini, others
+        (400, "messages[466]: unknown variant `image_url`, expected `text` at line 1 column 9", "none taken"),
+        (400, "Too many images provided. This model supports up to 5 images", "too many"),
+        (404, "No endpoints found that support image input", "none taken"),
+        (404, "The model `x` does not exist", None),
+        (
+            400,
+            "The request contains too many images: 11 images were provided, but 10 images at most",
+            "too many",
+        ),
+        (400, "Request contains 52 images, exceeding the maximum of 50 allowed per request", "too many"),
+        (500, "too many images in the message, max allowed is 16", "too many"),
+        (400, "Image input is not enabled for this model", "none taken"),
+        (422, "body.messages.1.content.list[TextContentPart].0.type Input should be 'text'", "none taken"),
+        (413, "Request exceeds the maximum size", "too many"),
+        # about something else
+        (400, "This model's maximum context length is 8192 tokens, images included", None),
+        (400, "The decoder prompt is longer than the maximum model length of 8192, with 5 images", None),
+        (500, "The server had an error", None),
+        (429, "Too many images per minute", None),
+    ],
+)
+def test_what_servers_say_of_images(status, text, fault):
+    """In the words that they are known to use; such a refusal does not pass by waiting."""
+    failure = failure_from_body(status, body(text))
+    assert failure.image_fault == fault
+    assert not (fault and failure.can_pass)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "is_wanted"),
+    [
+        (400, "'messages.0' : for 'role:system' [('messages.0.content' : value must be a string)]", True),
+        (400, "message[4].content must be a string", True),
+        (422, "messages[2]: invalid type: sequence, expected a string at line 1 column 2901", True),
+        (422, "messages[1]: did not match any variant of untagged enum ChatCompletionRequestContent", True),
+        (500, 'can only concatenate str (not "list") to str', True),
+        (422, "body.messages.0.content Input should be a valid string", True),
+        (400, "json: cannot unmarshal array into Go struct field .messages.content of type string", True),
+        (400, "Invalid value for 'content': expected a string, got null.", True),
+        (400, "'reasoning_effort' must be a string", False),
+        (400, "no such parameter", False),
+    ],
+)
+def test_servers_that_want_strings(status, text, is_wanted):
+    """Take no list of parts as the content of a message."""
+    assert failure_from_body(status, body(text)).wants_strings is is_wanted

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.llm_client.image_tokens import image_tokens
+from mind2web2.llm_client.prices import image_tokens
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 """When and how long to wait before a request is made again."""
 
 import asyncio
-import itertools
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
+from virtual_time import run_virtually
 
+from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.retry import Attempts, RetryPolicy, retry_after_s, waits
+from mind2web2.llm_client.rate_limiter import RateLimiter
+from mind2web2.llm_client.retry import Attempts, RetryPolicy
+from mind2web2.utils.retry_after import retry_after_s
 
 
 @pytest.mark.parametrize(
@@ -36,33 +39,25 @@ def test_a_date_ahead_is_the_time_until_then():
     assert 3500 < retry_after_s({"retry-after": in_an_hour}) <= 3600
 
 
-def waits_after(policy, failures):
-    """Return the waits that follow these failures."""
-    generator = waits(policy)
-    generator.send(None)
-    return [generator.send(failure) for failure in failures]
-
-
-def test_waits_double_up_to_their_ceiling():
-    """Each wait lies between zero and its own ceiling, and they spread over the range."""
+def test_waits_double_up_to_their_bound():
+    """Each wait lies in the upper half of its range, so that requests do not come back together."""
     policy = RetryPolicy(first_wait_s=2, longest_wait_s=10)
-    failures = [RequestFailedError("503", status=503)] * 5
-    runs = [waits_after(policy, failures) for _ in range(300)]
-    for ceiling_s, tried in zip((2, 4, 8, 10, 10), zip(*runs, strict=True), strict=True):
-        assert 0 <= min(tried) < ceiling_s / 4
-        assert ceiling_s * 3 / 4 < max(tried) <= ceiling_s
+    failure = RequestFailedError("500", status=500)
+    for number, bound_s in enumerate((2, 4, 8, 10, 10), start=1):
+        waits_s = [policy.wait_s(number, failure) for _ in range(300)]
+        assert bound_s / 2 <= min(waits_s) < bound_s * 0.6
+        assert bound_s * 0.9 < max(waits_s) <= bound_s
 
 
 def test_a_wait_is_never_shorter_than_the_server_asks():
     """Jitter comes on top of Retry-After."""
     failure = RequestFailedError("slow down", status=429, retry_after_s=30.0)
-    for wait_s in itertools.chain.from_iterable(waits_after(RetryPolicy(), [failure] * 3) for _ in range(50)):
-        assert wait_s >= 30
+    assert all(30 <= RetryPolicy().wait_s(number, failure) <= 33 for number in (1, 5, 30, 10_000))
 
 
 async def failing_attempts(policy, failure):
     """Return how many requests were made for something that always fails like this."""
-    attempts = Attempts(policy, None, "test")
+    attempts = Attempts(policy, None)
 
     async def fail():
         raise failure
@@ -74,7 +69,7 @@ async def failing_attempts(policy, failure):
 
 async def test_tries_are_bounded(quick):
     """What keeps failing is given up after the policy's number of tries."""
-    assert await failing_attempts(quick, RequestFailedError("busy", status=503)) == quick.tries
+    assert await failing_attempts(quick, RequestFailedError("oops", status=500)) == quick.tries
 
 
 async def test_a_wish_beyond_the_bound_is_not_waited_for(quick):
@@ -83,48 +78,67 @@ async def test_a_wish_beyond_the_bound_is_not_waited_for(quick):
     assert await failing_attempts(quick, failure) == 1
 
 
-class Clock:
-    """A clock that a test moves."""
+def outage_of(seconds, failure, **policy):
+    """Let everything fail for some virtual seconds; return what becomes of ten requests, and the time."""
 
-    def __init__(self):
-        self.now_s = 0.0
+    async def send():
+        if asyncio.get_running_loop().time() < seconds:
+            raise failure
+        return Completion("yes")
 
-    def __call__(self):
-        """Return the seconds so far."""
-        return self.now_s
+    async def main():
+        limiter = RateLimiter(outage_wait_s=RetryPolicy(**policy).outage_wait_s)
+        tries = [Attempts(RetryPolicy(**policy), None, limiter).send(send) for _ in range(10)]
+        return await asyncio.gather(*tries, return_exceptions=True)
 
-
-class SlowLimit:
-    """A limit whose turn comes after a hundred seconds."""
-
-    def __init__(self, clock):
-        self.clock = clock
-
-    async def __aenter__(self):
-        self.clock.now_s += 100
-
-    async def __aexit__(self, *_):
-        return None
+    return run_virtually(main())
 
 
-@pytest.mark.parametrize(("request_s", "expected_tries"), [(0, 4), (10, 3), (30, 1)])
-async def test_the_total_time_counts_requests_but_not_queueing(quick, request_s, expected_tries):
-    """Tries end when 30 s are spent on requests, however long each waited for its turn."""
-    clock = Clock()
-    attempts = Attempts(quick, SlowLimit(clock), "test", clock=clock)
+@pytest.mark.parametrize(
+    "failure",
+    [
+        RequestFailedError("connection refused", is_sent=False),
+        RequestFailedError("reset", is_connection_lost=True),
+        RequestFailedError("bad gateway", status=502),
+        RequestFailedError("restarting", status=503, retry_after_s=3.0),
+    ],
+)
+def test_an_outage_is_waited_out_by_time(failure):
+    """However many tries that takes; after two minutes all requests fail together."""
+    ended, took_s = outage_of(100, failure)
+    assert [end.text for end in ended] == ["yes"] * 10
+    assert took_s <= 110
+    ended, took_s = outage_of(1000, failure)
+    assert all(isinstance(end, RequestFailedError) for end in ended)
+    assert 110 <= took_s <= 130
+    assert 10 <= outage_of(1000, failure, outage_wait_s=20)[1] <= 25
 
-    async def fail():
-        clock.now_s += request_s
-        raise RequestFailedError("busy", status=503)
 
-    with pytest.raises(RequestFailedError):
-        await attempts.send(fail)
-    assert attempts.made == expected_tries
+def test_a_request_that_breaks_a_server_fails_after_its_tries():
+    """The server serves others between: that is no outage."""
+
+    async def main():
+        limiter = RateLimiter()
+
+        async def good():
+            return Completion("yes")
+
+        async def bad():
+            await Attempts(RetryPolicy(), None, limiter).send(good)
+            raise RequestFailedError("crashed", status=502)
+
+        attempts = Attempts(RetryPolicy(), None, limiter)
+        with pytest.raises(RequestFailedError, match="crashed"):
+            await attempts.send(bad)
+        return attempts.made
+
+    made, _ = run_virtually(main())
+    assert made == RetryPolicy().tries
 
 
 async def test_cancellation_is_not_retried(quick):
     """A cancelled request stays cancelled."""
-    attempts = Attempts(quick, None, "test")
+    attempts = Attempts(quick, None)
 
     async def request():
         raise asyncio.CancelledError

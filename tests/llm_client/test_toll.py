@@ -3,7 +3,7 @@
 import pytest
 
 from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.toll import Retries, note_toll, toll_counted
+from mind2web2.llm_client.retry import Retries, note_toll, toll_counted
 
 
 @pytest.mark.parametrize(

@@ -163,6 +163,7 @@ class JudgeServer:
         takes_temperature: whether requests with a temperature are answered.
         input_tokens, cached_tokens, output_tokens: the usage that each reply reports.
         rate_limit: what is let in, before faults come.
+        models: the list at ``/models``; ``None`` for a server without one.
     """
 
     def __init__(
@@ -176,7 +177,9 @@ class JudgeServer:
         cached_tokens: int = 60,
         output_tokens: int = 10,
         rate_limit: RateLimit | None = None,
+        models: Sequence[str] | None = None,
     ) -> None:
+        self.models = models
         self._rate_limit = rate_limit
         self.calls: list[Call] = []
         self.most_at_once = 0
@@ -292,6 +295,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Write nothing to stderr."""
+
+    def do_GET(self) -> None:
+        models = self.server.judge.models
+        is_list = models is not None and self.path.endswith("/models")
+        fault = Fault(body={"object": "list", "data": [{"id": name} for name in models]}) if is_list else None
+        fault = fault or status(404, f"no such path: {self.path}")
+        self._send(fault, self._payload(fault, {}))
 
     def do_POST(self) -> None:
         length = int(self.headers["Content-Length"])

@@ -1,4 +1,4 @@
-"""What the example's reader says to each question, for judges on loopback to say the same."""
+"""What the example's answer key says to each question, for judges on loopback to say the same."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from projects import REPOSITORY, block_in
 from servers.judge_server import prompt_text
 
-from mind2web2.judgment import Judgment
-from mind2web2.judgment_files import read_judgments
-from mind2web2.selection import read_answer
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.transfer import read_judgments
+from mind2web2.runs.answers import read_answer
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 
@@ -44,5 +44,7 @@ def question_in(body: dict[str, Any]) -> Question:
 
 
 def _question_of(judgment: Judgment) -> Question:
+    if judgment.purpose == "extract" and judgment.page is not None:
+        return Question(None, judgment.page, None)
     folder = REPOSITORY / "answers" / "example" / judgment.task_id
     return Question(judgment.claim, judgment.page, read_answer(folder / judgment.answer_name))

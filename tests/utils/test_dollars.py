@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.utils.dollars import dollars, dollars_as_given
+from mind2web2.utils.text import dollars, dollars_as_given
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mind2web2.utils.foreign_files import read_regular_file
+from mind2web2.utils.files import read_regular_file
 
 
 def test_a_file_is_read_also_through_a_link(tmp_path):

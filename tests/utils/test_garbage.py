@@ -3,7 +3,7 @@
 import gc
 import weakref
 
-from mind2web2.utils.garbage import loaded_for_good
+from mind2web2.utils.gc_tuning import loaded_for_good, loading
 
 
 class Knot:
@@ -46,3 +46,12 @@ def test_the_collector_is_left_as_it_was():
     with loaded_for_good():
         assert gc.get_freeze_count() > before[2]
     assert (gc.get_threshold(), list(gc.callbacks), gc.get_freeze_count()) == before
+
+
+def test_nothing_is_collected_while_libraries_load():
+    """Also where it is nested, or was off before."""
+    with loading():
+        with loading():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()

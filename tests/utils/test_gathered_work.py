@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mind2web2.utils.gathered_work import Failed, GatheredWork
+from mind2web2.utils.aio import Failed, GatheredWork
 
 
 class Thread:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mind2web2.utils.loop_turns import LoopTurns, loop_turn
+from mind2web2.utils.aio import LoopTurns, loop_turn
 
 
 class Rounds:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mind2web2.utils.shared_work import SharedWork
+from mind2web2.utils.aio import SharedWork
 
 
 class Work:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from mind2web2.utils.tasks import all_or_first_error, to_the_end
+from mind2web2.utils.aio import all_or_first_error, to_the_end
 
 
 class Crew:

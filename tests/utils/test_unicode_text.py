@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.utils.unicode_text import as_unicode_text, is_unicode_text
+from mind2web2.utils.text import as_unicode_text, is_unicode_text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The browser: its process, program and limits."""

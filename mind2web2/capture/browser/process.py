@@ -1,0 +1,294 @@
+"""One running browser: started, watched, and ended for certain."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.capture.browser.memory import limit_pages
+from mind2web2.capture.browser.program import (
+    BrowserProgram,
+    VirtualDisplay,
+    browser_environment,
+    can_be_sandboxed,
+    launch_arguments,
+    needs_virtual_display,
+    version_of,
+)
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.errors import MachineError
+
+if TYPE_CHECKING:
+    from patchright.async_api import Browser as PatchrightBrowser
+    from patchright.async_api import Playwright
+
+log = logging.getLogger(__name__)
+
+START_TIMEOUT_S = 45.0
+CLOSE_TIMEOUT_S = 10.0
+# What patchright calls the folders that it makes for a browser's profile.
+_PROFILE_PREFIX = "playwright_chromiumdev_profile-"
+
+
+class BrowserProcess:
+    """A browser that was started, or connected to, and the driver that it is steered through.
+
+    Attributes:
+        gone: set once the browser has ended, or no longer listens.
+    """
+
+    def __init__(self) -> None:
+        self.gone = asyncio.Event()
+        self.is_ours = True
+        self._driver: Any = None  # patchright's context manager, of a private type
+        self._browser: PatchrightBrowser | None = None
+        self._pid: int | None = None
+        self._pid_watch: int | None = None
+        self._display: VirtualDisplay | None = None
+        self._dead_end: socket.socket | None = None
+        self._profile: Path | None = None
+        self._chores: set[asyncio.Task[Any]] = set()
+
+    @classmethod
+    async def start(cls, program: BrowserProgram, settings: CaptureSettings) -> BrowserProcess:
+        """Start a browser.
+
+        Raises:
+            MachineError: it does not start.
+        """
+        process = cls()
+        await process._bring_up(process._launch(program, settings), str(program.path))
+        return process
+
+    @classmethod
+    async def connect(cls, cdp_url: str) -> BrowserProcess:
+        """Connect to a browser that runs already, and is not ours to end.
+
+        Raises:
+            MachineError: none answers there.
+        """
+        process = cls()
+        process.is_ours = False
+        await process._bring_up(process._connect(cdp_url), f"a browser at {cdp_url}")
+        return process
+
+    @property
+    def browser(self) -> PatchrightBrowser:
+        """The browser itself."""
+        assert self._browser is not None, "not started"
+        return self._browser
+
+    def do(self, chore: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run something that is to be finished whoever stops waiting for it; ``stop`` does wait."""
+        task = asyncio.create_task(chore)
+        self._chores.add(task)
+        task.add_done_callback(self._chores.discard)
+        return task
+
+    async def stop(self) -> None:
+        """End the browser if it is ours, else let go of it; by force where it takes too long."""
+        if not self.is_ours:
+            # Tabs of ours that are still being closed would stay open once nobody is connected.
+            await self._finish_chores()
+        if self._browser is not None:
+            try:
+                async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                    await self._browser.close()
+            except TimeoutError:
+                log.warning("browser did not close in time and is killed")
+                self.kill()
+            except Exception as error:  # patchright's own, or a plain one where its driver has died
+                log.debug("browser has ended already reason=%s", error)
+                self.kill()
+        await self._finish_chores()
+        self._unwatch_pid()
+        await self._stop_driver()
+        if self._display is not None:
+            await self._display.stop()
+        if self._dead_end is not None:
+            self._dead_end.close()
+        if self._profile is not None:
+            # The driver removes it, but not if it is stopped while it does, or has died.
+            await asyncio.to_thread(shutil.rmtree, self._profile, ignore_errors=True)
+        self.gone.set()
+
+    def kill(self) -> None:
+        """End a browser that no longer listens, if it is ours."""
+        self.gone.set()
+        if self._pid is None or self._has_ended():
+            return
+        try:
+            if sys.platform == "win32":
+                os.kill(self._pid, signal.SIGTERM)
+                return
+            # The driver gives a browser a process group of its own, which some start by way of a script.
+            group = os.getpgid(self._pid)
+            if group != os.getpgrp():
+                os.killpg(group, signal.SIGKILL)
+            else:
+                os.kill(self._pid, signal.SIGKILL)
+        except ProcessLookupError:
+            log.debug("browser had ended already")
+
+    async def end_unless_lent(self) -> None:
+        """End a browser that failed to do something; one that is not ours counts as gone only if it is."""
+        if self.is_ours or not await self._answers():
+            self.kill()
+
+    async def _answers(self) -> bool:
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                session = await self.browser.new_browser_cdp_session()
+                await session.detach()
+        except Exception as error:  # patchright's own, or a plain one where its driver has died
+            log.debug("browser does not answer reason=%s", error)
+            return False
+        return True
+
+    async def _bring_up(self, start: Coroutine[Any, Any, None], name: str) -> None:
+        from patchright.async_api import Error
+
+        try:
+            async with asyncio.timeout(START_TIMEOUT_S):
+                await start
+        except BaseException as error:
+            await self.stop()
+            if isinstance(error, TimeoutError):
+                raise MachineError(f"{name} did not start within {START_TIMEOUT_S:g} s") from error
+            if isinstance(error, (Error, OSError)):
+                raise MachineError(f"{name} does not start: {_reason(str(error))}") from error
+            raise
+
+    async def _launch(self, program: BrowserProgram, settings: CaptureSettings) -> None:
+        playwright = await self._start_driver()
+        environment: dict[str, str | float | bool] = {**browser_environment()}
+        if not settings.headless and needs_virtual_display():
+            # Room for the window's own frame around the page.
+            self._display = await VirtualDisplay.start(
+                settings.viewport_width_px + 200, settings.viewport_height_px + 300
+            )
+            environment["DISPLAY"] = self._display.name
+        # What does not belong to a page goes to a port that nobody else can listen on, and neither do we.
+        self._dead_end = socket.socket()
+        self._dead_end.bind(("127.0.0.1", 0))
+        version = await version_of(program)
+        self._watch(
+            await playwright.chromium.launch(
+                executable_path=program.path,
+                headless=settings.headless,
+                args=launch_arguments(settings.network, version, headless=settings.headless),
+                proxy={
+                    "server": f"socks5://127.0.0.1:{self._dead_end.getsockname()[1]}",
+                    "bypass": "<-loopback>",
+                },
+                chromium_sandbox=can_be_sandboxed(),
+                env=environment,
+                # Nothing is downloaded or traced; a folder made for that would outlive a killed driver.
+                artifacts_dir=tempfile.gettempdir(),
+                # Ours to handle: an interrupted run ends in order.
+                handle_sigint=False,
+                handle_sigterm=False,
+                handle_sighup=False,
+                timeout=START_TIMEOUT_S * 1000,
+            )
+        )
+        session = await self.browser.new_browser_cdp_session()
+        processes = (await session.send("SystemInfo.getProcessInfo"))["processInfo"]
+        pid = next(int(process["id"]) for process in processes if process["type"] == "browser")
+        self._watch_pid(pid)
+        await asyncio.to_thread(limit_pages, pid, settings.max_page_memory_bytes)
+        await session.detach()
+        log.info("browser started path=%s version=%s", program.path, self.browser.version)
+
+    async def _connect(self, cdp_url: str) -> None:
+        playwright = await self._start_driver()
+        self._watch(await playwright.chromium.connect_over_cdp(cdp_url, timeout=START_TIMEOUT_S * 1000))
+        log.info("connected to a running browser version=%s", self.browser.version)
+
+    async def _start_driver(self) -> Playwright:
+        from patchright.async_api import async_playwright
+
+        driver = async_playwright()
+        playwright: Playwright = await driver.__aenter__()
+        self._driver = driver
+        return playwright
+
+    def _watch(self, browser: PatchrightBrowser) -> None:
+        self._browser = browser
+        browser.on("disconnected", lambda _: self.gone.set())
+
+    def _watch_pid(self, pid: int) -> None:
+        """Notice the end of a browser also when its driver, which would say so, has died before it."""
+        self._pid = pid
+        self._profile = _profile_of(pid)
+        if not hasattr(os, "pidfd_open"):  # only Linux has it
+            return
+        try:
+            self._pid_watch = os.pidfd_open(pid)
+        except OSError as error:
+            log.debug("browser process not watched reason=%s", error)
+            return
+        asyncio.get_running_loop().add_reader(self._pid_watch, self.gone.set)
+
+    def _has_ended(self) -> bool:
+        """Tell whether the process is known to be no more; its number may be another's by now."""
+        if self._pid_watch is not None:
+            return bool(select.select([self._pid_watch], [], [], 0)[0])
+        return self._browser is None or not self._browser.is_connected()
+
+    def _unwatch_pid(self) -> None:
+        if self._pid_watch is not None:
+            asyncio.get_running_loop().remove_reader(self._pid_watch)
+            os.close(self._pid_watch)
+            self._pid_watch = None
+
+    async def _finish_chores(self) -> None:
+        if self._chores:
+            _, late = await asyncio.wait(self._chores, timeout=CLOSE_TIMEOUT_S)
+            for chore in late:
+                chore.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+    async def _stop_driver(self) -> None:
+        if self._driver is None:
+            return
+        try:
+            async with asyncio.timeout(CLOSE_TIMEOUT_S):
+                await self._driver.__aexit__(None, None, None)
+        except TimeoutError:
+            log.warning("the browser's driver did not end in time")
+
+
+def _profile_of(pid: int) -> Path | None:
+    """Return the temporary folder that a browser was given for its profile, where the system tells."""
+    try:
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return None
+    prefix = b"--user-data-dir="
+    folders = [Path(os.fsdecode(text[len(prefix) :])) for text in arguments if text.startswith(prefix)]
+    return next((folder for folder in folders if folder.name.startswith(_PROFILE_PREFIX)), None)
+
+
+def _reason(text: str) -> str:
+    """Return the line of a long error text that says what happened."""
+    lines = [line.strip(" -|║╔╗╚╝═") for line in text.splitlines()]
+    telling = [
+        line
+        for line in lines
+        if any(
+            word in line.lower()
+            for word in ("sandbox", "error while loading", "missing x server", "econnrefused")
+        )
+    ]
+    return (telling or [line for line in lines if line] or ["no reason given"])[0][:300]

@@ -1,0 +1,1 @@
+"""What a capture may connect to: filtering proxy, destinations, name lookup."""

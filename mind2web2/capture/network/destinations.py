@@ -1,0 +1,258 @@
+"""Where a connection to a host and port may go: looked up once, checked, and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import re
+import socket
+from dataclasses import dataclass
+from functools import cache
+from ipaddress import IPv4Address, IPv6Address
+from typing import Literal
+from weakref import WeakValueDictionary
+
+from mind2web2.capture.network.addresses import IPAddress, literal_address, refusal_reason
+from mind2web2.capture.network.lookup import Resolver, SystemResolver, is_unknown_name
+from mind2web2.capture.settings import NetworkSettings
+
+LOOKUP_TIMEOUT_S = 10.0
+# Browsers keep an address about as long; what is kept has been checked.
+ADDRESS_LIFETIME_S = 60.0
+MAX_KNOWN_NAMES = 10_000
+
+FailureKind = Literal["name_not_found", "dns_failure", "connection_refused", "unreachable", "timeout"]
+
+_HOST_NAME = re.compile(r"(?=.{1,253}\.?$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?", re.ASCII)
+# Services that understand a request well enough to be harmed by it: the Fetch standard's "bad ports".
+_BAD_PORT_LIST = """
+    0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117
+    119 123 135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601
+    636 989 990 993 995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679
+    6697 10080
+"""
+_BAD_PORTS = frozenset(int(port) for port in _BAD_PORT_LIST.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Addresses to try in this order, all of them checked."""
+
+    addresses: tuple[IPAddress, ...]
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectFailure:
+    """Why there is no connection to a host that may be connected to."""
+
+    kind: FailureKind
+    reason: str
+
+    @property
+    def is_transient(self) -> bool:
+        """Tell whether another try may fare better."""
+        return self.kind != "name_not_found"
+
+
+class DestinationRefusedError(Exception):
+    """A destination that must not be connected to; never leaves the proxy."""
+
+
+class PrivateDestinationError(DestinationRefusedError):
+    """A destination that is none of the public internet's: refused unless private networks are allowed."""
+
+
+class DestinationFailedError(Exception):
+    """A destination whose address is not to be had; never leaves the proxy."""
+
+    def __init__(self, failure: ConnectFailure) -> None:
+        super().__init__(failure.reason)
+        self.failure = failure
+
+
+class Destinations:
+    """Finds the checked addresses of hosts, each name looked up once a minute at most."""
+
+    def __init__(self, network: NetworkSettings, resolve: Resolver | None = None) -> None:
+        self._network = network
+        self._host_map = {_plain(host): address for host, address in network.host_map.items()}
+        self._resolve = resolve or SystemResolver()
+        self._known: dict[str, tuple[float, tuple[IPAddress, ...]]] = {}
+        self._lookups: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def find(self, host: str, port: int) -> Destination:
+        """Return where a connection to a host goes.
+
+        Raises:
+            DestinationRefusedError: it must not be made.
+            DestinationFailedError: the host's address is not to be had.
+        """
+        host = _plain(host)
+        if host in self._host_map:
+            mapped_host, mapped_port = self._host_map[host]
+            return Destination(await self._addresses_of(_plain(mapped_host)), mapped_port)
+        if port in _BAD_PORTS:
+            raise DestinationRefusedError(f"port {port} belongs to a service that is not the web's")
+        addresses = await self._addresses_of(host)
+        return Destination(self._checked(addresses), port)
+
+    async def _addresses_of(self, host: str) -> tuple[IPAddress, ...]:
+        try:
+            literal = literal_address(host)
+        except ValueError as error:
+            raise DestinationRefusedError(f"not a host: {error}") from error
+        if literal is not None:
+            return (literal,)
+        if not _HOST_NAME.fullmatch(host):
+            raise DestinationRefusedError("not a host name")
+        if host == "localhost" or host.endswith(".localhost"):
+            return (IPv4Address("127.0.0.1"), IPv6Address("::1"))
+        return await self._looked_up(host)
+
+    def _checked(self, addresses: tuple[IPAddress, ...]) -> tuple[IPAddress, ...]:
+        if self._network.allow_private_network:
+            return addresses
+        reasons = {address: refusal_reason(address) or own_address_reason(address) for address in addresses}
+        public = tuple(address for address, reason in reasons.items() if reason is None)
+        if not public:
+            raise PrivateDestinationError("; ".join(reason for reason in reasons.values() if reason))
+        return public
+
+    async def _looked_up(self, host: str) -> tuple[IPAddress, ...]:
+        clock = asyncio.get_running_loop().time
+        async with self._lookups.setdefault(host, asyncio.Lock()):
+            known_until, addresses = self._known.get(host, (0.0, ()))
+            if clock() < known_until:
+                return addresses
+            addresses = await self._ask(host)
+            if len(self._known) >= MAX_KNOWN_NAMES:
+                self._known.clear()
+            self._known[host] = clock() + ADDRESS_LIFETIME_S, addresses
+            return addresses
+
+    async def _ask(self, host: str) -> tuple[IPAddress, ...]:
+        try:
+            async with asyncio.timeout(LOOKUP_TIMEOUT_S):
+                found = await self._resolve(host)
+        except TimeoutError as error:
+            reason = f"no answer to the lookup of {host} within {LOOKUP_TIMEOUT_S:g} s"
+            raise DestinationFailedError(ConnectFailure("dns_failure", reason)) from error
+        except (OSError, UnicodeError) as error:
+            raise DestinationFailedError(_lookup_failure(host, error)) from error
+        if not found:
+            raise DestinationFailedError(ConnectFailure("name_not_found", f"{host} has no address"))
+        return tuple(found)
+
+
+def _plain(host: str) -> str:
+    """Return a host in lower case, without a trailing dot."""
+    return host.lower().removesuffix(".")
+
+
+def _lookup_failure(host: str, error: OSError | UnicodeError) -> ConnectFailure:
+    if isinstance(error, UnicodeError) or (isinstance(error, socket.gaierror) and is_unknown_name(error)):
+        return ConnectFailure("name_not_found", f"there is no host {host}")
+    return ConnectFailure("dns_failure", f"the lookup of {host} failed: {error.strerror or error}")
+
+
+def own_address_reason(address: IPAddress) -> str | None:
+    """Say so if an address is this machine's own: it leads to services that only look public."""
+    if not _can_bind(address) or _binds_anything(address.version):
+        return None
+    return f"{address} is this machine itself"
+
+
+def _can_bind(address: IPAddress) -> bool:
+    family = socket.AF_INET if isinstance(address, IPv4Address) else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def _binds_anything(version: int) -> bool:
+    """Tell whether this system binds addresses that are not its own: some that stand in for others do."""
+    return _can_bind(IPv4Address("192.0.2.1") if version == 4 else IPv6Address("2001:db8::1"))
+
+
+CONNECT_TIMEOUT_S = 10.0
+# A silent address holds the next one up no longer than this (RFC 8305).
+NEXT_ADDRESS_DELAY_S = 0.25
+MAX_ADDRESSES = 8
+
+
+async def connect(host: str, destination: Destination) -> socket.socket:
+    """Return a connected socket to one of a destination's addresses.
+
+    Raises:
+        DestinationFailedError: none of them answered as hoped within the time limit.
+    """
+    attempts: dict[asyncio.Task[socket.socket], IPAddress] = {}
+    errors: list[OSError] = []
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            for address in destination.addresses[:MAX_ADDRESSES]:
+                attempts[asyncio.create_task(_connect_to(address, destination.port))] = address
+                if (winner := await _first_of(attempts, errors, NEXT_ADDRESS_DELAY_S)) is not None:
+                    return winner
+            while attempts:
+                if (winner := await _first_of(attempts, errors, None)) is not None:
+                    return winner
+    except TimeoutError as error:
+        reason = f"{host} did not answer within {CONNECT_TIMEOUT_S:g} s"
+        raise DestinationFailedError(ConnectFailure("timeout", reason)) from error
+    finally:
+        await _abandon(attempts)
+    raise DestinationFailedError(_failure(host, errors))
+
+
+async def _first_of(
+    attempts: dict[asyncio.Task[socket.socket], IPAddress], errors: list[OSError], delay_s: float | None
+) -> socket.socket | None:
+    """Wait until an attempt is over; take it out and return its socket if it has one."""
+    done, _ = await asyncio.wait(attempts, timeout=delay_s, return_when=asyncio.FIRST_COMPLETED)
+    for attempt in done:
+        error = attempt.exception()
+        if error is None:
+            del attempts[attempt]
+            return attempt.result()
+        if not isinstance(error, OSError):
+            raise error
+        del attempts[attempt]
+        errors.append(error)
+    return None
+
+
+async def _connect_to(address: IPAddress, port: int) -> socket.socket:
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(connection, (str(address), port))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+async def _abandon(attempts: dict[asyncio.Task[socket.socket], IPAddress]) -> None:
+    for attempt in attempts:
+        attempt.cancel()
+    for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+        if isinstance(outcome, socket.socket):
+            outcome.close()
+
+
+def _failure(host: str, errors: list[OSError]) -> ConnectFailure:
+    """Say why nobody answered; a refusal says more than an address that leads nowhere from here."""
+    refusal = next((error for error in errors if error.errno == errno.ECONNREFUSED), None)
+    if refusal is not None:
+        return ConnectFailure("connection_refused", f"{host} refuses connections")
+    if any(error.errno == errno.ETIMEDOUT for error in errors):
+        return ConnectFailure("timeout", f"{host} did not answer")
+    reasons = "; ".join(dict.fromkeys(error.strerror or str(error) for error in errors))
+    return ConnectFailure("unreachable", f"{host} cannot be reached: {reasons}")

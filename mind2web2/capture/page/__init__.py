@@ -1,0 +1,1 @@
+"""One visit to a page: virtual time, scrolling, unfolding, text, screenshot, documents."""

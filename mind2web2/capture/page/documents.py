@@ -1,0 +1,230 @@
+"""What is not HTML: told by its content rather than by the name of its URL, and read as text or image."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import re
+from dataclasses import dataclass
+from email.message import Message
+from functools import partial
+from typing import Literal
+
+from mind2web2.capture.quality.failures import PageFailureError
+from mind2web2.errors import DocumentError
+from mind2web2.utils.images import to_jpeg
+from mind2web2.utils.text import as_unicode_text
+from mind2web2.utils.workers import run_in_worker
+
+DocumentKind = Literal["html", "pdf", "image", "text"]
+
+_PDF_MARK = b"%PDF-"
+# Readers of PDF accept the mark within the first kilobyte.
+_PDF_MARK_WITHIN = 1024
+_IMAGE_MARKS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM")
+_HTML_TYPES = ("text/html", "application/xhtml+xml", "image/svg+xml", "multipart/related")
+_TEXT_TYPES = re.compile(
+    r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|csv|javascript|ecmascript|toml|sql|x-tex|rtf"
+    r"|x-ndjson|jsonlines|geo\+json|x-sh|x-subrip)(?:-seq)?"
+)
+_UNTYPED = (
+    "",
+    "application/octet-stream",
+    "binary/octet-stream",
+    "application/x-download",
+    "unknown/unknown",
+)
+_HTML_START = re.compile(
+    rb"\s*+(?:<!--(?>.*?-->)\s*+)*+<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
+)
+_TAG_START = re.compile(rb"\s*<[a-z!]", re.IGNORECASE)
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+# Of all bytes only these stand in text beside printable ones.
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_SNIFFED_BYTES = 4096
+# Longer ones say nothing, and reading them takes time that grows with the square.
+_MAX_HEADER_CHARS = 1000
+# Python takes these for encodings of text; some need time that grows with the square.
+_NO_CHARSETS = frozenset(
+    {"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+)
+# The share of bytes that a text may have in common with a binary file, such as a stray form feed.
+_MAX_CONTROL_SHARE = 0.002
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedDocument:
+    """A response body as the browser received it, decoded from its transfer coding.
+
+    Args:
+        content_type: the header's value, parameters included; empty where the server sent none.
+        file_name: as the server suggests it for saving.
+        is_cut: the body went on beyond what was read.
+    """
+
+    url: str
+    status: int
+    content_type: str
+    body: bytes
+    file_name: str = ""
+    is_cut: bool = False
+
+    @property
+    def media_type(self) -> str:
+        """Return the content type without its parameters, in lower case."""
+        return media_type_of(self.content_type)
+
+    def kind(self) -> DocumentKind | None:
+        """Return what this is, ``None`` for what no judge can be shown.
+
+        The content decides where it is unmistakable, the declared type where it is not.
+        """
+        head = self.body[:_SNIFFED_BYTES]
+        if _PDF_MARK in head[:_PDF_MARK_WITHIN] and not _HTML_START.match(head):
+            return "pdf"
+        if head.startswith(_IMAGE_MARKS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
+            return "image"
+        if self.media_type in _HTML_TYPES or self._is_html_by_content(head):
+            return "html"
+        if (
+            _TEXT_TYPES.fullmatch(self.media_type)
+            or self.media_type in _UNTYPED
+            or _has_text_name(self.file_name)
+        ):
+            return "text" if _looks_like_text(head) else None
+        return None
+
+    def _is_html_by_content(self, head: bytes) -> bool:
+        # What is declared as plain text is shown as its source, as browsers do.
+        if self.media_type.startswith("text/"):
+            return False
+        return bool(_HTML_START.match(head) or (not self.media_type and _TAG_START.match(head)))
+
+    def text(self) -> str:
+        """Return the body as text, by its byte order mark, its declared charset, or what fits it best."""
+        for bom, marked in _BOMS:
+            if self.body.startswith(bom):
+                return self.body.decode(marked, errors="replace")
+        for encoding in (charset_of(self.content_type) or "utf-8", "utf-8"):
+            try:
+                if codecs.lookup(encoding).name not in _NO_CHARSETS:
+                    return self.body.decode(encoding)
+            except (LookupError, ValueError):  # ValueError: it does not fit, or has a NUL in its name
+                continue
+        return self._guessed_text()
+
+    def _guessed_text(self) -> str:
+        from charset_normalizer import from_bytes  # slow to load, and seldom needed
+
+        guess = from_bytes(self.body[: 1024 * 1024]).best()
+        return self.body.decode(guess.encoding if guess else "latin-1", errors="replace")
+
+
+def media_type_of(content_type: str) -> str:
+    """Return a Content-Type header's value without its parameters, in lower case."""
+    return content_type.partition(";")[0].strip().lower()
+
+
+def charset_of(content_type: str) -> str | None:
+    """Return the charset that a Content-Type header names."""
+    charset = _header("Content-Type", content_type).get_param("charset")
+    return charset.strip().lower() or None if isinstance(charset, str) else None
+
+
+def _header(name: str, value: str) -> Message:
+    header = Message()
+    header[name] = as_unicode_text(value[:_MAX_HEADER_CHARS])
+    return header
+
+
+def is_rendered_type(content_type: str) -> bool:
+    """Tell whether a browser shows a response of this type as a page of its own making."""
+    return media_type_of(content_type) in _HTML_TYPES
+
+
+def file_name_of(content_disposition: str) -> str:
+    """Return the file name that a Content-Disposition header suggests, empty for none."""
+    try:
+        return _header("Content-Disposition", content_disposition).get_filename() or ""
+    except (LookupError, ValueError):  # it names an encoding that there is not
+        return ""
+
+
+def is_attachment(content_disposition: str) -> bool:
+    """Tell whether a server wants the content saved rather than shown."""
+    disposition = content_disposition.partition(";")[0].strip().lower()
+    return bool(disposition) and disposition != "inline"
+
+
+def _has_text_name(file_name: str) -> bool:
+    return bool(
+        re.search(
+            r"\.(?:txt|csv|tsv|json|jsonl|xml|md|rst|yaml|yml|log|ini|tex|bib|srt|vtt)$", file_name.lower()
+        )
+    )
+
+
+def _looks_like_text(head: bytes) -> bool:
+    if any(head.startswith(bom) for bom, _ in _BOMS):
+        return True
+    return len(_CONTROL.findall(head)) <= _MAX_CONTROL_SHARE * len(head)
+
+
+_IMAGE_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """What is stored of a file: a PDF, or text with an image.
+
+    Args:
+        notes: what was left out.
+    """
+
+    text: str | None = None
+    image: bytes | None = None
+    pdf: bytes | None = None
+    notes: tuple[str, ...] = ()
+
+
+async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_quality: int) -> FileContent:
+    """Return what a judge can be shown of a file.
+
+    Raises:
+        PageFailureError: nothing, because of its type, its size or its damage.
+    """
+    kind = file.kind()
+    if not file.body:
+        raise PageFailureError("the server sent an empty file", "empty_page")
+    if kind == "text":
+        text = await asyncio.to_thread(file.text)
+        cut = file.is_cut or len(text) > max_text_chars
+        notes = (f"text cut after {min(len(text), max_text_chars)} characters",) if cut else ()
+        return FileContent(text=text[:max_text_chars], notes=notes)
+    if file.is_cut:
+        raise PageFailureError(f"the file is larger than {len(file.body)} bytes", "unsupported_type")
+    if kind == "pdf":
+        return FileContent(pdf=file.body)
+    if kind == "image":
+        return await _image(file, jpeg_quality)
+    raise PageFailureError(
+        f"files of type {file.media_type or 'unknown'} are not supported", "unsupported_type"
+    )
+
+
+async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:
+    try:
+        # In a process of its own: decoding takes memory as the image pleases.
+        jpeg = await run_in_worker(
+            partial(to_jpeg, quality=jpeg_quality), file.body, timeout_s=_IMAGE_TIMEOUT_S
+        )
+    except DocumentError as error:
+        raise PageFailureError(f"the image cannot be read: {error}", "unsupported_type") from error
+    name = file.url.partition("?")[0].rpartition("/")[2]
+    return FileContent(text=f"[image: {file.file_name or name}]", image=jpeg)

@@ -1,0 +1,271 @@
+"""Our own JavaScript in a page: in worlds that the page's scripts can neither see nor change."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession, Frame, Page
+
+log = logging.getLogger(__name__)
+
+WORLD_NAME = "mind2web2"
+
+# Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
+# An element that the page names like one of them is no map: only the world's own property counts.
+_MARK_FRAME = (
+    "function (id) { if (!Object.hasOwn(globalThis, 'frameIds')) globalThis.frameIds = new Map();"
+    " frameIds.set(this, id); }"
+)
+_MARK_ROOT = (
+    "function (root) { if (!Object.hasOwn(globalThis, 'closedRoots')) globalThis.closedRoots = new Map();"
+    " closedRoots.set(this, root); }"
+)
+
+
+class ScriptError(Exception):
+    """A script of ours failed in a frame: most often because the frame is gone."""
+
+
+@cache
+def script(name: str) -> str:
+    """Return the function expression in ``scripts/<name>.js``."""
+    return files("mind2web2.capture").joinpath("scripts", f"{name}.js").read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class FrameWorld:
+    """The isolated world of one document.
+
+    Args:
+        frame_id: of the frame; its place in the parent's document is marked with it, see ``open_worlds``.
+        parent_id: ``None`` for the page's main frame.
+    """
+
+    session: CDPSession
+    frame_id: str
+    parent_id: str | None
+    url: str
+    context_id: int
+
+    async def call(self, name: str, *arguments: Any) -> Any:
+        """Call the function in ``scripts/<name>.js`` and return its value, or its promise's, as JSON has it.
+
+        Raises:
+            ScriptError: it threw, or the frame is gone.
+        """
+        return await self.evaluate(script(name), *arguments)
+
+    async def evaluate(self, function: str, *arguments: Any) -> Any:
+        """Call a function given as source text; see ``call``."""
+        reply = await send(
+            self.session,
+            "Runtime.callFunctionOn",
+            functionDeclaration=function,
+            executionContextId=self.context_id,
+            arguments=[{"value": argument} for argument in arguments],
+            returnByValue=True,
+            awaitPromise=True,
+        )
+        if "exceptionDetails" in reply:
+            details = reply["exceptionDetails"]
+            raise ScriptError(details.get("exception", {}).get("description") or details.get("text"))
+        return reply["result"].get("value")
+
+
+async def open_main_world(session: CDPSession) -> FrameWorld:
+    """Open a world in the main frame alone, whose maps of frames and closed roots are not filled.
+
+    Raises:
+        ScriptError: it cannot be entered.
+    """
+    frame = (await send(session, "Page.getFrameTree"))["frameTree"]["frame"]
+    return await _world_of(session, frame, None)
+
+
+async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
+    """Open a world in every frame of a page, the main frame first and parents before their children.
+
+    In the parent's world ``globalThis.frameIds`` maps each frame's element to the frame's id, and
+    ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open. The worlds
+    are good until their documents are replaced.
+
+    Raises:
+        ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
+    """
+    tree = (await send(session, "Page.getFrameTree"))["frameTree"]
+    worlds = await _worlds_of_tree(session, tree, None)
+    for frame in page.frames:
+        # A frame of another site runs in a process of its own, with a session of its own.
+        if frame.parent_frame is not None and (own := await _own_session(page, frame)) is not None:
+            own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
+            parent_id = own_tree["frame"].get("parentId")
+            worlds += await _worlds_of_tree(own, own_tree, parent_id)
+    by_id = {world.frame_id: world for world in worlds}
+    for world in worlds:
+        await _mark_closed_roots(world)
+        parent = by_id.get(world.parent_id or "")
+        if parent is not None:
+            await _mark_frame(parent, world.frame_id)
+    return worlds
+
+
+async def _worlds_of_tree(
+    session: CDPSession, tree: dict[str, Any], parent_id: str | None
+) -> list[FrameWorld]:
+    frame = tree["frame"]
+    try:
+        worlds = [await _world_of(session, frame, parent_id)]
+    except ScriptError:
+        if parent_id is None:
+            raise
+        return []
+    for child in tree.get("childFrames", []):
+        worlds += await _worlds_of_tree(session, child, frame["id"])
+    return worlds
+
+
+async def _world_of(session: CDPSession, frame: dict[str, Any], parent_id: str | None) -> FrameWorld:
+    reply = await send(session, "Page.createIsolatedWorld", frameId=frame["id"], worldName=WORLD_NAME)
+    return FrameWorld(session, frame["id"], parent_id, frame.get("url", ""), reply["executionContextId"])
+
+
+async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
+    from patchright.async_api import Error
+
+    try:
+        return await page.context.new_cdp_session(frame)
+    except Error:  # it shares its parent's process, or is gone
+        return None
+
+
+async def _mark_frame(parent: FrameWorld, frame_id: str) -> None:
+    try:
+        owner = await send(parent.session, "DOM.getFrameOwner", frameId=frame_id)
+        element = await _resolve(parent, owner["backendNodeId"])
+        await _call_on(parent, element, _MARK_FRAME, {"value": frame_id})
+    except ScriptError as error:
+        log.debug("frame not marked frame=%s reason=%s", frame_id, error)
+
+
+async def _mark_closed_roots(world: FrameWorld) -> None:
+    # The whole document is sent only where there may be something to be found.
+    if not await world.call("may_have_closed_roots"):
+        return
+    root = (await send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
+    for host_id, root_id in _closed_roots(root):
+        try:
+            host = await _resolve(world, host_id)
+            shadow = await _resolve(world, root_id)
+            await _call_on(world, host, _MARK_ROOT, {"objectId": shadow})
+        except ScriptError as error:  # of another frame's document, which has a world of its own
+            log.debug("closed shadow root not marked reason=%s", error)
+
+
+def _closed_roots(node: dict[str, Any]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        for root in node.get("shadowRoots", []):
+            if root.get("shadowRootType") == "closed":
+                found.append((node["backendNodeId"], root["backendNodeId"]))
+            waiting.append(root)
+        waiting += node.get("children", [])
+    return found
+
+
+async def _resolve(world: FrameWorld, backend_node_id: int) -> str:
+    reply = await send(
+        world.session,
+        "DOM.resolveNode",
+        backendNodeId=backend_node_id,
+        executionContextId=world.context_id,
+    )
+    return str(reply["object"]["objectId"])
+
+
+async def _call_on(world: FrameWorld, object_id: str, function: str, argument: dict[str, Any]) -> None:
+    await send(
+        world.session,
+        "Runtime.callFunctionOn",
+        functionDeclaration=function,
+        objectId=object_id,
+        arguments=[argument],
+    )
+
+
+async def send(session: CDPSession, method: str, **parameters: Any) -> dict[str, Any]:
+    """Send a DevTools command and return its reply.
+
+    Raises:
+        ScriptError: it failed, or the page is gone.
+    """
+    from patchright.async_api import Error
+
+    try:
+        reply: dict[str, Any] = await session.send(method, parameters)
+    except Error as error:
+        raise ScriptError(f"{method}: {error.message.splitlines()[0]}") from error
+    return reply
+
+
+Rest = Callable[[float], Awaitable[bool]]
+"""Lets so many seconds of the page's time pass, responses under way included; false if some did not."""
+
+_FRAME_LIMIT_S = 0.3
+_AFTER_FRAME_S = 0.1
+_NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => done(true)))"
+
+
+async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any:
+    """Call the last of the named scripts (separated by spaces) once the page tools and the others are set up.
+
+    Raises:
+        ScriptError: it threw, or the frame is gone.
+    """
+    *shared, name = names.split()
+    setup = "".join(f"({script(part)})();" for part in ("page_tools", *shared))
+    return await world.evaluate(f"(...given) => {{ {setup} return ({script(name)})(...given); }}", *arguments)
+
+
+async def call_or_none(world: FrameWorld, names: str, *arguments: Any) -> Any:
+    """Do the same, but return ``None`` where the script fails: a frame may go while others are good."""
+    try:
+        return await call_with_tools(world, names, *arguments)
+    except ScriptError as error:
+        log.debug("script failed names=%s frame=%s reason=%s", names, world.url, error)
+        return None
+
+
+async def frame_painted(world: FrameWorld) -> bool:
+    """Wait until the document is painted, which also tells its observers what is in view.
+
+    Returns:
+        Whether it was; some documents never are.
+    """
+    try:
+        async with asyncio.timeout(_FRAME_LIMIT_S):
+            await world.evaluate(_NEXT_FRAME)
+    except (TimeoutError, ScriptError):
+        return False
+    return True
+
+
+async def settled(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
+    """Let page time pass as ``rest`` does, and let animations that go by painted frames come to their end.
+
+    Returns:
+        What ``rest`` does. Time may pass faster than frames are painted, so that each needs the other.
+    """
+    has_rested = await rest(page_time_s)
+    if await frame_painted(world):
+        await rest(_AFTER_FRAME_S)
+        await frame_painted(world)
+    return has_rested

@@ -1,0 +1,238 @@
+"""The main document of a capture: how it arrived, and the lock that keeps the page from leaving it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.capture.page.documents import (
+    FetchedDocument,
+    file_name_of,
+    is_attachment,
+    is_rendered_type,
+    media_type_of,
+)
+from mind2web2.capture.page.isolated_world import ScriptError, send
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession
+
+log = logging.getLogger(__name__)
+
+# Says why a URL must not be opened, or None; for browsers whose connections no proxy filters.
+Guard = Callable[[str], Awaitable[str | None]]
+
+_DOCUMENT_PATTERNS = [
+    {"urlPattern": "*", "resourceType": "Document", "requestStage": stage}
+    for stage in ("Request", "Response")
+]
+_CHUNK_BYTES = 1024 * 1024
+# Documents of frames that come from the page itself.
+_FROM_NOWHERE = ("about:", "data:", "blob:")
+_NO_CONTENT = (204, 205, 304)
+# A page that asks for yet another document after so many will never come to rest; redirects don't count.
+_MAX_DOCUMENTS = 8
+
+
+@dataclass(slots=True)
+class MainDocument:
+    """What is known of the page's own document.
+
+    Args:
+        url: after redirects, with its fragment.
+        redirects: the URLs that led there.
+        file: the content, where it is none that a browser renders.
+    """
+
+    url: str = ""
+    status: int | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    redirects: list[str] = field(default_factory=list)
+    file: FetchedDocument | None = None
+
+    @property
+    def content_type(self) -> str:
+        """Return the Content-Type header, empty where there was none."""
+        return self.headers.get("content-type", "")
+
+
+class Navigation:
+    """Watches the documents that a page loads, by pausing each at its request and at its response.
+
+    Files (PDF, images, text, attachments) are taken from the very response that the browser received, with
+    its cookies and its address, and never asked for twice. Once locked, the page can go nowhere else.
+    """
+
+    def __init__(
+        self, session: CDPSession, main_frame_id: str, max_file_bytes: int, guard: Guard | None = None
+    ) -> None:
+        self._session = session
+        self._main_frame_id = main_frame_id
+        self._max_file_bytes = max_file_bytes
+        self._guard = guard
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_locked = False
+        self.document = MainDocument()
+        self.started = 0
+        self.arrived = 0
+        self.held_back: list[str] = []
+        self.refusal: str | None = None
+
+    async def start(self) -> None:
+        """Begin to watch; call before the page is sent anywhere."""
+        self._session.on("Fetch.requestPaused", self._on_paused)
+        await send(self._session, "Fetch.enable", patterns=_DOCUMENT_PATTERNS)
+
+    def lock(self) -> None:
+        """Keep the main frame where it is from now on."""
+        self._is_locked = True
+
+    def unlock(self) -> None:
+        """Let the main frame go on."""
+        self._is_locked = False
+
+    @property
+    def is_under_way(self) -> bool:
+        """Tell whether the main frame has asked for a document that has not answered yet."""
+        return self.arrived < self.started
+
+    async def close(self) -> None:
+        """Stop watching; a document still being fetched is given up."""
+        self._session.remove_listener("Fetch.requestPaused", self._on_paused)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _on_paused(self, event: dict[str, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(self._decide_or_log(event))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _decide_or_log(self, event: dict[str, Any]) -> None:
+        try:
+            await self._decide(event)
+        except ScriptError as error:  # the request was given up meanwhile, or the page is gone
+            log.debug("paused document is gone url=%s reason=%s", event["request"]["url"], error)
+
+    async def _decide(self, event: dict[str, Any]) -> None:
+        is_main = event["frameId"] == self._main_frame_id
+        is_response = "responseStatusCode" in event or "responseErrorReason" in event
+        if is_main and not is_response:
+            await self._decide_request(event)
+        elif not is_main and not is_response and await self._is_refused_frame(event):
+            await self._fail(event)
+        elif is_main and "responseStatusCode" in event:
+            await self._decide_response(event)
+        else:
+            if is_main:
+                self.arrived = self.started
+            await self._continue(event)
+
+    async def _is_refused_frame(self, event: dict[str, Any]) -> bool:
+        url = event["request"]["url"]
+        is_fetched = not url.startswith(_FROM_NOWHERE)
+        return is_fetched and self._guard is not None and await self._guard(url) is not None
+
+    async def _decide_request(self, event: dict[str, Any]) -> None:
+        url = event["request"]["url"]
+        if self._is_locked:
+            self.held_back.append(url)
+            await self._fail(event)
+            return
+        if self._guard is not None and (refusal := await self._guard(url)) is not None:
+            self.refusal = refusal
+            await self._fail(event)
+            return
+        if "redirectedRequestId" not in event:
+            self.started += 1
+            self._is_locked = self.started >= _MAX_DOCUMENTS
+        await self._continue(event)
+
+    async def _decide_response(self, event: dict[str, Any]) -> None:
+        # The fragment comes apart, and may be what decides which page this is.
+        url = event["request"]["url"] + event["request"].get("urlFragment", "")
+        status = event["responseStatusCode"]
+        headers = _headers_of(event)
+        if 300 <= status < 400 and "location" in headers:
+            self.document.redirects.append(url)
+            await self._continue(event)
+            return
+        redirects = self.document.redirects
+        self.document = MainDocument(url, status, headers, redirects)
+        try:
+            await self._hand_over(event)
+        finally:
+            self.arrived = self.started
+
+    async def _hand_over(self, event: dict[str, Any]) -> None:
+        document = self.document
+        disposition = document.headers.get("content-disposition", "")
+        is_page = is_rendered_type(document.content_type) and not is_attachment(disposition)
+        if is_page or document.status in _NO_CONTENT:
+            await self._continue(event)
+            return
+        body, is_cut = await self._body(event)
+        file = FetchedDocument(
+            document.url, document.status or 0, document.content_type, body, file_name_of(disposition), is_cut
+        )
+        if file.kind() == "html" and not is_cut:
+            await self._show_as_html(event, file)
+            return
+        document.file = file
+        await self._fail(event)
+
+    async def _body(self, event: dict[str, Any]) -> tuple[bytes, bool]:
+        stream = await send(self._session, "Fetch.takeResponseBodyAsStream", requestId=event["requestId"])
+        body = bytearray()
+        while len(body) <= self._max_file_bytes:
+            chunk = await send(self._session, "IO.read", handle=stream["stream"], size=_CHUNK_BYTES)
+            content = chunk["data"]
+            body += base64.b64decode(content) if chunk.get("base64Encoded") else content.encode()
+            if chunk["eof"]:
+                return bytes(body), False
+        await send(self._session, "IO.close", handle=stream["stream"])
+        return bytes(body[: self._max_file_bytes]), True
+
+    async def _show_as_html(self, event: dict[str, Any], file: FetchedDocument) -> None:
+        """Let the browser render what is a page although the server calls it something else."""
+        kept = {
+            name: value
+            for name, value in self.document.headers.items()
+            if name not in {"content-type", "content-disposition", "content-encoding", "content-length"}
+        }
+        declared = file.content_type if is_rendered_type(file.content_type) else "text/html"
+        if (
+            media_type_of(declared) == "text/html"
+            and "charset" not in declared
+            and "charset" in file.content_type
+        ):
+            declared = f"text/html;{file.content_type.partition(';')[2]}"
+        headers = [
+            {"name": name, "value": value} for name, value in (*kept.items(), ("content-type", declared))
+        ]
+        await send(
+            self._session,
+            "Fetch.fulfillRequest",
+            requestId=event["requestId"],
+            responseCode=self.document.status,
+            responseHeaders=headers,
+            body=base64.b64encode(file.body).decode(),
+        )
+
+    async def _fail(self, event: dict[str, Any]) -> None:
+        # "Aborted" leaves the page that is shown as it is.
+        await send(self._session, "Fetch.failRequest", requestId=event["requestId"], errorReason="Aborted")
+
+    async def _continue(self, event: dict[str, Any]) -> None:
+        await send(self._session, "Fetch.continueRequest", requestId=event["requestId"])
+
+
+def _headers_of(event: dict[str, Any]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for header in event.get("responseHeaders", []):
+        headers.setdefault(header["name"].lower(), header["value"])
+    return headers

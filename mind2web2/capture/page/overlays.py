@@ -1,0 +1,62 @@
+"""What lies over a page: banners and dialogs are closed or moved aside, without losing what they say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2.capture.page.isolated_world import FrameWorld, Rest, call_or_none
+
+_MAX_ROUNDS = 3
+_CLOSING_PAGE_TIME_S = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What was done about things that lay over the page.
+
+    Args:
+        done: such as ``"consent banner (OneTrust): rejected"``, for the record.
+        consent_wall: the beginning of the request for consent, where the page shows hardly anything else.
+        walls: what bars the way and was left alone, such as ``"adblock wall: Please turn off..."``.
+    """
+
+    done: tuple[str, ...] = ()
+    consent_wall: str | None = None
+    walls: tuple[str, ...] = ()
+
+
+async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Cleared:
+    """Close consent banners and other overlays in every frame, within ``deadline_s`` seconds."""
+    done: list[str] = []
+    walls: list[str] = []
+    consent_wall: str | None = None
+    try:
+        async with asyncio.timeout(deadline_s):
+            # Frames first: a banner in a frame is pressed there and then leaves its parent's document.
+            for world in reversed(worlds):
+                for number in range(_MAX_ROUNDS):
+                    pressed = await _step(world, "press", number)
+                    if not pressed:
+                        break
+                    await rest(_CLOSING_PAGE_TIME_S)
+                    done += await _step(world, "sort") or []
+            for world in worlds:
+                outcome: dict[str, Any] = await _step(world, "finish") or {}
+                done += outcome.get("done", [])
+                walls += outcome.get("walls", [])
+                consent_wall = consent_wall or outcome.get("consentWall")
+    except TimeoutError:
+        done.append("not all banners were looked for: time ran out")
+    return Cleared(tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls)))
+
+
+async def pass_consent_wall(world: FrameWorld) -> bool:
+    """Press what leads on from a page that is nothing but a request for consent; false where nothing does."""
+    return bool(await _step(world, "pass"))
+
+
+async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:
+    return await call_or_none(world, "consent overlays", name, world.parent_id is not None, *arguments)

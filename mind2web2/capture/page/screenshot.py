@@ -1,0 +1,150 @@
+"""The screenshot of a whole page, as a JPEG straight from the browser."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError, call_or_none, frame_painted, send
+from mind2web2.capture.settings import CaptureSettings
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession
+
+log = logging.getLogger(__name__)
+
+_SHOT_LIMIT_S = 10.0
+_PREPARE_LIMIT_S = 5.0
+_IMAGES_LIMIT_S = 3.0
+# JPEGs of one colour are far smaller than those of anything to be read, so only small ones are looked at.
+_SUSPICIOUS_BYTES_A_PIXEL = 0.012
+_SAME_BRIGHTNESS = 4
+# One, another where it is blank, another where the screen turns out to have more dots than pixels.
+_MAX_SHOTS = 3
+
+# Every task that runs moves the clock on by as long as it took.
+_RUN_CLOCK = {"policy": "advance", "budget": 1000 * _SHOT_LIMIT_S, "maxVirtualTimeTaskStarvationCount": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """What is shown of a page, in CSS pixels."""
+
+    width_px: int
+    height_px: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Looks:
+    width_px: int
+    is_blank: bool
+
+
+async def take_screenshot(
+    session: CDPSession, worlds: Sequence[FrameWorld], settings: CaptureSettings
+) -> bytes | None:
+    """Return a JPEG of the page from its top to the height of the settings, panes and frames unfolded.
+
+    It is as wide as the settings' viewport; a page that is wider is scaled down within reason. ``None`` where
+    the browser yields no image, or nothing but a single colour.
+    """
+    extent = await _prepare(worlds, settings)
+    scale = settings.viewport_width_px / extent.width_px
+    for _ in range(_MAX_SHOTS):
+        jpeg = await _shoot(session, extent, scale, settings)
+        if jpeg is None:
+            return None
+        looks = await asyncio.to_thread(_looks_of, jpeg, extent)
+        # Screens with more than one dot a pixel make the image larger, but not in every browser.
+        correction = settings.viewport_width_px / looks.width_px
+        if looks.is_blank:
+            await frame_painted(worlds[0])
+        elif abs(correction - 1) < 0.01:
+            return jpeg
+        scale *= correction
+    return None
+
+
+async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _Extent:
+    extent = _Extent(settings.viewport_width_px, settings.viewport_height_px)
+    try:
+        async with asyncio.timeout(_PREPARE_LIMIT_S):
+            # Inner frames first, as each grows within its parent.
+            for world in reversed(worlds[1:]):
+                size = await _step(world, "prepare", settings.max_screenshot_height_px)
+                parent = next((one for one in worlds if one.frame_id == world.parent_id), None)
+                if size and parent:
+                    await _step(parent, "growFrame", world.frame_id, size["height"])
+            size = await _step(worlds[0], "prepare", settings.max_screenshot_height_px)
+            if size:
+                extent = _Extent(max(size["width"], 1), max(size["height"], 1))
+    except TimeoutError:
+        log.debug("page not prepared for its screenshot in time url=%s", worlds[0].url)
+    await _wait_for_images(worlds)
+    return extent
+
+
+async def _wait_for_images(worlds: Sequence[FrameWorld]) -> None:
+    try:
+        async with asyncio.timeout(_IMAGES_LIMIT_S):
+            await asyncio.gather(*(call_or_none(world, "images_ready") for world in worlds))
+    except TimeoutError:
+        log.debug("images not decoded in time url=%s", worlds[0].url)
+
+
+async def _shoot(
+    session: CDPSession, extent: _Extent, scale: float, settings: CaptureSettings
+) -> bytes | None:
+    limit_px = settings.max_screenshot_height_px * extent.width_px // settings.viewport_width_px
+    height_px = min(extent.height_px, limit_px)
+    clip = {"x": 0, "y": 0, "width": extent.width_px, "height": height_px, "scale": scale}
+    try:
+        async with asyncio.timeout(_SHOT_LIMIT_S), _running_clock(session):
+            reply = await send(
+                session,
+                "Page.captureScreenshot",
+                format="jpeg",
+                quality=settings.jpeg_quality,
+                captureBeyondViewport=True,
+                clip=clip,
+            )
+    except (ScriptError, TimeoutError) as error:
+        log.debug("no screenshot reason=%s", error)
+        return None
+    return base64.b64decode(reply["data"])
+
+
+@asynccontextmanager
+async def _running_clock(session: CDPSession) -> AsyncIterator[None]:
+    """Let the page's time run meanwhile, about as fast as ours.
+
+    While it stands still, one large screenshot in a few never comes: the browser's own timers for painting
+    stand still with it.
+    """
+    await send(session, "Emulation.setVirtualTimePolicy", **_RUN_CLOCK)
+    yield
+    # Not where the screenshot failed: a page that does not answer would not answer this either.
+    await send(session, "Emulation.setVirtualTimePolicy", policy="pause")
+
+
+def _looks_of(jpeg: bytes, extent: _Extent) -> _Looks:
+    from PIL import Image
+
+    with Image.open(BytesIO(jpeg)) as image:
+        width_px = image.width
+        if len(jpeg) > extent.width_px * extent.height_px * _SUSPICIOUS_BYTES_A_PIXEL:
+            return _Looks(width_px, is_blank=False)
+        image.draft("L", (image.width // 8, image.height // 8))
+        histogram = image.convert("L").histogram()
+    used = [brightness for brightness, pixels in enumerate(histogram) if pixels]
+    return _Looks(width_px, is_blank=used[-1] - used[0] <= _SAME_BRIGHTNESS)
+
+
+async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:
+    return await call_or_none(world, "prepare_screenshot", name, *arguments)

@@ -1,0 +1,374 @@
+"""One page in its tab: opened, settled, and held in place until it has been read."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from mind2web2.capture.page.isolated_world import (
+    FrameWorld,
+    ScriptError,
+    frame_painted,
+    open_main_world,
+    open_worlds,
+    send,
+)
+from mind2web2.capture.page.navigation import Guard, Navigation
+from mind2web2.capture.page.size_limit import PageSize
+from mind2web2.capture.page.virtual_time import PageClock
+from mind2web2.capture.quality.failures import PageFailureError, failure_of_navigation
+from mind2web2.capture.settings import CaptureSettings
+
+if TYPE_CHECKING:
+    from patchright.async_api import CDPSession, Dialog, Page, Request
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# What a page's timers do later than this after its last response is not waited for.
+SETTLE_PAGE_TIME_S = 6.0
+# A page with so much to read is what was asked for; with less, a step on the way to another may be.
+_CONTENT_CHARS = 60
+_ON_THE_WAY = re.compile(
+    r"redirect|just a moment|please wait|one moment|loading|checking|verif|weiterleit|umgeleitet|laden"
+    r"|chargement|redirig|cargando|carregando|caricamento|加载|跳转|リダイレクト|読み込み",
+    re.IGNORECASE,
+)
+_ON_THE_WAY_CHARS = 600
+_MAX_HOPS = 6
+_LEADING_ON_PAGE_TIME_S = 2.0
+_MAX_DIALOGS = 20
+_WATCH_AFTER_S = 2.0
+_BLOCKED_AFTER_S = 4.0
+_STOP_TRIES = 4
+_AFTER_STOP_PAGE_TIME_S = 1.0
+_STOP_LIMIT_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PageState:
+    """What a page shows so far; see ``scripts/page_state.js``."""
+
+    text: str
+    title: str
+    refresh_after_s: float | None
+    marks: tuple[str, ...]
+    url: str
+
+    @property
+    def has_content(self) -> bool:
+        """Tell whether this is a page to stay on, rather than one that is about to make way."""
+        if self.refresh_after_s is not None and self.refresh_after_s <= 1:
+            return False
+        if len(self.text) < _ON_THE_WAY_CHARS and _ON_THE_WAY.search(f"{self.title} {self.text}"):
+            return False
+        return len(self.text) >= _CONTENT_CHARS
+
+
+class Visit:
+    """A visit to one page, within the bounds of the settings; use as an async context manager.
+
+    Attributes:
+        notes: what kept the page from being read as it was meant.
+        is_complete: the document arrived whole, and its scripts were left to do what they do.
+        is_broken: the connection was lost while the document was arriving; another try may bring all of it.
+    """
+
+    def __init__(
+        self, page: Page, session: CDPSession, settings: CaptureSettings, guard: Guard | None = None
+    ) -> None:
+        self.page = page
+        self.session = session
+        self.settings = settings
+        self._guard = guard
+        self.notes: list[str] = []
+        self.clock = PageClock(session)
+        self.is_complete = True
+        self.is_broken = False
+        self._dialogs = 0
+        self._background: set[asyncio.Task[Any]] = set()
+        self._lost: asyncio.Future[PageFailureError] = asyncio.get_running_loop().create_future()
+        self._torn = asyncio.Event()
+        self._scripts_stopped = False
+        self._size = PageSize(session, settings, self._lose)
+
+    async def __aenter__(self) -> Self:
+        tree = await send(self.session, "Page.getFrameTree")
+        self.navigation = Navigation(
+            self.session, tree["frameTree"]["frame"]["id"], self.settings.max_document_bytes, self._guard
+        )
+        self.page.on("dialog", self._on_dialog)
+        self.page.on("crash", self._on_crash)
+        self.page.on("requestfailed", self._on_request_failed)
+        if self.settings.cdp_url is None:
+            self.page.context.on("page", self._on_other_page)
+        else:  # the context is the user's, and other tabs in it are none of ours
+            self.page.on("popup", self._on_other_page)
+        await self._size.start()
+        await self.navigation.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.settings.cdp_url is None:
+            self.page.context.remove_listener("page", self._on_other_page)
+        else:
+            self.page.remove_listener("popup", self._on_other_page)
+        self._lost.cancel()
+        self._size.stop()
+        await self.navigation.close()
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+
+    async def open(self, url: str) -> None:
+        """Go to the URL and wait until the page is there and has come to rest.
+
+        Raises:
+            PageFailureError: there is nothing to read.
+        """
+        from patchright.async_api import Error
+
+        limit_s = self.settings.load_timeout_s
+        try:
+            await self.within(limit_s + 1, self.page.goto(url, wait_until="commit", timeout=limit_s * 1000))
+        except Error as error:
+            if self.navigation.document.file is not None:
+                return
+            if self.navigation.refusal is not None:
+                raise PageFailureError(self.navigation.refusal, "refused_address") from error
+            raise failure_of_navigation(error.message) from error
+        except TimeoutError as error:
+            raise PageFailureError("the page did not answer in time", "timeout", is_transient=True) from error
+        if self.navigation.document.file is None:
+            await self._settle()
+
+    async def within(self, limit_s: float, work: Coroutine[Any, Any, T]) -> T:
+        """Return what the work returns, unless the page is lost or the time runs out.
+
+        Raises:
+            PageFailureError: the page crashed, or is too large.
+            TimeoutError: after ``limit_s``.
+        """
+        task = asyncio.create_task(work)
+        watched: set[asyncio.Future[Any]] = {task, self._lost}
+        try:
+            await asyncio.wait(watched, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            if self._lost.done():
+                raise self._lost.result()
+            raise TimeoutError
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    async def stop_scripts(self) -> None:
+        """End the scripts of a page that does not let us in, for good."""
+        if self._scripts_stopped:
+            return
+        self._scripts_stopped = True
+        self.is_complete = False
+        self.notes.append("the page's scripts were stopped, since they did not rest")
+        await self._try_to_send("Emulation.setScriptExecutionDisabled", value=True)
+        for _ in range(_STOP_TRIES):
+            # It ends what runs at that moment, which may be something short in front of what blocks.
+            await self._try_to_send("Runtime.terminateExecution")
+            if self._lost.done() or await self._try_to_send("DOM.getDocument", depth=0):
+                return
+
+    async def _try_to_send(self, method: str, **parameters: Any) -> bool:
+        try:
+            async with asyncio.timeout(_STOP_LIMIT_S):
+                await send(self.session, method, **parameters)
+        except (ScriptError, TimeoutError) as error:
+            log.debug("page does not obey method=%s reason=%s", method, error)
+            return False
+        return True
+
+    async def worlds(self) -> list[FrameWorld]:
+        """Return our worlds in all frames as they are now."""
+        return await open_worlds(self.page, self.session)
+
+    async def state(self) -> PageState:
+        """Return what the page shows now.
+
+        Raises:
+            ScriptError: the document was replaced meanwhile.
+        """
+        seen = await (await open_main_world(self.session)).call("page_state")
+        return PageState(
+            text=seen["text"],
+            title=seen["title"],
+            refresh_after_s=seen["refreshAfter"],
+            marks=tuple(seen["marks"]),
+            url=seen["url"],
+        )
+
+    async def rest(self, page_time_s: float, limit_s: float) -> bool:
+        """Let the page's timers and requests do what they are about to; see ``PageClock.advance``."""
+        try:
+            return await self.within(limit_s + 2, self.clock.advance(page_time_s, limit_s))
+        except TimeoutError:
+            await self.stop_scripts()
+            return False
+
+    async def go_through(self, press: Callable[[], Awaitable[bool]]) -> bool:
+        """Let a press lead to another document, and wait for that one; false where it leads nowhere."""
+        hops = self.navigation.started
+        self.navigation.unlock()
+        try:
+            if await press():
+                await self.rest(_LEADING_ON_PAGE_TIME_S, self.settings.settle_timeout_s)
+                await self.rest(0.0, 1.0)
+            if self.navigation.started == hops:
+                return False
+            await self._settle()
+        finally:
+            self.navigation.lock()
+        return self.navigation.document.file is None
+
+    async def _settle(self) -> None:
+        for _ in range(_MAX_HOPS):
+            await self._parsed()
+            await self._stay_if_this_is_it()
+            hops = self.navigation.started
+            rested = await self.rest(SETTLE_PAGE_TIME_S, self.settings.settle_timeout_s)
+            await self._stay_if_this_is_it()
+            if self.navigation.started == hops and not self.navigation.is_under_way:
+                break
+        self.navigation.lock()
+        if not rested:
+            self.notes.append("requests of the page were still under way when it was read")
+            await self._stop_waiting_to_be_painted()
+
+    async def _stop_waiting_to_be_painted(self) -> None:
+        """Give up what holds up the page's rendering, such as a stylesheet that does not come."""
+        try:
+            world = await self.within(_STOP_LIMIT_S, open_main_world(self.session))
+            if await frame_painted(world):
+                return
+        except (ScriptError, TimeoutError) as error:
+            log.debug("page not entered reason=%s", error)
+            return
+        await self._try_to_send("Page.stopLoading")
+        await self.rest(_AFTER_STOP_PAGE_TIME_S, 1.0)
+
+    async def _parsed(self) -> None:
+        """Wait until the document has arrived whole, or stop it where it goes on for too long."""
+        limit_s = self.settings.load_timeout_s
+        watch = asyncio.create_task(self._stop_blockade())
+        try:
+            await self.within(limit_s, self._parsed_or_torn())
+        except TimeoutError:
+            await self._stop_incomplete(
+                f"the page was still loading after {limit_s:g} s and is read as far as it came"
+            )
+        finally:
+            watch.cancel()
+            await asyncio.gather(watch, return_exceptions=True)
+
+    async def _parsed_or_torn(self) -> None:
+        torn = asyncio.create_task(self._torn.wait())
+        parsed = asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0))
+        try:
+            await asyncio.wait({torn, parsed}, return_when=asyncio.FIRST_COMPLETED)
+            if self.is_broken:
+                await self._stop_incomplete("the server dropped the connection within the page")
+        finally:
+            torn.cancel()
+            parsed.cancel()
+            await asyncio.gather(torn, parsed, return_exceptions=True)
+
+    async def _stop_incomplete(self, note: str) -> None:
+        self.is_complete = False
+        self.notes.append(note)
+        await self._try_to_send("Page.stopLoading")
+        if not await self._try_to_send("DOM.getDocument", depth=0):
+            await self.stop_scripts()
+
+    async def _stop_blockade(self) -> None:
+        """Stop a script that lets nothing else happen while the document is still arriving."""
+        while True:
+            await asyncio.sleep(_WATCH_AFTER_S)
+            try:
+                async with asyncio.timeout(_BLOCKED_AFTER_S):
+                    await self.state()
+            except ScriptError:  # between two documents
+                continue
+            except TimeoutError:
+                await self.stop_scripts()
+                return
+
+    async def _stay_if_this_is_it(self) -> None:
+        if self.navigation.is_under_way:
+            return
+        try:
+            if (await self.within(5.0, self.state())).has_content:
+                self.navigation.lock()
+        except ScriptError:  # another document is taking its place
+            return
+        except TimeoutError:
+            await self.stop_scripts()
+
+    def _on_dialog(self, dialog: Dialog) -> None:
+        self._dialogs += 1
+        self._in_background(self._dismiss(dialog))
+        if self._dialogs == _MAX_DIALOGS:
+            self._in_background(self.stop_scripts())
+
+    async def _dismiss(self, dialog: Dialog) -> None:
+        from patchright.async_api import Error
+
+        try:
+            await dialog.dismiss()
+        except Error as error:
+            log.debug("dialog is gone reason=%s", error.message)
+
+    def _on_crash(self, _page: Page) -> None:
+        reason = "the page crashed its process"
+        if self.settings.cdp_url is None and sys.platform == "linux":
+            reason += f", which may use {self.settings.max_page_memory_bytes // 1024**2} MB of memory"
+        self._lose(PageFailureError(reason, "crash", is_transient=True))
+
+    def _lose(self, failure: PageFailureError) -> None:
+        if not self._lost.done():
+            self._lost.set_result(failure)
+
+    def _on_request_failed(self, request: Request) -> None:
+        # Also told of a document that our own lock aborted, which has not been answered.
+        if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
+            asked, document = (url.partition("#")[0] for url in (request.url, self.navigation.document.url))
+            is_the_document = asked == document
+            if is_the_document and "ABORTED" not in (request.failure or ""):
+                self.is_broken = True
+                self._torn.set()
+
+    def _has_file(self) -> bool:
+        return self.navigation.document.file is not None
+
+    def _on_other_page(self, page: Page) -> None:
+        if page is not self.page:
+            self._in_background(self._close_other(page))
+
+    async def _close_other(self, page: Page) -> None:
+        from patchright.async_api import Error
+
+        try:
+            await page.close()
+        except Error as error:
+            log.debug("pop-up is gone reason=%s", error.message)
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)

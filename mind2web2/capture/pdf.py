@@ -1,0 +1,410 @@
+"""A PDF's bytes -> its text and pictures of its pages. Takes processor time: runs in a worker process.
+
+PDFium is written in C++ and reads hostile files; that too is a reason to keep it out of the main process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.errors import DocumentError
+from mind2web2.utils.images import encode_jpeg
+from mind2web2.utils.workers import run_in_worker
+
+if TYPE_CHECKING:
+    import pypdfium2  # type: ignore[import-untyped]  # it ships without types
+    from PIL import Image
+
+# Of 255: what is lighter may vanish on paper, what is fainter vanishes anywhere.
+_LIGHT = 128
+_FAINT = 13
+_SAME_GREY = 8
+_UNREADABLE_PT = 1.0
+# Pixels a point, at which a letter's thinnest stroke still leaves a trace.
+_SCALE = 2.0
+_MAX_PIXELS = 12_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageWords:
+    """A page's text as it is shown, and what was left out of it.
+
+    Args:
+        text: as PDFium gives it, with a mark in the place of each hidden stretch.
+        hidden: the hidden stretches, one a line.
+    """
+
+    text: str
+    hidden: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Characters of one text object, from ``start`` up to ``end``.
+
+    Args:
+        text_object: PDFium's handle.
+        box_pt: left, bottom, right, top on the page.
+        is_inked: it paints something, in whatever colour.
+        is_tiny: it has letters, and none is large enough to be read.
+    """
+
+    start: int
+    end: int
+    text_object: Any  # ctypes has no type for handles
+    box_pt: tuple[float, float, float, float]
+    is_inked: bool
+    is_tiny: bool
+
+
+def words_of(page: pypdfium2.PdfPage) -> PageWords:
+    """Return a page's text without what is hidden in it."""
+    text_page = page.get_textpage()
+    suspects = [stretch for stretch in _stretches(text_page) if stretch is not None]
+    hidden = _unseen(page, suspects) if suspects else []
+    if not hidden:
+        return PageWords(text_page.get_text_bounded())
+    return _without(text_page, hidden)
+
+
+def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
+    """Look at each text object once; those that can be told to be seen by their colour alone are ``None``."""
+    from pypdfium2 import raw
+
+    start, current, handle = 0, 0, None
+    count = text_page.count_chars()
+    for index in range(count):
+        found = raw.FPDFText_GetTextObject(text_page, index)
+        address = ctypes.cast(found, ctypes.c_void_p).value or 0
+        # Spaces and line ends that PDFium adds belong to no object.
+        if address in (0, current):
+            continue
+        if current:
+            yield _suspect(text_page, start, index, handle)
+        start, current, handle = index, address, found
+    if current:
+        yield _suspect(text_page, start, count, handle)
+
+
+def _suspect(text_page: pypdfium2.PdfTextPage, start: int, end: int, text_object: Any) -> _Stretch | None:
+    from pypdfium2 import raw
+
+    mode = raw.FPDFTextObj_GetTextRenderMode(text_object)
+    red, green, blue, alpha = (ctypes.c_uint() for _ in range(4))
+    is_coloured = raw.FPDFPageObj_GetFillColor(text_object, red, green, blue, alpha)
+    grey = (red.value * 299 + green.value * 587 + blue.value * 114) // 1000
+    is_inked = mode not in (raw.FPDF_TEXTRENDERMODE_INVISIBLE, raw.FPDF_TEXTRENDERMODE_CLIP)
+    if is_coloured and alpha.value <= _FAINT:
+        is_inked = False
+    is_tiny = _is_tiny(text_page, start) and all(_is_tiny(text_page, index) for index in range(start, end))
+    # A dot or a dash is small in every font.
+    is_tiny = is_tiny and any(map(str.isalnum, _text(text_page, start, end)))
+    if is_inked and grey < _LIGHT and not is_tiny:
+        return None
+    box = _box(text_page, start, end)
+    return None if box is None else _Stretch(start, end, text_object, box, is_inked, is_tiny)
+
+
+def _is_tiny(text_page: pypdfium2.PdfTextPage, index: int) -> bool:
+    left, bottom, right, top = text_page.get_charbox(index)
+    return bool(max(right - left, top - bottom) < _UNREADABLE_PT)
+
+
+def _box(text_page: pypdfium2.PdfTextPage, start: int, end: int) -> tuple[float, float, float, float] | None:
+    boxes = [text_page.get_charbox(index) for index in range(start, end)]
+    boxes = [box for box in boxes if box[2] > box[0] and box[3] > box[1]]
+    if not boxes:
+        return None
+    lefts, bottoms, rights, tops = zip(*boxes, strict=True)
+    return min(lefts), min(bottoms), max(rights), max(tops)
+
+
+def _unseen(page: pypdfium2.PdfPage, suspects: Sequence[_Stretch]) -> list[_Stretch]:
+    """Return the stretches without which the page looks the same."""
+    from pypdfium2 import raw
+
+    with_them = _picture(page)
+    for suspect in suspects:
+        raw.FPDFPageObj_SetIsActive(suspect.text_object, False)
+    without_them = _picture(page)
+    for suspect in suspects:
+        raw.FPDFPageObj_SetIsActive(suspect.text_object, True)
+    return [suspect for suspect in suspects if not _is_seen(suspect, page, with_them, without_them)]
+
+
+def _is_seen(suspect: _Stretch, page: pypdfium2.PdfPage, picture: Image.Image, without: Image.Image) -> bool:
+    from PIL import ImageChops
+
+    area = _area_px(suspect, page, picture)
+    if area is None or suspect.is_tiny:
+        return False
+    drawn = picture.crop(area)
+    if not suspect.is_inked:
+        # The text of a scanned page lies over its letters in the scan.
+        greys = _greys(drawn)
+        return greys[-1] - greys[0] > _SAME_GREY
+    return _greys(ImageChops.difference(drawn, without.crop(area)))[-1] > _SAME_GREY
+
+
+def _greys(picture: Image.Image) -> list[int]:
+    """Return the shades of a picture, from the darkest on."""
+    return [grey for grey, pixels in enumerate(picture.histogram()) if pixels]
+
+
+def _area_px(
+    suspect: _Stretch, page: pypdfium2.PdfPage, picture: Image.Image
+) -> tuple[int, int, int, int] | None:
+    """Return where a stretch stands in the page's picture; ``None`` outside of it."""
+    from pypdfium2 import raw
+
+    corners = []
+    left, bottom, right, top = suspect.box_pt
+    for x, y in ((left, bottom), (right, top)):
+        at_x, at_y = ctypes.c_int(), ctypes.c_int()
+        raw.FPDF_PageToDevice(page, 0, 0, picture.width, picture.height, 0, x, y, at_x, at_y)
+        corners.append((at_x.value, at_y.value))
+    xs, ys = zip(*corners, strict=True)
+    area = (
+        max(0, min(xs)), max(0, min(ys)), min(picture.width, max(xs) + 1), min(picture.height, max(ys) + 1)
+    )  # fmt: skip
+    return area if area[0] < area[2] and area[1] < area[3] else None
+
+
+def _picture(page: pypdfium2.PdfPage) -> Image.Image:
+    width_pt, height_pt = page.get_size()
+    scale = min(_SCALE, (_MAX_PIXELS / (width_pt * height_pt)) ** 0.5)
+    picture: Image.Image = page.render(scale=scale, grayscale=True).to_pil().convert("L")
+    return picture
+
+
+def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> PageWords:
+    """Return the text in stretches, so that what is seen stays as PDFium puts it."""
+    pieces: list[str] = []
+    left_out: list[str] = []
+    position = 0
+    for stretch in _merged(hidden):
+        pieces.append(_text(text_page, position, stretch.start))
+        secret = _text(text_page, stretch.start, stretch.end)
+        left_out.append(secret)
+        pieces.append(
+            f"[hidden text left out: {len(secret.strip())} characters]\n" if secret.strip() else secret
+        )
+        position = stretch.end
+    pieces.append(_text(text_page, position, text_page.count_chars()))
+    return PageWords("".join(pieces), "\n".join(left_out))
+
+
+def _merged(hidden: Sequence[_Stretch]) -> Iterator[_Stretch]:
+    """Return stretches that follow each other as one."""
+    current: _Stretch | None = None
+    for stretch in hidden:
+        if current is not None and stretch.start == current.end:
+            current = replace(current, end=stretch.end)
+            continue
+        if current is not None:
+            yield current
+        current = stretch
+    if current is not None:
+        yield current
+
+
+def _text(text_page: pypdfium2.PdfTextPage, start: int, end: int) -> str:
+    return str(text_page.get_text_range(start, end - start)) if end > start else ""
+
+
+# Twice a page of A3 at 144 dpi. A page may claim to be 100 m wide.
+MAX_PAGE_IMAGE_PIXELS = 12_000_000
+MAX_PAGE_IMAGE_SIDE_PX = 10_000
+POINTS_PER_INCH = 72
+# Readers look for the mark within this many bytes, and so do we.
+HEADER_BYTES = 1024
+PDF_MARK = b"%PDF-"
+
+_PASSWORD_ERROR, _SECURITY_ERROR = 4, 5  # FPDF_ERR_PASSWORD and FPDF_ERR_SECURITY in fpdfview.h
+# PDFium joins a word hyphenated at a line's end and leaves one of these in the hyphen's place.
+_LINE_END_HYPHEN = re.compile(r"[\x02\ufffe](?:\r?\n)?")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPdf:
+    """A PDF as it is shown to a judge.
+
+    Args:
+        images: one JPEG a page, from the first page on.
+        text: the pages' text, each page under a line ``[page 3 of 12]``; empty if no page has text. What
+            nobody sees on a page is left out.
+        page_count: pages of the whole document.
+        text_page_count: pages looked at for the text, from the first on.
+        unreadable_pages: numbers of damaged pages, which have neither image nor text.
+        hidden_text: what was left out of the text.
+    """
+
+    images: tuple[bytes, ...]
+    text: str
+    page_count: int
+    text_page_count: int
+    unreadable_pages: tuple[int, ...] = ()
+    hidden_text: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether some page lacks its image or its text."""
+        return min(len(self.images), self.text_page_count - len(self.unreadable_pages)) < self.page_count
+
+
+@dataclass(frozen=True, slots=True)
+class RenderSettings:
+    """How much of a PDF is rendered, and how finely."""
+
+    max_image_pages: int = 50
+    max_text_pages: int = 100
+    dpi: int = 144
+    jpeg_quality: int = 85
+    max_side_px: int = MAX_PAGE_IMAGE_SIDE_PX
+
+
+def looks_like_pdf(start: bytes) -> bool:
+    """Tell by a file's first bytes whether readers would take it for a PDF."""
+    return PDF_MARK in start[:HEADER_BYTES]
+
+
+def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
+    """Return the text and the page images of a PDF.
+
+    Raises:
+        DocumentError: not a PDF, encrypted, damaged, or without pages.
+    """
+    with _opened(data) as document:
+        page_count = len(document)
+        wanted = min(page_count, max(settings.max_image_pages, settings.max_text_pages))
+        pages = [_render_page(document, index, settings) for index in range(wanted)]
+    readable = [page for page in pages if page is not None]
+    if pages and not readable:
+        raise DocumentError("PDF is damaged: none of its pages can be read")
+    text_page_count = min(page_count, settings.max_text_pages)
+    return RenderedPdf(
+        images=tuple(page.image for page in readable if page.image is not None),
+        text=_join_texts(
+            [None if page is None else page.text for page in pages[:text_page_count]], page_count
+        ),
+        page_count=page_count,
+        text_page_count=text_page_count,
+        unreadable_pages=tuple(number for number, page in enumerate(pages, 1) if page is None),
+        hidden_text="\n".join(page.hidden_text for page in readable if page.hidden_text),
+    )
+
+
+@contextlib.contextmanager
+def _opened(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
+    """Open a document that has pages, or say why that cannot be."""
+    import pypdfium2
+
+    if not looks_like_pdf(data):
+        raise DocumentError(f"not a PDF: {_describe_start(data)}")
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        raise DocumentError(_describe_refusal(error.err_code)) from error
+    with document:
+        # Must come before the first page; a form that fails to load leaves its fields empty, no more.
+        with contextlib.suppress(pypdfium2.PdfiumError):
+            document.init_forms()
+        if len(document) == 0:
+            raise DocumentError("PDF has no pages")
+        yield document
+
+
+def _describe_start(data: bytes) -> str:
+    start = data[:HEADER_BYTES].lstrip().lower()
+    if not data:
+        return "the file is empty"
+    if start.startswith((b"<!doctype html", b"<html", b"<head", b"<?xml", b"<!--")):
+        return "it begins like a web page"
+    return "it does not begin with %PDF-"
+
+
+def _describe_refusal(error_code: int | None) -> str:
+    if error_code == _PASSWORD_ERROR:
+        return "PDF is encrypted and needs a password"
+    if error_code == _SECURITY_ERROR:
+        return "PDF is encrypted in a way that cannot be read"
+    return "PDF is damaged or has no pages"
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    text: str
+    hidden_text: str
+    image: bytes | None
+
+
+def _render_page(document: pypdfium2.PdfDocument, index: int, settings: RenderSettings) -> _Page | None:
+    """Return a page's text and image, where they are wanted; ``None`` for a damaged page."""
+    import pypdfium2
+
+    try:
+        page = document[index]
+        words = words_of(page) if index < settings.max_text_pages else PageWords("")
+        image = _draw(page, settings) if index < settings.max_image_pages else None
+        page.close()
+    except pypdfium2.PdfiumError:
+        return None
+    return _Page(_clean_text(words.text), _clean_text(words.hidden), image)
+
+
+def _draw(page: pypdfium2.PdfPage, settings: RenderSettings) -> bytes:
+    width_pt, height_pt = page.get_size()
+    scale = min(
+        settings.dpi / POINTS_PER_INCH,
+        math.sqrt(MAX_PAGE_IMAGE_PIXELS / (width_pt * height_pt)),
+        # Rounded up, it is drawn with as many pixels as are allowed.
+        (settings.max_side_px - 0.5) / max(width_pt, height_pt),
+    )
+    picture = page.render(scale=scale).to_pil().convert("RGB")
+    return encode_jpeg(picture, settings.jpeg_quality)
+
+
+def _clean_text(text: str) -> str:
+    text = _LINE_END_HYPHEN.sub("-\n", text).replace("\r\n", "\n").replace("\r", "\n")
+    return _CONTROL.sub("", text).strip("\n")
+
+
+def _join_texts(texts: list[str | None], page_count: int) -> str:
+    """Put each page's text under its number; ``None`` stands for a damaged page."""
+    if not any(text and text.strip() for text in texts):
+        return ""
+    headed = [
+        f"[page {number} of {page_count}]\n{text}"
+        if text is not None
+        else f"[page {number} of {page_count} is damaged and cannot be read]"
+        for number, text in enumerate(texts, 1)
+    ]
+    return "\n\n".join(headed)
+
+
+async def render_pdf(
+    data: bytes,
+    *,
+    max_image_pages: int = 50,
+    max_text_pages: int = 100,
+    dpi: int = 144,
+    jpeg_quality: int = 85,
+    max_side_px: int | None = None,
+    timeout_s: float = 120.0,
+) -> RenderedPdf:
+    """Return a PDF's page images and text, worked out in another process.
+
+    Raises:
+        DocumentError: not a PDF, encrypted, damaged, or too slow to read.
+    """
+    settings = RenderSettings(
+        max_image_pages, max_text_pages, dpi, jpeg_quality, max_side_px or MAX_PAGE_IMAGE_SIDE_PX
+    )
+    return await run_in_worker(render_pages, data, settings, timeout_s=timeout_s)

@@ -1,0 +1,1 @@
+"""Signs that a capture may be wrong."""

@@ -1,0 +1,536 @@
+"""An evaluation as a command carries it out: judge and store opened, progress shown, table printed."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from mind2web2.api_tools.download import downloads_from
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.cli.console import ConsoleHandler, plain_console
+from mind2web2.cli.evaluate_report import print_run, print_untold, write_usage
+from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.options import paths_of
+from mind2web2.cli.progress import RunDisplay
+from mind2web2.cli.show import stored_values
+from mind2web2.cli.suggestions import caching_command, suggested_command
+from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
+from mind2web2.judge.batch.client import BatchClient
+from mind2web2.judge.batch.endpoints import batch_endpoints
+from mind2web2.judge.batch.jobs import BatchJobs
+from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch.transfer import BatchPace, JobProgress
+from mind2web2.judge.budget import BATCH_CAUTION, Budget
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge, RunTotals
+from mind2web2.judge.protocol import Admission
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.transfer import open_for_replay, source_of
+from mind2web2.judge.usage import RunUsage
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answers import TaskWork
+from mind2web2.runs.freshness import changed_scripts
+from mind2web2.runs.run import (
+    DEFAULT_JUDGE_LIMIT,
+    DEFAULT_JUDGE_MODEL,
+    DualSemaphore,
+    Pace,
+    RunFolders,
+    RunProgress,
+    evaluate_work,
+    generate_result_summary,
+    merge_all_results,
+    uncached_pages,
+)
+from mind2web2.scheduling.options import MOST_UNDER_WAY
+from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
+from mind2web2.scripts.isolation.processes import hide_from_scripts
+from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.utils.gc_tuning import loaded_for_good, loading
+from mind2web2.utils.logging_setup import LogFile
+from mind2web2.utils.path_config import PathConfig
+
+FOLDER_NAME = "batches"
+MAY_STOP = (
+    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): batches go on at the "
+    "provider, and the same command fetches their results."
+)
+
+
+def open_batches(
+    options: argparse.Namespace, folders: RunFolders, model: str, store: JudgmentStore
+) -> BatchJobs | None:
+    """Return the run's batch jobs, to be entered while the judge is asked; ``None`` without ``--batch``."""
+    if not options.batch:
+        return None
+    endpoints = batch_endpoints(options.llm_provider, options.judge_base_url)
+
+    async def is_stored(key: str) -> bool:
+        return await store.get(key, endpoints.service.endpoint) is not None
+
+    return BatchJobs(
+        endpoints,
+        BatchFolder(folders.agent_results / FOLDER_NAME),
+        model,
+        _batch_pace(options),
+        overwrite=options.overwrite,
+        is_stored=is_stored,
+    )
+
+
+def _batch_pace(options: argparse.Namespace) -> BatchPace:
+    usual = BatchPace()
+    first_poll_s = options.batch_poll or usual.first_poll_s
+    return replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
+
+
+async def waiting_batches_text(
+    options: argparse.Namespace, folders: RunFolders, store: JudgmentStore
+) -> str | None:
+    """Return a warning where batches of this judge's server are open that the run will not fetch."""
+    if options.batch:
+        return None
+    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
+    try:
+        records = await asyncio.to_thread(BatchFolder(folders.agent_results / FOLDER_NAME).records)
+    except UsageError as error:
+        return f"Batches of an earlier run may be open: {error}."
+    keys = [key for record in records if record.endpoint == endpoint for key in record.questions]
+    missing = [key for key in keys if await store.get(key, endpoint) is None]
+    if not missing:
+        return None
+    without = " and without --overwrite" if options.overwrite else ""
+    return (
+        f"Warning: an earlier run with --batch left {len(missing)} requests in batches that are open and "
+        "paid for. What this run needs of them it asks and pays anew; the same command "
+        f"with --batch{without} fetches their results."
+    )
+
+
+class BatchDisplay(RunDisplay):
+    """Shows the run's batch jobs as well."""
+
+    def __init__(
+        self, console: Console, progress: RunProgress, totals: RunTotals, jobs: list[JobProgress]
+    ) -> None:
+        super().__init__(console, progress, totals)
+        self._jobs = jobs
+        self._told_of: dict[int, str] = {}
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each job when it is sent and when it is over, elsewhere than live in between."""
+        for job in self._jobs:
+            if job.status == "uploading":
+                continue
+            if not self._told_of:
+                yield MAY_STOP
+            if job.number not in self._told_of:
+                yield f"{_heading(job)}: {job.total} requests, {_submission(job)}"
+            line = _line(job)
+            told = self._told_of.setdefault(job.number, _line(replace(job, done=0, is_over=False)))
+            if line != told and (job.is_over or not self.is_live):
+                self._told_of[job.number] = line
+                yield line
+        yield from super().news()
+
+    def state(self) -> RenderableType:
+        """Return the state of the run with a line for each job that is under way."""
+        under_way = [Text(_line(job)) for job in self._jobs if not job.is_over]
+        return Group(super().state(), *under_way)
+
+
+def _line(job: JobProgress) -> str:
+    if job.is_over:
+        return f"{_heading(job)}: {job.status}, {job.done} of {job.total} replies"
+    return f"{_heading(job)}: {job.done} of {job.total} done, {_submission(job)}"
+
+
+def _heading(job: JobProgress) -> str:
+    return f"batch {job.number}"
+
+
+def _submission(job: JobProgress) -> str:
+    earlier = " by an earlier run" if job.is_resumed else ""
+    return f"submitted {datetime.fromtimestamp(job.submitted_s).astimezone():%H:%M}{earlier}"
+
+
+REPLAY = "replay"
+# Where tasks or answers at once have no bound of their own.
+_ALL = 1_000_000
+# Answers at once in any case, and at most unless options say more: each takes a process of 15 MB and what the
+# run keeps of it. A quarter of the machine's memory is for them.
+_LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
+# A script that is interrupted says so within moments; this much later it cannot be interrupted.
+_SILENCE_AFTER_BLOCK_S = 30.0
+
+
+@dataclass(frozen=True)
+class _Run:
+    options: argparse.Namespace
+    folders: RunFolders
+    work: Sequence[TaskWork]
+    console: Console
+    progress: RunProgress
+    budget: Budget | None
+    usages: list[RunUsage] = field(default_factory=list)
+    on_stop: list[Callable[[], None]] = field(default_factory=list)
+
+    def tell_stopped(self) -> None:
+        """Say how far the run has come, and write down what is only in memory."""
+        done = sum(outcome.result is not None for outcome in self.progress.outcomes)
+        total = sum(len(task.answers) for task in self.work)
+        without = " without --overwrite" if self.options.overwrite else ""
+        self.console.print(
+            f"Stopped. {done} of {total} answers have results, and every judgment "
+            f"so far is kept: the same command{without} goes on from here.",
+            soft_wrap=True,
+        )
+        for usage in self.usages:
+            print_untold(self.console, usage)
+        for action in self.on_stop:
+            action()
+
+
+def run_evaluation(
+    options: argparse.Namespace, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
+) -> int:
+    """Evaluate the work and return the exit status."""
+    folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
+    run = _Run(options, folders, work, plain_console(outlives_reader=True), RunProgress(), _budget(options))
+    loop = RunLoop(run.tell_stopped)
+    with _opened_store(options, folders) as store:
+        settings = _judge_settings(options, store)
+        if options.llm_provider == REPLAY:
+            settings = replace(settings, replayed_from=source_of(_judgments_path(options, folders)))
+        try:
+            outcomes = loop.run(_evaluate(run, settings, store))
+            complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
+            exit_status = 0 if complete else 1
+        except KeyboardInterrupt:
+            exit_status = INTERRUPTED
+    if loop.has_leftovers:
+        end_process(exit_status)
+    return exit_status
+
+
+async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
+    options = run.options
+    batches = open_batches(options, run.folders, settings.model, store)
+    with loading():
+        client = _client(options, batches)
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
+    captures = _captures(options)
+    parts = RunParts(
+        judge=judge,
+        library=PageLibrary(options.page_memory),
+        captures=captures,
+        limits=DualSemaphore(
+            asyncio.Semaphore(options.max_webpage_retrieval),
+            asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
+            if batches is None
+            else nullcontext(),
+        ),
+        # A replay is there to reproduce scores, not to repeat them.
+        reuse=not options.overwrite and client is not None,
+        answer_timeout_s=options.answer_timeout,
+        with_private_network=options.allow_private_network,
+        log_to_console=options.self_debug,
+        clock=time.monotonic if batches is None else batches.worked_s,
+        pace=_order(options),
+        isolation=_isolation(options),
+        as_of=options.as_of,
+    )
+    pace = _pace(options, parts.limits.llm)
+    run.usages.append(judge.usage)
+    # In case the loop does not get that far any more.
+    run.on_stop.append(partial(_keep_usage, run, judge))
+    try:
+        with _logging(run.console, run.folders):
+            await _tell_open_batches(run, store)
+            await _tell_changed_scripts(run)
+            await _tell_uncached(run, captures)
+            # In a process of its own, a script is guarded there.
+            guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
+            if batches is None:
+                display = RunDisplay(run.console, run.progress, judge.totals)
+            else:
+                display = BatchDisplay(run.console, run.progress, judge.totals, batches.progress)
+            with downloads_from(_network(options)), loaded_for_good():
+                async with batches or nullcontext(), captures or nullcontext(), guard, display:
+                    outcomes = await evaluate_work(
+                        run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
+                    )
+    finally:
+        run.on_stop.clear()
+        await asyncio.to_thread(_keep_usage, run, judge)
+        await _store_rest(run, judge)
+        if client is not None:
+            await client.close()
+    if options.self_debug:
+        _print_reused(run, outcomes)
+    summary = await asyncio.to_thread(_summed_up, run)
+    recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
+    problems = [*run.progress.problems, *_forgettable(run, summary)]
+    show = suggested_command(options, "show", run.folders.agent_name, "TASK", "ANSWER")
+    console, elapsed_s = run.console, display.elapsed_s
+    print_run(console, run.work, outcomes, summary, judge, run.folders, problems, recapture, elapsed_s, show)
+    return outcomes
+
+
+def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
+    """Print what reused results have stored, as nothing is logged of them."""
+    for outcome in outcomes:
+        if outcome.reused and outcome.result is not None:
+            name = f"{outcome.task_id}/{outcome.answer_name}"
+            run.console.print(f"{name}: reused, the script did not run; stored values:", soft_wrap=True)
+            for text in stored_values(outcome.result):
+                run.console.print(f"  {text}", soft_wrap=True)
+
+
+def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield how to get rid of the results of tasks that have no answers any more, in one line."""
+    if summary is None:
+        return
+    answers = paths_of(run.options).answers_root / run.folders.agent_name
+    known = dict.fromkeys([*summary["tasks"], *(missing["task_id"] for missing in summary["missing"])])
+    removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
+    if removed:
+        words = [word for task_id in removed for word in ("--forget", task_id)]
+        command = suggested_command(run.options, "metrics", run.folders.agent_name, *words)
+        folders = ", ".join(str(run.folders.agent_results / task_id) for task_id in removed)
+        yield f"tasks without answers, whose stored results still count: {folders}; to delete: {command}"
+
+
+def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
+    if batches is not None:
+        return BatchClient(batches)
+    if options.llm_provider == REPLAY:
+        return None
+    retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
+    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url, retry=retry)
+
+
+def _pace(options: argparse.Namespace, requests: Any) -> Pace:
+    """Return how many answers run at once: as many as keep the judge requests busy, within the options."""
+    tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
+    bounds = tasks or _ALL, answers or _ALL
+    # In a batch most of them wait for the provider.
+    if options.batch or (tasks and answers):
+        return Pace(*bounds)
+    least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
+    # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
+    is_fixed = options.llm_provider == REPLAY or options.max_cost is not None
+    return Pace(*bounds, Admission(requests, least, least if is_fixed else _most_answers()))
+
+
+def _most_answers() -> int:
+    if not hasattr(os, "sysconf"):
+        return _LEAST_ANSWERS
+    memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
+
+
+def _budget(options: argparse.Namespace) -> Budget | None:
+    if options.max_cost is None or options.llm_provider == REPLAY:
+        return None
+    return Budget(
+        options.max_cost,
+        options.judge_model or DEFAULT_JUDGE_MODEL,
+        *((BATCH_PRICE_SHARE, BATCH_CAUTION) if options.batch else ()),
+    )
+
+
+def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
+    try:
+        write_usage(run.folders.agent_results, judge)
+    except ResultWriteError as error:
+        run.progress.problems.append(str(error))
+
+
+def _summed_up(run: _Run) -> dict[str, Any] | None:
+    root = run.folders.eval_results_root
+    try:
+        summary = generate_result_summary(root, run.folders.agent_name)
+        merge_all_results(root)
+    except ResultWriteError as error:
+        # The table is shown all the same.
+        run.progress.problems.append(str(error))
+        return None
+    return summary
+
+
+async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
+    try:
+        await judge.write_rest()
+    except JudgmentStoreError as error:
+        run.progress.problems.append(str(error))
+
+
+def _order(options: argparse.Namespace) -> Order:
+    # What waits for a batch job waits for up to a day: another round is the worst that can happen.
+    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
+
+
+def _isolation(options: argparse.Namespace) -> Isolation | None:
+    if not options.isolate:
+        return None
+    block_s = _longest_block_s(options)
+    limits = ScriptLimits(
+        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
+        block_s=block_s,
+        silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
+    )
+    # The keys of the run are in its environment.
+    hide_from_scripts()
+    variables = {name: os.environ[name] for name in options.script_env}
+    return Isolation(limits, _network(options), variables=variables)
+
+
+def _longest_block_s(options: argparse.Namespace) -> float:
+    # Half of a shorter --answer_timeout leaves the other answers time.
+    return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
+
+
+def _captures(options: argparse.Namespace) -> SharedCaptures | None:
+    # A replay depends on nothing but what is stored.
+    if options.no_capture or options.llm_provider == REPLAY:
+        return None
+    settings = CaptureSettings(
+        headless=not options.headed,
+        cdp_url=options.cdp_url,
+        network=_network(options),
+    )
+    return SharedCaptures.of_run(settings, options.max_webpage_retrieval)
+
+
+def _network(options: argparse.Namespace) -> NetworkSettings:
+    return NetworkSettings(allow_private_network=options.allow_private_network)
+
+
+async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
+    counts = [await asyncio.to_thread(uncached_pages, run.folders, task.task_id) for task in run.work]
+    if total := sum(counts):
+        then = "captured when a claim needs them" if captures else f"claims on them fail ({_no_capture(run)})"
+        run.console.print(f"Cited pages that are not cached yet: {total}; {then}.", soft_wrap=True)
+
+
+async def _tell_open_batches(run: _Run, store: JudgmentStore) -> None:
+    if run.options.llm_provider == REPLAY:
+        return
+    if text := await waiting_batches_text(run.options, run.folders, store):
+        run.console.print(text, soft_wrap=True)
+
+
+async def _tell_changed_scripts(run: _Run) -> None:
+    folders = run.folders
+    changed = await asyncio.to_thread(
+        changed_scripts, folders.eval_results_root, folders.agent_name, run.work
+    )
+    if changed:
+        names = ", ".join(changed)
+        run.console.print(f"Eval script changed since the last result: {names}.", soft_wrap=True)
+
+
+def _no_capture(run: _Run) -> str:
+    return "--no_capture" if run.options.no_capture else "a replay captures nothing"
+
+
+@contextmanager
+def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
+    path = _judgments_path(options, folders)
+    with open_for_replay(path) if options.llm_provider == REPLAY else JudgmentStore(path) as store:
+        yield store
+
+
+def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:
+    own = folders.agent_results / FILE_NAME
+    return own if options.judgments is None else Path(options.judgments)
+
+
+def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeSettings:
+    if options.llm_provider != REPLAY:
+        return JudgeSettings(
+            options.llm_provider,
+            options.judge_model or DEFAULT_JUDGE_MODEL,
+            options.judge_temperature,
+            options.judge_reasoning_effort,
+            batch=options.batch,
+            max_images=options.max_images,
+        )
+    asked = {
+        "model": options.judge_model,
+        "temperature": options.judge_temperature,
+        "reasoning_effort": options.judge_reasoning_effort,
+        "max_images": options.max_images,
+    }
+    wanted = {name: value for name, value in asked.items() if value is not None}
+    server = options.judge_base_url or ""
+    stored = [judge for judge in store.identities() if server in judge.endpoint]
+    fitting = [
+        judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
+    ]
+    if len(fitting) > 1 and wanted:
+        # What is not named is then not set.
+        exact = [judge for judge in fitting if all(getattr(judge, name) == asked[name] for name in asked)]
+        fitting = exact or fitting
+    if len(fitting) != 1:
+        known = "; ".join(" ".join(judge.in_words()) for judge in stored or store.identities()) or "none"
+        which = "several fit" if fitting else "none fits"
+        raise UsageError(
+            f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
+            "--judge_reasoning_effort, --judge_temperature, --max_images, --no_screenshots and "
+            "--judge_base_url (part of the server's name)"
+        )
+    judge = fitting[0]
+    return JudgeSettings(
+        REPLAY,
+        judge.model,
+        judge.temperature,
+        judge.reasoning_effort,
+        judge.endpoint,
+        max_images=judge.max_images,
+    )
+
+
+@contextmanager
+def _logging(console: Console, folders: RunFolders) -> Iterator[None]:
+    """Send the package's own log to ``run.log`` and its errors to the console, for the time of a run."""
+    try:
+        folders.agent_results.mkdir(parents=True, exist_ok=True)
+        to_file = LogFile(folders.agent_results / "run.log")
+    except OSError as error:
+        raise ResultWriteError(f"cannot write to {folders.agent_results}: {error.strerror}") from error
+    to_file.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
+    to_console = ConsoleHandler(console)
+    package = logging.getLogger("mind2web2")
+    level = package.level
+    package.setLevel(logging.INFO)
+    for handler in (to_file, to_console):
+        package.addHandler(handler)
+    try:
+        yield
+    finally:
+        package.setLevel(level)
+        for handler in (to_file, to_console):
+            package.removeHandler(handler)
+            handler.close()

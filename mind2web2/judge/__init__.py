@@ -1,0 +1,1 @@
+"""Judgments: the store, the caching judge, the budget, the circuit breaker."""

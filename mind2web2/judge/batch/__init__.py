@@ -1,0 +1,1 @@
+"""Judging by the providers' batch endpoints."""

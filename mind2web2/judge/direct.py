@@ -1,0 +1,214 @@
+"""A judge that asks a client directly, outside of any run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, Protocol
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from pydantic import BaseModel, ValidationError
+
+from mind2web2.errors import (
+    ContextTooLongError,
+    ImagesRefusedError,
+    JudgeDeclinedError,
+    JudgeError,
+    JudgeOutputError,
+    Mind2Web2Error,
+)
+from mind2web2.judge.protocol import (
+    CheckedLimit,
+    Failure,
+    FailureLatch,
+    Judge,
+    Noted,
+    Subject,
+    ask_twice_if_declined,
+    ask_within_limits,
+    note_rejection,
+)
+from mind2web2.judge.usage import JudgeLedger
+from mind2web2.llm_client.chat import NO_LIMIT, ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit
+from mind2web2.llm_client.provider import AsyncCalls
+from mind2web2.scheduling.guard import check_look
+
+
+class ScriptedClient(Protocol):
+    """Any object that scripts and tests pass as a client (contract.md)."""
+
+    async def async_response(self, **keywords: Any) -> Any:
+        """Return the reply's text or the filled ``response_format``."""
+
+
+class ClientProvider:
+    """Makes a chat provider of any client that has only ``async_response``; tokens are not known."""
+
+    def __init__(self, client: ScriptedClient) -> None:
+        self._client = client
+
+    @property
+    def endpoint(self) -> str:
+        """Return the client's class and, as two of a class may judge differently, which one it is."""
+        kind = type(self._client)
+        return f"client {kind.__module__}.{kind.__qualname__} {_identity(self._client)}"
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer one request, as ``ChatProvider.chat`` promises."""
+        try:
+            async with nullcontext() if limit is None else limit:
+                result = await self._respond(request)
+        except JudgeDeclinedError as error:
+            return ChatReply(text="", declined=str(error))
+        except JudgeError:
+            raise
+        except Exception as error:
+            # A foreign client's errors are unknown to us, and none of them may pass for a verdict.
+            raise unexpected(error) from error
+        return _as_reply(result, request.template)
+
+    async def close(self) -> None:
+        """Leave the client open: it belongs to whoever handed it in."""
+
+    async def _respond(self, request: ChatRequest) -> Any:
+        parameters = {"response_format": request.template} if request.template is not None else {}
+        return await self._client.async_response(
+            model=request.model, messages=list(request.messages), **parameters
+        )
+
+
+def _identity(client: object) -> str:
+    """Return a name that this client keeps as long as it lives, and no other ever has."""
+    try:
+        return _identities.setdefault(client, uuid4().hex)
+    except TypeError:  # the client's class allows neither weak references nor hashing
+        return uuid4().hex
+
+
+_identities: WeakKeyDictionary[object, str] = WeakKeyDictionary()
+
+
+def unexpected(error: Exception) -> JudgeError:
+    """Return the failure that an unforeseen error on the way to a judge counts as: it is no verdict."""
+    return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
+
+
+def as_provider(client: Any) -> ChatProvider:
+    """Return the chat provider behind a client: itself where it is one, else wrapped.
+
+    Raises:
+        TypeError: the object is no client.
+    """
+    if hasattr(client, "chat") and hasattr(client, "endpoint"):
+        provider: ChatProvider = client
+        return provider
+    if not hasattr(client, "async_response"):
+        raise TypeError(f"client must have async_response(...), which {type(client).__name__} lacks")
+    return ClientProvider(client)
+
+
+def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
+    if template is None:
+        return ChatReply(text=str(result))
+    unfit = JudgeOutputError(
+        f"judge client returned {type(result).__name__}, which does not fill {template.__name__}"
+    )
+    if _is_foreign_object(result, template):
+        raise unfit
+    try:
+        # By attributes, so that a look-alike class of a client's own fills the template too.
+        value = template.model_validate(result, from_attributes=True)
+    except ValidationError as error:
+        raise unfit from error
+    return ChatReply(text=value.model_dump_json(by_alias=True, round_trip=True), value=value)
+
+
+def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
+    """Tell whether an object has none of the template's fields: where all are optional, any would fill it."""
+    if isinstance(result, template | Mapping) or type(result).__module__ == "builtins":
+        return False
+    return not any(hasattr(result, name) for name in template.model_fields)
+
+
+class ClientJudge(AsyncCalls):
+    """Asks a client directly, outside of any run; nothing is stored."""
+
+    def __init__(self, provider: ChatProvider) -> None:
+        self._provider = provider
+        self._latch = FailureLatch()
+        self._ledger = JudgeLedger(cost_usd=None)
+        self.image_limit = NO_LIMIT
+
+    @property
+    def recorded_limits(self) -> Sequence[ImageLimit]:
+        """Return none: nothing is recorded."""
+        return ()
+
+    @property
+    def ledger(self) -> JudgeLedger:
+        """Return what has been asked so far."""
+        check_look("what the judge has been asked")
+        return self._ledger
+
+    @property
+    def failure(self) -> Mind2Web2Error | None:
+        """Return the first failure for good."""
+        check_look("whether the judge has failed")
+        return self._latch.failure
+
+    @property
+    def endpoint(self) -> str:
+        """Return what tells this client's server from others."""
+        return self._provider.endpoint
+
+    def model_for(self, requested: str) -> str:
+        """Return the requested model: such a client takes any."""
+        return requested
+
+    async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
+        """Answer a request of the script's own."""
+        return await ask_within_limits(self, request, Subject("script"), limit)
+
+    async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
+        """Answer a question, as ``Judge.ask`` promises."""
+        self._latch.check()
+        try:
+            reply = await ask_twice_if_declined(
+                self._provider.chat, request, CheckedLimit(limit, self._latch.check)
+            )
+        except ContextTooLongError:
+            raise
+        except ImagesRefusedError as refusal:
+            self.image_limit = self.image_limit.merged(ImageLimit.of(refusal))
+            raise
+        except JudgeError as error:
+            raise self.fail(error) from error.__cause__
+        except Exception as error:
+            raise self.fail(unexpected(error)) from error
+        ledger = self._ledger
+        ledger.judgments += 1
+        ledger.usage += reply.usage
+        note_rejection(ledger, reply, subject)
+        return reply
+
+    def fail(self, failure: Failure) -> Failure:
+        """Count this as a failure for good."""
+        return self._latch.fail(failure)
+
+    def note(self, kind: Noted, what: str) -> None:
+        """List something in the ledger."""
+        getattr(self._ledger, kind).append(what)
+
+    async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
+        """Return the reason as it is: nothing is recorded."""
+        return skip_reason
+
+
+def as_judge(client: Any) -> Judge:
+    """Return the judge behind a client: itself where it can be asked, else wrapped."""
+    # Of the class: a look at the ledger itself counts as the script's.
+    if hasattr(type(client), "ask") and hasattr(type(client), "ledger"):
+        judge: Judge = client
+        return judge
+    return ClientJudge(as_provider(client))

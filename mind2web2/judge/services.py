@@ -1,0 +1,157 @@
+"""Answers of map and paper services: kept beside the judgments, so that the same question has one answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, ConfigDict
+
+from mind2web2.errors import JudgmentMissingError
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import JudgmentStore
+
+
+@dataclass(frozen=True)
+class ServiceRequest:
+    """One question to a service; arguments and answer are JSON."""
+
+    service: Literal["google_maps", "arxiv"]
+    name: Literal["geocode", "distance_matrix", "by_id", "by_title"]
+    arguments: Sequence[Any]
+    keywords: Mapping[str, Any] = field(default_factory=dict)
+
+    def in_words(self) -> str:
+        """Return the request for readers."""
+        given = [*map(repr, self.arguments), *(f"{name}={value!r}" for name, value in self.keywords.items())]
+        return f"{self.service} {self.name}({', '.join(given)})"
+
+
+AskService = Callable[[], Awaitable[Any]]
+# Answers a request, perhaps by asking the service.
+AnswerRequest = Callable[[ServiceRequest, AskService], Awaitable[Any]]
+
+# Tools are made by scripts, which cannot hand over what they do not know.
+_answering: ContextVar[AnswerRequest | None] = ContextVar("who answers requests to services", default=None)
+
+
+@contextmanager
+def services_answered_by(answer: AnswerRequest) -> Iterator[None]:
+    """Let requests in this block, and in tasks started in it, be answered by this function."""
+    token = _answering.set(answer)
+    try:
+        yield
+    finally:
+        _answering.reset(token)
+
+
+async def service_answer(request: ServiceRequest, ask: AskService) -> Any:
+    """Return the answer to a request; outside of an evaluation, the service is asked."""
+    answer = _answering.get()
+    return await (ask() if answer is None else answer(request, ask))
+
+
+class ServiceAnswer(BaseModel):
+    """What a map or paper service answered a script.
+
+    Args:
+        request: service, kind of request and its arguments, for readers.
+        key: under which the answer is stored.
+        sha256: of the answer.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    request: str
+    key: str
+    sha256: str
+
+
+class ServiceAnswers:
+    """Answers requests of scripts from the store, or asks the service and keeps its answer.
+
+    Args:
+        overwrite: reuse only what this run itself has asked.
+        is_replay: ask nothing.
+    """
+
+    def __init__(self, store: JudgmentStore, *, overwrite: bool, is_replay: bool) -> None:
+        self._store = store
+        self._overwrite = overwrite
+        self._is_replay = is_replay
+        self._asked_now: set[str] = set()
+        # Equal questions at the same time wait for the first one's answer.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def answer(
+        self, request: ServiceRequest, ask: AskService, source: tuple[str, str]
+    ) -> tuple[Any, ServiceAnswer]:
+        """Return an answer and its record.
+
+        Args:
+            source: task id and answer name.
+
+        Raises:
+            JudgmentMissingError: a replay lacks it.
+        """
+        key = _key(request)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            stored = None
+            if not self._overwrite or key in self._asked_now:
+                stored = await self._store.get(key)
+            text = stored.text if stored is not None else await self._asked(request, key, ask, source)
+        record = ServiceAnswer(request=request.in_words(), key=key, sha256=_sha256(text))
+        return json.loads(text), record
+
+    async def changed(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
+        """Return which recorded answers are others in the store by now, one phrase each."""
+        found = []
+        for answer in recorded:
+            stored = await self._store.get(answer.key)
+            if stored is not None and _sha256(stored.text) != answer.sha256:
+                found.append(f"the answer to {answer.request} changed")
+        return found
+
+    async def _asked(
+        self, request: ServiceRequest, key: str, ask: AskService, source: tuple[str, str]
+    ) -> str:
+        if self._is_replay:
+            raise JudgmentMissingError(
+                f"no stored answer to {request.in_words()} ({source[0]}/{source[1]}); evaluate with a judge "
+                "instead of --llm_provider replay"
+            )
+        text = json.dumps(await ask(), sort_keys=True)
+        created = datetime.now(UTC).isoformat(timespec="milliseconds")
+        await self._store.put(
+            Judgment(
+                key=key,
+                endpoint=request.service,
+                model="",
+                outcome="reply",
+                text=text,
+                created=created,
+                task_id=source[0],
+                answer_name=source[1],
+                purpose="service",
+                claim=request.in_words(),
+            )
+        )
+        self._asked_now.add(key)
+        return text
+
+
+def _key(request: ServiceRequest) -> str:
+    asked = [request.service, request.name, list(request.arguments), dict(request.keywords)]
+    return _sha256(json.dumps(asked, sort_keys=True))
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,141 @@
+"""Judgments in files that are handed on: exported ones, and stores to replay."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judge.records import JudgeIdentity, Judgment, JudgmentSource, problem_of
+from mind2web2.judge.store import COMPARING, REPLAYING, JudgmentStore, StoreUse, refuse_programs, store_cure
+from mind2web2.llm_client.failures import one_line
+from mind2web2.utils.files import remove_leftovers, write_whole
+
+EXPORT_SUFFIX = ".jsonl"
+
+
+def source_of(path: Path) -> JudgmentSource:
+    """Return how results name a file of judgments that they were replayed from."""
+    absolute, here = path.resolve(), Path.cwd()
+    shown = absolute.relative_to(here) if absolute.is_relative_to(here) else absolute
+    return JudgmentSource(path=shown.as_posix(), sha256=_export_sha256(path))
+
+
+def _export_sha256(path: Path) -> str | None:
+    if path.suffix != EXPORT_SUFFIX:
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def export_judgments(store: JudgmentStore, path: Path) -> list[str]:
+    """Write every judgment as a line of JSON and return their keys."""
+    judgments = store.all()
+    write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
+    # Of an export that was killed.
+    remove_leftovers(path.parent)
+    return [judgment.key for judgment in judgments]
+
+
+def judgments_named(content: object) -> set[str]:
+    """Return the keys of the judgments that a result names, wherever they stand in it."""
+    found: set[str] = set()
+    stack = [content]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, list):
+            stack += part
+        elif isinstance(part, dict):
+            if isinstance(part.get("judgment"), str):
+                found.add(part["judgment"])
+            stack += part.values()
+    return found
+
+
+def read_judgments(path: Path) -> Iterator[Judgment]:
+    """Yield the judgments of an exported file.
+
+    Raises:
+        UsageError: the file cannot be read, or one of its lines is not a judgment.
+    """
+    try:
+        text = path.read_text(encoding="utf-8").rstrip("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read judgments from {path}: {error}") from error
+    # Not splitlines(): a reply may hold other line separators of Unicode.
+    for number, line in enumerate(text.split("\n") if text else (), start=1):
+        try:
+            yield Judgment.model_validate_json(line)
+        except ValidationError as error:
+            raise UsageError(f"{path}:{number} is not a judgment: {problem_of(error)}") from error
+
+
+def open_for_replay(path: Path) -> JudgmentStore:
+    """Open stored judgments, or an exported ``.jsonl`` file, to answer from.
+
+    Raises:
+        UsageError: there is no such file, or it is not one of judgments.
+    """
+    if not path.is_file():
+        raise UsageError(
+            f"no judgments at {path}; evaluate with a judge first, or name a file with --judgments"
+        )
+    if path.suffix == EXPORT_SUFFIX:
+        judgments = list(read_judgments(path))
+        store = JudgmentStore(None)
+        store.add(judgments)
+        return store
+    try:
+        return JudgmentStore(path, REPLAYING)
+    except JudgmentStoreError as error:
+        raise UsageError(str(error)) from error
+
+
+_SERVED = """
+    SELECT served_model FROM judgments
+    WHERE purpose <> 'gate' AND served_model IS NOT NULL
+          AND model = ? AND temperature IS ? AND reasoning_effort IS ? AND endpoint = ?
+    ORDER BY created DESC LIMIT 1
+"""
+
+
+def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
+    """Return the model that a judge was last served as, ``None`` where that is not known.
+
+    Raises:
+        JudgmentStoreError: the file is damaged or no store.
+    """
+    if not path.is_file():
+        return None
+    asked = (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
+    with reading(path, COMPARING) as connection:
+        row = connection.execute(_SERVED, asked).fetchone()
+    return None if row is None else str(row[0])
+
+
+@contextmanager
+def reading(path: Path, use: StoreUse) -> Iterator[sqlite3.Connection]:
+    """Open a store without leaving anything beside it.
+
+    Args:
+        use: what it is read for, by which errors say what to do.
+
+    Raises:
+        JudgmentStoreError: the file is damaged or no store.
+    """
+    # Even a reader makes files beside the store, unless it is told that nobody writes; a log beside it
+    # shows that somebody does, or was stopped while at it.
+    is_in_use = path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro" if is_in_use else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as connection:
+            refuse_programs(connection)
+            yield connection
+    except (sqlite3.DatabaseError, UnicodeDecodeError, ValidationError) as error:
+        said = f"judgments in {path} cannot be {use.done}: {one_line(str(error))}"
+        raise JudgmentStoreError(f"{said}{store_cure(error, use)}") from error

@@ -1,0 +1,108 @@
+"""Keys and addresses from the environment, checked when a client is built."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from mind2web2.errors import UsageError
+
+_MAX_SHOWN_CHARS = 200
+
+OPENAI_ADDRESS = "https://api.openai.com/v1"
+
+# An address may be given in code or on the command line, a key in code alone.
+ADDRESS_GIVEN = "the base URL given (--judge_base_url)"
+KEY_GIVEN = "the key given"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A key or an address, with what a user knows it by."""
+
+    value: str
+    name: str
+
+
+def setting(given: str | None, given_name: str, variable_name: str) -> Setting:
+    """Return what was given, else what the environment variable holds."""
+    if given:
+        return Setting(given, given_name)
+    value = variable(variable_name)
+    return Setting(value, variable_name if value else f"{variable_name} (not set)")
+
+
+def variable(name: str) -> str:
+    """Return the environment variable, empty where it is not set."""
+    return os.environ.get(name, "").strip()
+
+
+def require_all(settings: dict[str, str]) -> None:
+    """Check that each named setting has a value.
+
+    Raises:
+        UsageError: names the environment variables to set.
+    """
+    missing = [name for name, value in settings.items() if not value]
+    if missing:
+        raise UsageError(f"no judge key: set {' and '.join(missing)}")
+
+
+def check_address(url: str, name: str) -> None:
+    """Check that a server's address can be one.
+
+    Raises:
+        UsageError: it has no scheme or no host.
+    """
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address:
+        raise UsageError(f"{name} is not an http(s) address: {' '.join(url.split())[:_MAX_SHOWN_CHARS]}")
+
+
+def check_keys(keys: dict[str, str]) -> None:
+    """Check that each named key can be sent in a header.
+
+    Raises:
+        UsageError: a key has characters that no key has, such as a typographic quote or a line break.
+    """
+    for name, key in keys.items():
+        if not (key.isascii() and key.isprintable()):
+            raise UsageError(f"{name} holds characters that no key has: copy it again")
+
+
+def public_address(url: str) -> str:
+    """Return the address without user, password, query and final slash, fit for logs and results."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+
+_VARIABLES = {
+    "openai": "OPENAI_BASE_URL",
+    "azure_openai": "AZURE_OPENAI_ENDPOINT_URL",
+    "bedrock_anthropic": "AWS_REGION",
+}
+
+
+def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
+    """Return the endpoint that a client of the provider would have, ``None`` where its address is not set.
+
+    Raises:
+        UsageError: the address is none.
+    """
+    region = variable("AWS_REGION")
+    addresses = {
+        "openai": variable("OPENAI_BASE_URL") or OPENAI_ADDRESS,
+        "azure_openai": variable("AZURE_OPENAI_ENDPOINT_URL"),
+        "bedrock_anthropic": f"https://bedrock-runtime.{region}.amazonaws.com" if region else "",
+    }
+    address = base_url or addresses[provider]
+    if not address:
+        return None
+    check_address(address, ADDRESS_GIVEN if base_url else _VARIABLES[provider])
+    return f"{provider} {public_address(address)}"

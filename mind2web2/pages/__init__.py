@@ -1,0 +1,1 @@
+"""Stored pages: the page cache, prepared pages, citations, crawl."""

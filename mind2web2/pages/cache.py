@@ -1,0 +1,420 @@
+"""The page cache of one task: what was captured of the cited URLs, in files that other tools share."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.errors import CacheMiss, CacheWriteError
+from mind2web2.pages.cache_files import (
+    FAILURES_NAME,
+    REDIRECTS_NAME,
+    PageFiles,
+    PageKind,
+    UrlNotes,
+    content_digest,
+    content_of,
+    decoded_text,
+    file_names_in,
+    file_state,
+    is_page_file,
+    is_sidecar,
+    listed_failure_record,
+    main_file_name,
+    max_file_bytes,
+    may_replace,
+    read_file,
+    read_sidecar,
+    redirect_target,
+    replace_page,
+    screenshot_bytes,
+    sidecar_text,
+)
+from mind2web2.pages.cache_index import IndexFile
+from mind2web2.scheduling.guard import check_change, check_look, watching
+from mind2web2.urls.keys import likely_keys, lookup_key, storage_key
+from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.files import is_leftover, write_together, write_whole
+from mind2web2.utils.text import as_unicode_text
+
+if TYPE_CHECKING:
+    from mind2web2.capture.record import CapturedPage, CaptureRecord
+
+_log = logging.getLogger(__name__)
+_PAGES = "the page cache"
+
+
+@script_api
+@watching
+class CacheFileSys:
+    """The pages stored in ``task_dir``, found by any spelling of their URL.
+
+    A page is on disk and listed when ``put_web`` or ``put_pdf`` returns, whatever happens to the process
+    afterwards; pages that other threads and processes store meanwhile are kept and seen. The folder is
+    made by the first write. All methods may be called from any thread.
+    """
+
+    def __init__(self, task_dir: str | os.PathLike[str]) -> None:
+        self.task_dir = Path(task_dir)
+        self._folder_text = str(self.task_dir)
+        self._index_file = IndexFile(self.task_dir)
+        self._failures = UrlNotes(self.task_dir / FAILURES_NAME)
+        self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
+        self._reported_missing: set[str] = set()
+        self._index_file.current()  # a damaged index is set aside now, not in the middle of a run
+        # What a damaged index no longer names is still found by the names of its files, which are hashes of
+        # its URLs: a page that was captured must not fail a claim as one that cannot be had.
+        self._has_nameless_pages = any(self.task_dir.glob("index.json.damaged-*"))
+
+    def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
+        """Store a web page: its text, and its screenshot (bytes, base64 text or ``data:`` URL) as JPEG.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or ``url`` is no URL.
+            DocumentError: the screenshot is damaged.
+        """
+        check_change(_PAGES)
+        key = _key_for_storing(url)
+        files = PageFiles.of(self.task_dir, key)
+        text_bytes = as_unicode_text(text).encode()
+        self._store(key, "web", {files.text: text_bytes, files.screenshot: screenshot_bytes(screenshot)})
+
+    def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
+        """Store a PDF as it is.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or ``url`` is no URL.
+        """
+        check_change(_PAGES)
+        key = _key_for_storing(url)
+        self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
+
+    def put_capture(
+        self, page: CapturedPage, *, url: str | None = None, must_be_better: bool = False
+    ) -> bool:
+        """Store what a capture yielded with its record, and tell whether that is now what the cache holds.
+
+        Nothing stored is replaced by a failure or by something that looks worse. A failure is kept as a
+        record alone. A page that a redirect led to without trouble is found by the target's URL as well.
+
+        Args:
+            url: what to store it under instead of the requested URL.
+            must_be_better: what is stored stays if it is as good. It came while this was captured, by
+                another process, and claims may rest on it by now.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or the URL is no URL.
+            DocumentError: the screenshot is damaged.
+        """
+        check_change(_PAGES)
+        url = url or page.record.requested_url
+        new_key = _key_for_storing(url)
+        content = content_of(page)
+        with self._index_file.writing():
+            stored = self._find(url)
+            if stored is not None and not may_replace(
+                page.record, self._record_of(*stored), must_be_better=must_be_better
+            ):
+                _log.info("capture not stored, what is there is better url=%s dir=%s", url, self.task_dir)
+                return False
+            if content is None:
+                write_whole(PageFiles.of(self.task_dir, new_key).sidecar, sidecar_text(page.record))
+                return True
+            kind, contents = content
+            record = page.record.model_copy(
+                update={
+                    "sha256": content_digest(kind, contents),
+                    "text_chars": len((contents[0] or b"").decode()) if kind == "web" else 0,
+                }
+            )
+            # An entry under another spelling is this page's: two would be two truths.
+            self._store_capture(stored[0] if stored else new_key, record, kind, contents)
+            target = redirect_target(record)
+            if target is not None and self._find(target) is None:
+                self._store_capture(_key_for_storing(target), record, kind, contents)
+        return True
+
+    def copy_page(self, url: str, source: CacheFileSys) -> bool:
+        """Store what another cache holds of the page, with its record; ``False`` if it holds nothing.
+
+        Raises:
+            CacheWriteError: the folder cannot be written.
+        """
+        check_change(_PAGES)
+        kind = source.has(url)
+        record = source.capture_record(url)
+        try:
+            text, screenshot = source.get_web(url) if kind == "web" else (None, None)
+            pdf = source.get_pdf(url) if kind == "pdf" else None
+        except CacheMiss:  # it was removed or changed its kind since
+            return False
+        if kind is None:
+            return False
+        if record is not None and record.kind == kind:
+            from mind2web2.capture.record import CapturedPage
+
+            self.put_capture(CapturedPage(record, text, screenshot, pdf), url=url)
+        elif pdf is not None:
+            self.put_pdf(url, pdf)
+        else:
+            self.put_web(url, text or "", screenshot)
+        return True
+
+    def capture_record(self, url: str) -> CaptureRecord | None:
+        """Return the record of the stored page, or of the failed capture where no page is stored.
+
+        ``None`` for a page stored without one, as by older tools, or replaced by them since.
+        """
+        check_look(_PAGES)
+        stored = self._find(url)
+        if stored is not None:
+            return self._record_of(*stored)
+        for key in likely_keys(url):
+            record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
+            if record is not None and record.kind is None:
+                return record
+        return listed_failure_record(url, self._failures.get(url))
+
+    def listed_failure(self, url: str) -> str | None:
+        """Return why ``failures.json`` lists a page that is not stored, ``None`` where it does not.
+
+        Such a page is not captured during an evaluation (layouts.md).
+        """
+        record = None if self._find(url) else listed_failure_record(url, self._failures.get(url))
+        return None if record is None else record.failure
+
+    def redirected_urls(self) -> list[str]:
+        """Return the URLs that ``redirects.json`` leads to stored pages."""
+        check_look(_PAGES)
+        return [url for url in self._redirects.urls() if self._find(url) is not None]
+
+    def capture_records(self) -> dict[str, CaptureRecord]:
+        """Return the records of all stored pages by index key, and of failed captures by URL.
+
+        Unlike ``capture_record`` this does not read the pages, so that a record may be that of a page
+        which an older tool has replaced since.
+        """
+        check_look(_PAGES)
+        kinds = self._stored_kinds()
+        stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
+        records: dict[str, CaptureRecord] = {}
+        for name in sorted(filter(is_sidecar, file_names_in(self.task_dir))):
+            record = read_sidecar(self.task_dir / name)
+            key = stems.get(name[:32])
+            if record is None or (None if key is None else kinds[key]) != record.kind:
+                continue
+            if key is not None:
+                records[key] = record
+            elif self._find(record.requested_url) is None:
+                records[record.requested_url] = record
+        for url in self._failures.urls():
+            listed = listed_failure_record(url, self._failures.get(url))
+            if listed is not None and url not in records and self._find(url) is None:
+                records[url] = listed
+        return records
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        """Return a web page's text and, if asked for and stored, its screenshot.
+
+        Raises:
+            CacheMiss: no web page is stored for the URL.
+        """
+        check_look(_PAGES)
+        files = self._files_of(url, "web")
+        paths = files.of_kind("web") if files else ()
+        contents = self._contents_of(paths if get_screenshot else paths[:1])
+        if files is None or contents[0] is None:
+            raise CacheMiss(f"no web page is stored for {url} in {self.task_dir}")
+        return decoded_text(contents[0], files.text), contents[1] if get_screenshot else None
+
+    def get_pdf(self, url: str) -> bytes:
+        """Return a stored PDF.
+
+        Raises:
+            CacheMiss: no PDF is stored for the URL.
+        """
+        check_look(_PAGES)
+        files = self._files_of(url, "pdf")
+        content = read_file(files.pdf) if files else None
+        if content is None:
+            raise CacheMiss(f"no PDF is stored for {url} in {self.task_dir}")
+        return content
+
+    def has(self, url: str) -> PageKind | None:
+        """Return what is stored for the URL, ``None`` for nothing."""
+        check_look(_PAGES)
+        stored = self._find(url)
+        return stored[1] if stored else None
+
+    def has_web(self, url: str) -> bool:
+        """Tell whether a web page is stored for the URL."""
+        return self.has(url) == "web"
+
+    def has_pdf(self, url: str) -> bool:
+        """Tell whether a PDF is stored for the URL."""
+        return self.has(url) == "pdf"
+
+    def digest(self, url: str) -> str | None:
+        """Return a SHA-256 hex digest that changes when the stored page does, ``None`` for no page."""
+        check_look(_PAGES)
+        stored = self._find(url)
+        return self._digest_of(*stored) if stored else None
+
+    def page_files(self, url: str) -> tuple[Path, ...]:
+        """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
+        stored = self._find(url)
+        paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
+        return tuple(path for path in paths if path.exists())
+
+    def get_all_urls(self) -> list[str]:
+        """Return the index keys of all stored pages, sorted."""
+        check_look(_PAGES)
+        return sorted(self._stored_kinds())
+
+    def listed_as(self, url: str) -> str | None:
+        """Return the index key that the URL is found by, ``None`` where the index lists no such page."""
+        stored = self._find(url)
+        return stored[0] if stored and stored[0] in self._index_file.current().kinds else None
+
+    def summary(self) -> dict[str, int]:
+        """Return how many pages are stored: ``total_urls``, ``web_pages``, ``pdf_pages``."""
+        check_look(_PAGES)
+        kinds = list(self._stored_kinds().values())
+        return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
+
+    def save(self) -> None:
+        """Make the index file list exactly the pages on disk, those of other processes included.
+
+        Raises:
+            CacheWriteError: the folder cannot be written.
+        """
+        check_look(_PAGES)
+        with self._index_file.writing():
+            self._index_file.tidy()
+
+    def clear(self) -> None:
+        """Remove all pages of this task, and no other file.
+
+        Raises:
+            CacheWriteError: the folder cannot be written.
+        """
+        check_change(_PAGES)
+        if not self.task_dir.exists():
+            return
+        with self._index_file.writing():
+            self._index_file.list_nothing()
+            for name in file_names_in(self.task_dir):
+                if is_page_file(name) or is_sidecar(name) or is_leftover(name):
+                    (self.task_dir / name).unlink(missing_ok=True)
+
+    def _store_capture(
+        self, key: str, record: CaptureRecord, kind: PageKind, contents: Sequence[bytes | None]
+    ) -> None:
+        paths = PageFiles.of(self.task_dir, key).of_kind(kind)
+        self._store(key, kind, dict(zip(paths, contents, strict=True)), sidecar_text(record))
+
+    def _store(
+        self, key: str, kind: PageKind, contents: Mapping[Path, bytes | None], sidecar: str | None = None
+    ) -> None:
+        files = PageFiles.of(self.task_dir, key)
+        _check_sizes(key, contents)
+        with self._index_file.writing():
+            # Without a record of its own, the page must not keep that of the one it replaces.
+            written = {**contents, files.sidecar: sidecar}
+            if any(path.exists() for path in written):
+                replace_page(self.task_dir, written)
+            else:
+                write_together(written)
+            self._index_file.list_page(key, kind)
+            for path in files.of_kind("pdf" if kind == "web" else "web"):
+                path.unlink(missing_ok=True)
+            self._reported_missing.discard(key)
+
+    def _find(self, url: str) -> tuple[str, PageKind] | None:
+        found = self._find_listed(url)
+        if found is None:
+            requested = self._redirects.get(url)
+            found = self._find_listed(requested) if isinstance(requested, str) else None
+        if found is None and self._has_nameless_pages:
+            found = self._find_nameless(url)
+        return found
+
+    def _find_listed(self, url: str) -> tuple[str, PageKind] | None:
+        index = self._index_file.current()
+        for key in index.keys_for(url):
+            kind = index.kinds[key]
+            if os.path.exists(f"{self._folder_text}/{main_file_name(key, kind)}"):  # noqa: PTH110 - twice as fast
+                return key, kind
+            self._report_missing(key)
+        return None
+
+    def _find_nameless(self, url: str) -> tuple[str, PageKind] | None:
+        kinds: tuple[PageKind, ...] = ("web", "pdf")
+        for key in likely_keys(url):
+            for kind in kinds:
+                if (self.task_dir / main_file_name(key, kind)).exists():
+                    return key, kind
+        return None
+
+    def _record_of(self, key: str, kind: PageKind) -> CaptureRecord | None:
+        record = read_sidecar(PageFiles.of(self.task_dir, key).sidecar)
+        if record is None or record.kind != kind or record.sha256 != self._digest_of(key, kind):
+            return None
+        return record
+
+    def _digest_of(self, key: str, kind: PageKind) -> str | None:
+        contents = self._contents_of(PageFiles.of(self.task_dir, key).of_kind(kind))
+        return None if contents[0] is None else content_digest(kind, contents)
+
+    def _contents_of(self, paths: Sequence[Path]) -> list[bytes | None]:
+        """Return what the files of one page hold, none of it older than the rest."""
+        if not paths:
+            return [None]
+        before = file_state(paths[0])
+        contents = [read_file(path) for path in paths]
+        if len(paths) == 1:
+            return contents
+        if file_state(paths[0]) == before and not self._index_file.is_being_written():
+            return contents
+        try:
+            with self._index_file.writing():
+                return [read_file(path) for path in paths]
+        except CacheWriteError:  # read-only: nobody is at work here, unless by other means
+            return contents
+
+    def _files_of(self, url: str, kind: PageKind) -> PageFiles | None:
+        stored = self._find(url)
+        return PageFiles.of(self.task_dir, stored[0]) if stored and stored[1] == kind else None
+
+    def _stored_kinds(self) -> dict[str, PageKind]:
+        kinds = self._index_file.current().kinds
+        file_names = file_names_in(self.task_dir)
+        stored = {key: kind for key, kind in kinds.items() if main_file_name(key, kind) in file_names}
+        for key in kinds.keys() - stored.keys():
+            self._report_missing(key)
+        return stored
+
+    def _report_missing(self, key: str) -> None:
+        if key not in self._reported_missing:
+            self._reported_missing.add(key)
+            _log.warning(
+                "a cached page's file is gone, the page counts as not cached: %s in %s", key, self.task_dir
+            )
+
+
+def _check_sizes(key: str, contents: Mapping[Path, bytes | None]) -> None:
+    for path, content in contents.items():
+        if content is not None and len(content) > max_file_bytes(path):
+            raise CacheWriteError(
+                f"cannot store the page {key[:200]!r}: {len(content):,} bytes are more than the "
+                f"{max_file_bytes(path):,} that a {path.suffix} file of a cache may have"
+            )
+
+
+def _key_for_storing(url: str) -> str:
+    if lookup_key(url) is None:
+        raise CacheWriteError(f"cannot store a page under {url[:200]!r}: it is not a URL")
+    return storage_key(url)

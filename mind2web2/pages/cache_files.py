@@ -1,0 +1,354 @@
+"""The files of one cached page: their names and contents (layouts.md)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import logging
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote_to_bytes
+
+from mind2web2.errors import CacheReadError, DocumentError
+from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import clean_url, split_url
+from mind2web2.utils.files import MAX_JSON_BYTES, is_leftover, read_regular_file, staged_file, write_whole
+from mind2web2.utils.text import as_unicode_text
+
+if TYPE_CHECKING:
+    from mind2web2.capture.record import CapturedPage, CaptureRecord
+
+PageKind = Literal["web", "pdf"]
+
+_log = logging.getLogger(__name__)
+
+_MAIN_SUFFIX: dict[PageKind, str] = {"web": ".txt", "pdf": ".pdf"}
+# A capture keeps four million characters, a download 100 MB.
+_MAX_BYTES = {".txt": 64 * 1024**2, ".jpg": 128 * 1024**2, ".pdf": 128 * 1024**2}
+_PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)")
+_DATA_URL = re.compile(r"data:[^,]*?(;base64)?,", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class PageFiles:
+    """Where a page has its files; a web page may have no screenshot."""
+
+    text: Path
+    screenshot: Path
+    pdf: Path
+    sidecar: Path
+
+    @classmethod
+    def of(cls, folder: Path, key: str) -> PageFiles:
+        """Return the files of the page that the folder's index lists as ``key``."""
+        stem = _stem(key)
+        suffixes = (".txt", ".jpg", ".pdf", ".capture.json")
+        return cls(*(folder / f"{stem}{suffix}" for suffix in suffixes))
+
+    def of_kind(self, kind: PageKind) -> tuple[Path, ...]:
+        """Return the files that a page of this kind may have, the indispensable one first."""
+        return (self.text, self.screenshot) if kind == "web" else (self.pdf,)
+
+
+def known_kind(listed_kind: object) -> PageKind | None:
+    """Return what an index lists a page as, ``None`` for what this program does not know."""
+    return "web" if listed_kind == "web" else "pdf" if listed_kind == "pdf" else None
+
+
+def main_file_name(key: str, kind: PageKind) -> str:
+    """Return the name of the file without which the page counts as not stored."""
+    return _stem(key) + _MAIN_SUFFIX[kind]
+
+
+def is_page_file(name: str) -> bool:
+    """Tell whether a file in a cache folder belongs to a page."""
+    return _PAGE_FILE.fullmatch(name) is not None
+
+
+def file_names_in(folder: Path) -> set[str]:
+    """Return the names of all files in a folder, none if it does not exist."""
+    try:
+        return {path.name for path in folder.iterdir()}
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+
+
+def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
+    """Return a screenshot given as bytes, base64 text or ``data:`` URL as JPEG, ``None`` where there is none.
+
+    Raises:
+        DocumentError: it is not base64 or no image that can be read.
+    """
+    if not screenshot:
+        return None
+    from mind2web2.utils.images import to_jpeg  # Pillow is slow to load
+
+    return to_jpeg(_decoded(screenshot) if isinstance(screenshot, str) else bytes(screenshot))
+
+
+def read_file(path: Path) -> bytes | None:
+    """Return a file's content, or ``None`` if it does not exist.
+
+    Raises:
+        CacheReadError: it exists and cannot be read.
+    """
+    try:
+        return read_regular_file(path, max_file_bytes(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CacheReadError(
+            f"cannot read {path}: {error.strerror}; check its permissions and the disk, or remove it"
+        ) from error
+
+
+def max_file_bytes(path: Path) -> int:
+    """Return how large a file of a cache may be: more is read by nobody, so that nobody shall write it."""
+    return _MAX_BYTES.get(path.suffix, MAX_JSON_BYTES)
+
+
+def file_state(path: Path | str) -> tuple[int, int, int] | None:
+    """Return what differs once a file is replaced, ``None`` where there is none.
+
+    Raises:
+        CacheReadError: it exists and cannot be looked at.
+    """
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - every lookup passes here: twice as fast
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise CacheReadError(f"cannot read {path}: {error.strerror}; check its permissions") from error
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def decoded_text(raw: bytes, path: Path) -> str:
+    """Return a page's text; bytes that are not UTF-8 become U+FFFD, with a warning."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        _log.warning("page text is not valid utf-8 file=%s offset=%d", path, error.start)
+        return raw.decode(errors="replace")
+
+
+def content_digest(kind: PageKind, contents: Sequence[bytes | None]) -> str:
+    """Return the SHA-256 hex digest that changes when the kind or any content changes."""
+    digest = hashlib.sha256(kind.encode())
+    for content in contents:
+        # The length in front keeps text and screenshot from running into each other.
+        digest.update(b"\0-" if content is None else b"\0%d\0" % len(content))
+        digest.update(content or b"")
+    return digest.hexdigest()
+
+
+def _stem(key: str) -> str:
+    return hashlib.md5(key.encode(), usedforsecurity=False).hexdigest()
+
+
+def _decoded(screenshot: str) -> bytes:
+    header = _DATA_URL.match(screenshot)
+    payload = screenshot[header.end() :] if header else screenshot
+    if header and not header[1]:
+        return unquote_to_bytes(payload)
+    try:
+        return base64.b64decode("".join(payload.split()), validate=True)
+    except binascii.Error as error:
+        raise DocumentError(f"the screenshot is not base64 text: {error}") from error
+
+
+_WORTH_UNRECORDED = 2
+FAILURES_NAME = "failures.json"
+REDIRECTS_NAME = "redirects.json"
+_SIDECAR_FILE = re.compile(r"[0-9a-f]{32}\.capture\.json")
+
+
+def is_sidecar(name: str) -> bool:
+    """Tell whether a file in a cache folder is the record of a capture."""
+    return _SIDECAR_FILE.fullmatch(name) is not None
+
+
+def sidecar_text(record: CaptureRecord) -> str:
+    """Return a record as its file has it."""
+    # Through json: a title may hold lone surrogates, which pydantic refuses to write.
+    return as_unicode_text(json.dumps(record.model_dump(), ensure_ascii=False, indent=2)) + "\n"
+
+
+def read_sidecar(path: Path) -> CaptureRecord | None:
+    """Return the record in a file, ``None`` where there is none or it is damaged, the latter with a warning.
+
+    Raises:
+        CacheReadError: the file exists and cannot be read.
+    """
+    raw = read_file(path)
+    if raw is None:
+        return None
+    from pydantic import ValidationError  # slow to load, and most readers of a cache read no records
+
+    from mind2web2.capture.record import CaptureRecord
+
+    try:
+        return CaptureRecord.model_validate_json(raw)
+    except ValidationError as error:
+        _log.warning("capture record ignored, it is damaged file=%s fields=%d", path, error.error_count())
+        return None
+
+
+class UrlNotes:
+    """A JSON object by URL that another tool keeps in a cache folder, read again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: tuple[object, dict[str, tuple[str, object]]] = (None, {})
+
+    def get(self, url: str) -> object | None:
+        """Return what is noted for any spelling of a URL, ``None`` for nothing."""
+        page = lookup_key(url)
+        noted = self._current().get(page) if page is not None else None
+        return None if noted is None else noted[1]
+
+    def urls(self) -> list[str]:
+        """Return the URLs as the file spells them."""
+        return [url for url, _ in self._current().values()]
+
+    def _current(self) -> dict[str, tuple[str, object]]:
+        state = file_state(str(self._path))
+        if state != self._read[0]:
+            self._read = (state, self._notes())
+        return self._read[1]
+
+    def _notes(self) -> dict[str, tuple[str, object]]:
+        raw = read_file(self._path)
+        try:
+            notes = {} if raw is None else json.loads(raw.decode("utf-8-sig"))
+        except (ValueError, RecursionError):
+            notes = None
+        if not isinstance(notes, dict):
+            _log.warning("%s is damaged and ignored", self._path)
+            return {}
+        pages = ((lookup_key(url), url, note) for url, note in notes.items())
+        return {page: (url, note) for page, url, note in pages if page is not None}
+
+
+def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
+    """Return the record of a page that ``failures.json`` lists, ``None`` for one that it does not."""
+    from mind2web2.capture.record import CaptureRecord
+
+    if note is None:
+        return None
+    fields = note if isinstance(note, dict) else {}
+    reason, time, attempts = (fields.get(name) for name in ("reason", "time", "attempts"))
+    return CaptureRecord(
+        requested_url=url,
+        final_url=url,
+        kind=None,
+        captured_at=str(time or ""),
+        failure=str(reason or f"listed in {FAILURES_NAME} without a reason"),
+        tries=attempts if isinstance(attempts, int) else 1,
+    )
+
+
+def may_replace(
+    captured: CaptureRecord, stored: CaptureRecord | None, *, must_be_better: bool = False
+) -> bool:
+    """Tell whether a capture is as good as the stored page's, whose record may be missing.
+
+    A page without a record is an older tool's: it gives way to a clean capture, not to a suspect one.
+
+    Args:
+        must_be_better: as good is not enough, but for what a server sent while it was out of order.
+    """
+    before = _WORTH_UNRECORDED if stored is None else _worth(stored)
+    if must_be_better and not (stored is not None and stored.is_transient):
+        return _worth(captured) > before
+    return _worth(captured) >= before
+
+
+def redirect_target(record: CaptureRecord) -> str | None:
+    """Return the other URL that a capture is as good for: where the page was redirected to."""
+    final = lookup_key(record.final_url)
+    if record.kind is None or record.is_suspect or final is None:
+        # Where a login or an error page is the target, its own URL may well show something else.
+        return None
+    if _route(record.final_url) != _route(record.requested_url):
+        # One view of an application is not its others.
+        return None
+    is_web = record.final_url.lower().startswith(("http://", "https://"))
+    return record.final_url if is_web and final != lookup_key(record.requested_url) else None
+
+
+def _route(url: str) -> str:
+    """Return the client-side route in a URL's fragment, empty where there is none."""
+    return split_url(clean_url(url)).route
+
+
+def content_of(page: CapturedPage) -> tuple[PageKind, list[bytes | None]] | None:
+    """Return the contents of the files that a page of this kind has, ``None`` if it yielded nothing.
+
+    Raises:
+        DocumentError: the screenshot is no image.
+    """
+    if page.record.kind is None:
+        return None
+    if page.record.kind == "pdf":
+        if page.pdf is None:
+            raise ValueError(f"a PDF without its bytes: {page.record.requested_url}")
+        return "pdf", [page.pdf]
+    return "web", [as_unicode_text(page.text or "").encode(), screenshot_bytes(page.screenshot)]
+
+
+def _worth(record: CaptureRecord) -> int:
+    if record.kind is None:
+        return 0
+    return 1 if record.is_suspect else 3
+
+
+_NOTE_NAME = ".replacing.json"
+_PLAIN_NAME = re.compile(r"[\w.-]{1,64}", re.ASCII)
+
+
+def replace_page(folder: Path, contents: Mapping[Path, bytes | str | None]) -> None:
+    """Replace a page's files, ``None`` removing one; call while the folder is locked.
+
+    Readers that find the folder unlocked see all old files or all new ones, whenever the process is killed.
+    """
+    note: dict[str, str | None] = {}
+    for path, content in contents.items():
+        note[path.name] = None if content is None else staged_file(folder, content).name
+    write_whole(folder / _NOTE_NAME, json.dumps(note))
+    finish_replacing(folder)
+
+
+def finish_replacing(folder: Path) -> None:
+    """Complete what a process began and did not live to end; call while the folder is locked."""
+    raw = read_file(folder / _NOTE_NAME)
+    if raw is None:
+        return
+    for name, staged in _moves(raw).items():
+        if staged is None:
+            (folder / name).unlink(missing_ok=True)
+        elif (folder / staged).exists():
+            (folder / staged).replace(folder / name)
+    (folder / _NOTE_NAME).unlink()
+
+
+def _moves(raw: bytes) -> dict[str, str | None]:
+    """Return what a note says, nothing where it is not one of ours: folders are exchanged as archives."""
+    try:
+        note = json.loads(raw)
+    except (ValueError, RecursionError):
+        return {}
+    is_ours = isinstance(note, dict) and all(
+        (is_page_file(name) or is_sidecar(name)) and (staged is None or _is_staged(staged))
+        for name, staged in note.items()
+    )
+    return note if is_ours else {}
+
+
+def _is_staged(name: object) -> bool:
+    return isinstance(name, str) and is_leftover(name) and _PLAIN_NAME.fullmatch(name) is not None

@@ -1,0 +1,306 @@
+"""The index file of a cache folder, shared with other threads and processes."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+from urllib.parse import unquote
+
+from mind2web2.errors import CacheWriteError
+from mind2web2.pages.cache_files import (
+    PageKind,
+    file_names_in,
+    file_state,
+    finish_replacing,
+    is_page_file,
+    known_kind,
+    main_file_name,
+    read_file,
+)
+from mind2web2.urls.keys import lookup_key, storage_key
+from mind2web2.urls.parts import split_url
+from mind2web2.utils.files import is_leftover, write_whole
+from mind2web2.utils.text import is_unicode_text
+
+if TYPE_CHECKING:
+    from filelock import BaseFileLock
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PageIndex:
+    """The pages that an index lists, found by any spelling of their URL at a cost that does not grow.
+
+    Args:
+        listed: the index as its file has it; other programs' kinds of entries are kept, not read.
+        kinds: index key to kind, for the entries that can be read.
+        page_of: index key to what all spellings of its page share.
+        keys_of: the reverse of ``page_of``.
+    """
+
+    listed: Mapping[str, object] = field(default_factory=dict)
+    kinds: Mapping[str, PageKind] = field(default_factory=dict)
+    page_of: Mapping[str, str] = field(default_factory=dict)
+    keys_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def updated(self, listed: Mapping[str, object]) -> PageIndex:
+        """Return the index of other entries, reusing what is known of those that both have."""
+        kinds: dict[str, PageKind] = {}
+        page_of: dict[str, str] = {}
+        keys_of: dict[str, tuple[str, ...]] = {}
+        for key, listed_kind in listed.items():
+            kind = known_kind(listed_kind)
+            page = self.page_of.get(key) or _page_of_index_key(key)
+            if page is None or kind is None:
+                if key not in self.listed:
+                    _log.warning("cache index entry ignored: no URL, or neither web nor pdf key=%.200r", key)
+                continue
+            kinds[key] = kind
+            page_of[key] = page
+            keys_of[page] = (*keys_of.get(page, ()), key)
+        return PageIndex(listed, kinds, page_of, keys_of)
+
+    def keys_for(self, url: str) -> Iterator[str]:
+        """Yield the keys under which the page may be stored, the best match first."""
+        if url in self.kinds:
+            yield url
+        page = lookup_key(url)
+        keys = self.keys_of.get(page, ()) if page is not None else ()
+        yield from keys if len(keys) < 2 else sorted(keys, key=_unlikeness_to(storage_key(url)))
+
+
+def _unlikeness_to(exact: str) -> Callable[[str], tuple[bool, int, str]]:
+    # Without the exact spelling, the one that begins most alike, whichever program listed it first.
+    return lambda key: (key != exact, -_common_start_chars(key, exact), key)
+
+
+def _common_start_chars(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((position for position, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _page_of_index_key(key: str) -> str | None:
+    # Keys have no fragments but routes, so that any other "#" is one that an older tool decoded from "%23".
+    if "#" in key and not split_url(key).route:
+        key = key.replace("#", "%23")
+    return lookup_key(key)
+
+
+_PAIR = re.compile(r'("(?:[^"\\]|\\.)*+")\s*+:\s*+"(web|pdf)"')
+
+
+def salvaged_entries(folder: Path, damaged: bytes, file_names: Set[str]) -> dict[str, PageKind]:
+    """Return the index entries that the damaged text or the task's URL list names and whose files exist."""
+    entries = {
+        key: kind
+        for key, kind in (*_pairs_in(damaged), *_pages_of_known_urls(folder, file_names))
+        if is_unicode_text(key) and main_file_name(key, kind) in file_names
+    }
+    return dict(sorted(entries.items()))
+
+
+def _pairs_in(damaged: bytes) -> Iterator[tuple[str, PageKind]]:
+    for quoted_key, kind in _PAIR.findall(damaged.decode(errors="replace")):
+        try:
+            yield json.loads(quoted_key, strict=False), cast(PageKind, kind)
+        except ValueError:  # an invalid escape: the key itself is damaged
+            continue
+
+
+def _pages_of_known_urls(folder: Path, file_names: Set[str]) -> Iterator[tuple[str, PageKind]]:
+    """Yield what the list of cited URLs beside the folder (layouts.md) adds."""
+    kinds: tuple[PageKind, ...] = ("web", "pdf")
+    for url in _known_urls(folder):
+        if not is_unicode_text(url):
+            continue
+        fully_decoded = unquote(url.partition("#")[0]).rstrip("/")  # the key of older tools
+        for key in (storage_key(url), fully_decoded):
+            yield from ((key, kind) for kind in kinds if main_file_name(key, kind) in file_names)
+
+
+def _known_urls(folder: Path) -> list[str]:
+    raw = read_file(folder.absolute().parent / f"{folder.absolute().name}.json")
+    try:
+        cited = json.loads(raw or b"{}")
+    except (ValueError, RecursionError):
+        return []
+    urls = cited.get("all_unique_urls") if isinstance(cited, dict) else None
+    return [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
+
+
+_INDEX_NAME = "index.json"
+_LOCK_NAME = ".index.lock"
+_LOCK_TIMEOUT_S = 60.0
+_LOCK_POLL_S = 0.005
+
+FileState = tuple[int, int, int]
+
+
+class IndexFile:
+    """``index.json`` of one cache folder: read again when it has changed, replaced whole under a lock."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / _INDEX_NAME
+        self._path_text = str(self._path)
+        self._lock_path = folder / _LOCK_NAME
+        self._index = PageIndex()
+        self._state: FileState | None = None
+        self._is_damaged_on_disk = False
+        self._thread_lock = threading.RLock()
+        self._process_lock: BaseFileLock | None = None
+
+    def current(self) -> PageIndex:
+        """Return the index as it is on disk now."""
+        if self._state_on_disk() != self._state:
+            with self._thread_lock:
+                # The state is taken before the file is read: one replaced in between is read once more.
+                state = self._state_on_disk()
+                if state != self._state:
+                    self._read(state)
+        return self._index
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Keep other threads and processes from writing this folder, which is made where needed.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or another process does not let go of it.
+        """
+        try:
+            with self._thread_lock:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                with self._lock_of_processes() as lock:
+                    if lock.lock_counter == 1:
+                        finish_replacing(self._folder)
+                    yield
+                    if lock.lock_counter == 1:
+                        # Nobody exchanges lock files. Who waits on the removed one notices and starts over.
+                        self._lock_path.unlink(missing_ok=True)
+        except OSError as error:
+            raise CacheWriteError(
+                f"cannot write cache folder {self._folder}: {error.strerror or error};"
+                " make it writable or choose another cache root"
+            ) from error
+
+    def is_being_written(self) -> bool:
+        """Tell whether a process writes this folder, or was killed while it did."""
+        return self._lock_path.exists()
+
+    def list_page(self, key: str, kind: PageKind) -> None:
+        """Add or change an entry on top of what other processes listed; call inside ``writing()``."""
+        self._list_what_exists({**self.current().listed, key: kind})
+
+    def tidy(self) -> None:
+        """Make the file list exactly what is on disk; call inside ``writing()``."""
+        self._list_what_exists(self.current().listed)
+
+    def list_nothing(self) -> None:
+        """Empty the index; call inside ``writing()``."""
+        self._write({})
+
+    def _list_what_exists(self, entries: Mapping[str, object]) -> None:
+        file_names = file_names_in(self._folder)
+        for leftover in filter(is_leftover, file_names):
+            # Nobody is writing it any more: the lock is ours.
+            (self._folder / leftover).unlink(missing_ok=True)
+        kept = {key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)}
+        if len(kept) < len(entries):
+            aside = self._set_aside()
+            _log.warning(
+                "entries without files dropped count=%d old_index=%s", len(entries) - len(kept), aside
+            )
+        if kept != self._index.listed or self._state is None or self._is_damaged_on_disk:
+            self._write(kept)
+
+    def _write(self, entries: Mapping[str, object]) -> None:
+        if self._is_damaged_on_disk:
+            self._set_aside()
+        # Other programs' entries are kept as they are; half a surrogate in them becomes its JSON escape.
+        listing = json.dumps(entries, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
+        write_whole(self._path, listing)
+        self._is_damaged_on_disk = False
+        self._index = self._index.updated(entries)
+        self._state = self._state_on_disk()
+
+    def _read(self, state: FileState | None) -> None:
+        raw = read_file(self._path)
+        listed = {} if raw is None else _parsed(raw)
+        if listed is None:
+            self._rebuild()
+            return
+        self._index = self._index.updated(listed)
+        self._state = state
+        self._is_damaged_on_disk = False
+
+    def _rebuild(self) -> None:
+        """Set a damaged index aside and list what can be saved, where need be in memory only."""
+        try:
+            with self.writing():
+                state = self._state_on_disk()
+                raw = read_file(self._path)
+                if raw is not None and _parsed(raw) is None:
+                    self._is_damaged_on_disk = True
+                    self._write(self._salvaged(raw))
+                else:  # another process was faster
+                    self._read(state)
+        except CacheWriteError as error:
+            _log.warning("damaged index left in place: %s", error)
+            self._state = self._state_on_disk()
+            self._is_damaged_on_disk = True
+            self._index = self._index.updated(self._salvaged(read_file(self._path) or b""))
+
+    def _salvaged(self, damaged: bytes) -> dict[str, PageKind]:
+        file_names = file_names_in(self._folder)
+        saved = salvaged_entries(self._folder, damaged, file_names)
+        stems = {name[:32] for name in file_names if is_page_file(name)}
+        nameless = stems - {main_file_name(key, kind)[:32] for key, kind in saved.items()}
+        _log.warning(
+            "%s is damaged pages_saved=%d pages_of_unknown_url=%d", self._path, len(saved), len(nameless)
+        )
+        return saved
+
+    def _set_aside(self) -> Path:
+        """Keep the index file under a name of its own; it stays in place until it is replaced."""
+        taken = file_names_in(self._folder)
+        names = (f"{_INDEX_NAME}.damaged-{number}" for number in range(1, len(taken) + 2))
+        aside = self._folder / next(name for name in names if name not in taken)
+        try:
+            # A link rather than a copy: a program that writes in place and is not done yet completes it.
+            aside.hardlink_to(self._path)
+        except OSError:
+            self._path.rename(aside)
+        return aside
+
+    def _state_on_disk(self) -> FileState | None:
+        return file_state(self._path_text)
+
+    def _lock_of_processes(self) -> BaseFileLock:
+        if self._process_lock is None:
+            from filelock import FileLock  # brings asyncio, and most readers never write
+
+            self._process_lock = FileLock(
+                self._lock_path, timeout=_LOCK_TIMEOUT_S, poll_interval=_LOCK_POLL_S
+            )
+        return self._process_lock
+
+
+def _parsed(raw: bytes) -> dict[str, object] | None:
+    try:
+        listed = json.loads(raw.decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    return listed if isinstance(listed, dict) and all(map(is_unicode_text, listed)) else None
+
+
+def _is_lost(key: str, listed_kind: object, file_names: set[str]) -> bool:
+    kind = known_kind(listed_kind)
+    return kind is not None and main_file_name(key, kind) not in file_names

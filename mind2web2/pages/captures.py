@@ -1,0 +1,294 @@
+"""Pages that no cache holds: each captured once however many claims, answers and tasks want it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Protocol, Self
+from weakref import WeakValueDictionary
+
+from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
+from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.errors import CacheWriteError, CaptureError, MachineError
+from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.cache_files import screenshot_bytes
+from mind2web2.pages.prepared import PageKind, PageSettings
+from mind2web2.urls.keys import lookup_key
+
+log = logging.getLogger(__name__)
+
+_LONGEST_CLOSE_S = 15.0
+
+
+class DoubtfulPageError(CaptureError):
+    """A page cannot be had for a reason that may lie with this machine rather than with the page."""
+
+
+class PageCapture(Protocol):
+    """What is asked of a browser for a page that is not cached.
+
+    One that has ``capture(url, logger) -> CapturedPage`` as well, as ``BatchBrowserManager`` does, is asked
+    for that instead.
+    """
+
+    async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
+        """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
+
+
+OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
+
+
+class SharedCaptures:
+    """The captures of a run, with one browser that is opened for the first of them; an async context manager.
+
+    Equal requests wait for the first one's capture. What could not be had is not tried again.
+
+    Args:
+        open_browser: called once, when the first page that is not cached is wanted.
+    """
+
+    def __init__(self, open_browser: OpenBrowser) -> None:
+        self._open_browser = open_browser
+        self._browser: PageCapture | None = None
+        self._opening = asyncio.Lock()
+        self._exits = AsyncExitStack()
+        self._outcomes: dict[str, _Outcome] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    @classmethod
+    def of_run(cls, settings: CaptureSettings, max_pages: int) -> Self:
+        """Return captures with a browser of our own.
+
+        Args:
+            max_pages: captured at once.
+        """
+
+        def open_browser() -> AbstractAsyncContextManager[PageCapture]:
+            # Only now: most runs find every page in the cache.
+            from mind2web2.capture.browser_manager import BatchBrowserManager
+
+            return BatchBrowserManager(settings.headless, max_concurrent_pages=max_pages, settings=settings)
+
+        return cls(open_browser)
+
+    @classmethod
+    def by(cls, browser: PageCapture) -> Self:
+        """Return captures by a browser that is open and stays so."""
+        return cls(lambda: nullcontext(browser))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._browser = None
+        try:
+            async with asyncio.timeout(_LONGEST_CLOSE_S):
+                await self._exits.aclose()
+        except TimeoutError:
+            log.warning("browser did not close within %g s and is left behind", _LONGEST_CLOSE_S)
+
+    async def bring(
+        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, anew: bool = False
+    ) -> None:
+        """Capture a page into a cache, unless it is there by now or has been captured into another.
+
+        Args:
+            limit: entered around the capture itself.
+            anew: though it is there, unless this run has captured it.
+
+        Raises:
+            CaptureError: it cannot be had; the text says why.
+            MachineError: there is no browser.
+        """
+        key = lookup_key(url)
+        if key is None:
+            raise CaptureError("not an address of a page")
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            outcome = self._outcomes.get(key)
+            is_there = await asyncio.to_thread(cache.has, url) is not None
+            listed_failure = getattr(cache, "listed_failure", None)
+            reason = None if listed_failure is None else await asyncio.to_thread(listed_failure, url)
+            if reason is not None:
+                raise CaptureError(reason)
+            if is_there and (not anew or (outcome is not None and outcome.cache is cache)):
+                return
+            if outcome is None or not await outcome.is_copied(url, cache):
+                page = await self._captured(url, limit, logger)
+                await asyncio.to_thread(_store, page, url, cache, must_be_better=not anew)
+                self._outcomes[key] = outcome = _Outcome(page.record, cache)
+            # What this run could not have, another process may just have stored.
+            if anew or await asyncio.to_thread(cache.has, url) is None:
+                outcome.check()
+
+    def is_refused_as_private(self, url: str) -> bool:
+        """Tell whether this run could not have a page because its address is private."""
+        outcome = self._outcomes.get(lookup_key(url) or url)
+        return outcome is not None and outcome.record.is_refused_as_private
+
+    async def _captured(self, url: str, limit: Limit, logger: logging.Logger) -> CapturedPage:
+        async with limit:
+            try:
+                return await _page_from(await self._opened_browser(), url, logger)
+            except MachineError as error:
+                raise MachineError(
+                    f"{error}. Or evaluate with --no_capture: what is not cached then counts as a page that "
+                    "cannot be had"
+                ) from error
+
+    async def _opened_browser(self) -> PageCapture:
+        async with self._opening:
+            if self._browser is None:
+                self._browser = await self._exits.enter_async_context(self._open_browser())
+            return self._browser
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of a page, and the cache that has it; its content is not kept in memory."""
+
+    record: CaptureRecord
+    cache: PageCache
+
+    async def is_copied(self, url: str, cache: PageCache) -> bool:
+        """Bring the page into another cache; ``False`` where it has to be captured for that."""
+        if self.record.kind is None:
+            return True
+        copy_page = getattr(cache, "copy_page", None)
+        return copy_page is not None and await asyncio.to_thread(copy_page, url, self.cache)
+
+    def check(self) -> None:
+        """Raise ``CaptureError`` if the page could not be had."""
+        if self.record.kind is None:
+            reason = self.record.failure or "the page yielded nothing"
+            raise DoubtfulPageError(reason) if self.record.is_transient else CaptureError(reason)
+
+
+async def _page_from(browser: PageCapture, url: str, logger: logging.Logger) -> CapturedPage:
+    capture = getattr(browser, "capture", None)
+    if callable(capture):
+        page: CapturedPage = await capture(url, logger)
+        return page
+    try:
+        screenshot, text = await browser.capture_page(url, logger)
+    except CaptureError as error:
+        return _failed(url, str(error), is_transient=False)
+    except OSError as error:
+        return _failed(url, f"cannot be captured: {type(error).__name__}: {error}", is_transient=True)
+    if not screenshot and not (text or "").strip():
+        return _failed(url, "the page yielded neither text nor a screenshot", is_transient=False)
+    return await asyncio.to_thread(_page_of, url, text or "", screenshot)
+
+
+def _page_of(url: str, text: str, screenshot: str | None) -> CapturedPage:
+    """Return a page that a browser without records has captured, looked at as far as its text goes."""
+    seen = PageObservation(requested_url=url, final_url=url, text=text, text_chars=len(text))
+    record = _record(url, kind="web", text_chars=len(text), troubles=signs_of_trouble(seen))
+    return CapturedPage(record, text, screenshot_bytes(screenshot))
+
+
+def _failed(url: str, reason: str, *, is_transient: bool) -> CapturedPage:
+    return CapturedPage(_record(url, kind=None, failure=reason, is_transient=is_transient))
+
+
+def _record(url: str, **details: Any) -> CaptureRecord:
+    # Any: pydantic checks them against the model's fields.
+    captured_at = datetime.now(UTC).isoformat(timespec="seconds")
+    return CaptureRecord(requested_url=url, final_url=url, captured_at=captured_at, **details)
+
+
+def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bool) -> None:
+    if page.record.kind is None and _is_known_to_fail(url, page.record, cache):
+        return
+    put_capture = getattr(cache, "put_capture", None)
+    if put_capture is not None:
+        try:
+            put_capture(page, url=url, must_be_better=must_be_better)
+        except CacheWriteError as error:
+            if page.record.kind is not None:
+                raise
+            # Nothing that a claim rests on is lost.
+            log.warning("failed capture not recorded url=%s reason=%s", url, error)
+    elif page.record.kind == "pdf" and page.pdf is not None:
+        cache.put_pdf(url, page.pdf)
+    elif page.record.kind == "web":
+        cache.put_web(url, page.text or "", page.screenshot)
+
+
+def _is_known_to_fail(url: str, failed: CaptureRecord, cache: PageCache) -> bool:
+    """Tell whether a failure for good is on record: one more leaves a cache as it was handed on."""
+    capture_record = getattr(cache, "capture_record", None)
+    record: CaptureRecord | None = None if capture_record is None else capture_record(url)
+    if record is None or record.kind is not None or record.is_transient:
+        return False
+    # A page that may be visited by now was not tried before.
+    return failed.is_refused_as_private or not record.is_refused_as_private
+
+
+class PageCache(Protocol):
+    """What is asked of a cache (contract.md, "Cache, tools, client")."""
+
+    def has(self, url: str) -> PageKind | None:
+        """Tell how the page is stored."""
+
+    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
+        """Return text and screenshot."""
+
+    def get_pdf(self, url: str) -> bytes:
+        """Return the PDF."""
+
+    def put_web(self, url: str, text: str, screenshot: str | bytes | None) -> Any:
+        """Store a page."""
+
+    def put_pdf(self, url: str, pdf_bytes: bytes) -> Any:
+        """Store a PDF."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which page is wanted, and how.
+
+    Args:
+        cache: where it is stored, and where a captured page goes.
+        capture: asked for a page that is not stored; ``None`` where a run captures nothing.
+        limit: entered around a capture.
+        with_images: ``False`` for the text alone.
+    """
+
+    cache: PageCache
+    url: str
+    settings: PageSettings
+    with_images: bool
+    capture: SharedCaptures | None
+    limit: Limit
+    logger: logging.Logger
+
+    @property
+    def shared_cache(self) -> PageCache:
+        """Return the task's cache behind an answer's."""
+        return shared_cache(self.cache)
+
+    def record(self) -> CaptureRecord | None:
+        """Return what is known of the page's capture; reads a file. Caches of another kind know nothing."""
+        capture_record = getattr(self.cache, "capture_record", None)
+        record: CaptureRecord | None = None if capture_record is None else capture_record(self.url)
+        return record
+
+    def digest(self) -> str | None:
+        """Return a digest of the stored page; reads its files. Caches of another kind may know none."""
+        digest = getattr(self.cache, "digest", None)
+        found: str | None = None if digest is None else digest(self.url)
+        return found
+
+
+def shared_cache(cache: PageCache) -> PageCache:
+    """Return the task's cache behind an answer's."""
+    shared: PageCache = getattr(cache, "task_cache", cache)
+    return shared

@@ -1,0 +1,260 @@
+"""The file that lists which URLs an agent's answers to a task cite (layouts.md)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from mind2web2.errors import CacheReadError, CacheWriteError, JudgeDeclinedError, JudgeOutputError
+from mind2web2.judge.direct import ScriptedClient, as_provider
+from mind2web2.judge.protocol import ask_twice_if_declined
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Message
+from mind2web2.pages.cache_files import PageKind, known_kind, read_file
+from mind2web2.prompts import BlockChain, instructions
+from mind2web2.urls.keys import lookup_key, storage_key
+from mind2web2.urls.markdown import markdown_addresses
+from mind2web2.urls.parts import ascii_host, clean_url, site_of, split_url, undo_markdown_escapes
+from mind2web2.urls.tools import URLs
+from mind2web2.utils.files import remove_leftovers, write_whole
+from mind2web2.utils.names import natural_key
+from mind2web2.utils.text import as_unicode_text
+
+# Servers that speak HTTPS only redirect there, while servers that speak HTTP only cannot be had otherwise.
+_ASSUMED_SCHEME = "http"
+# example[.]org, example (dot) org, example dot org
+_SPELLED_DOT = re.compile(r"[ \t]?[\[({][ \t]?(?:\.|dot)[ \t]?[\])}][ \t]?|[ \t]dot[ \t]", re.IGNORECASE)
+_LINE_BREAK = re.compile(r"[ \t>]{0,20}\n[ \t>]{0,20}")
+_HOST_IN_TEXT = re.compile(r"[\w%-]++(?:\.[\w%-]++)*+|\[[0-9a-f:.]++\]", re.IGNORECASE)
+
+
+def cited_urls(answer_markdown: str) -> list[str]:
+    """Return the web pages that an answer cites, in order, one spelling a page (layouts.md).
+
+    What has no scheme gets ``http``; what is no URL of the web is left out. Takes any text.
+    """
+    return one_spelling_each(markdown_addresses(answer_markdown))
+
+
+def one_spelling_each(urls: Iterable[str]) -> list[str]:
+    """Return each page once, as a cache's index writes the first of its spellings.
+
+    A spelling without a scheme gives way to a later one with it, as the scheme would be a guess.
+    """
+    spellings: dict[str, str] = {}
+    for url in dict.fromkeys(urls):
+        page = lookup_key(url)
+        if page is None or (split_url(clean_url(url)).scheme or "http").lower() not in ("http", "https"):
+            continue
+        known = spellings.get(page)
+        if known is None or (not split_url(known).scheme and split_url(url).scheme):
+            spellings[page] = storage_key(url)
+    return [url if split_url(url).scheme else f"{_ASSUMED_SCHEME}://{url}" for url in spellings.values()]
+
+
+async def judged_urls(
+    answer_markdown: str, client: ChatProvider | ScriptedClient, model: str, limit: Limit | None = None
+) -> tuple[list[str], ChatReply]:
+    """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
+
+    The model's reply is returned as well, for what it took.
+
+    A URL whose host does not occur in the answer is left out: models invent addresses.
+
+    Args:
+        client: who asks the model; not closed.
+        limit: entered around each HTTP request.
+
+    Raises:
+        JudgeError: the judge failed for good, or declined to read the answer.
+    """
+    request = ChatRequest(model=model, messages=discovery_messages(answer_markdown), template=URLs)
+    reply = await ask_twice_if_declined(
+        as_provider(client).chat, request, nullcontext() if limit is None else limit
+    )
+    if reply.declined is not None:
+        raise JudgeDeclinedError(f"judge {model} declined to list the links of an answer: {reply.declined}")
+    if not isinstance(reply.value, URLs):
+        raise JudgeOutputError(f"judge {model} gave no list of links")
+    hosts = _hosts_in(answer_markdown)
+    return [url for url in one_spelling_each(reply.value.urls) if _host_of(url) in hosts], reply
+
+
+def discovery_messages(answer: str) -> list[Message]:
+    """Return the question which pages an answer cites."""
+    block = BlockChain().block("answer", answer)
+    question = f"{block}\nList the addresses of the web pages that this answer cites."
+    return [
+        {"role": "system", "content": instructions("discover")},
+        {"role": "user", "content": [{"type": "text", "text": question}]},
+    ]
+
+
+def _host_of(url: str) -> str | None:
+    site = site_of(split_url(url))
+    return site.without_www().host if site else None
+
+
+def _hosts_in(answer: str) -> set[str]:
+    """Return all words of an answer that could be hosts, dots spelled out and broken lines included."""
+    text = _SPELLED_DOT.sub(".", undo_markdown_escapes(answer))
+    words = {
+        word for form in (answer, text, _LINE_BREAK.sub("", text)) for word in _HOST_IN_TEXT.findall(form)
+    }
+    hosts = (ascii_host(unquote(word)) for word in words if "." in word or ":" in word)
+    return {host.removeprefix("www.") for host in hosts if host}
+
+
+class StoredPages(Protocol):
+    """Where pages are kept, such as ``CacheFileSys``."""
+
+    def has(self, url: str) -> PageKind | None:
+        """Return what is stored for the URL, ``None`` for nothing."""
+
+
+@dataclass(frozen=True)
+class Citations:
+    """What the answers of one agent to one task cite.
+
+    Args:
+        answers_by_url: the names of the answer files that cite a URL, in natural order.
+        kinds: how the pages are stored that are.
+    """
+
+    agent_name: str
+    task_id: str
+    answers_by_url: Mapping[str, tuple[str, ...]]
+    kinds: Mapping[str, PageKind]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the file's content."""
+        urls = sorted(self.answers_by_url, key=_ignoring_case)
+        most_cited_first = sorted(urls, key=lambda url: -len(self.answers_by_url[url]))
+        kinds = {url: self.kinds[url] for url in urls if url in self.kinds}
+        return {
+            "agent_name": self.agent_name,
+            "task_id": self.task_id,
+            "total_unique_urls": len(urls),
+            "all_unique_urls": urls,
+            "urls": {url: list(self.answers_by_url[url]) for url in most_cited_first},
+            "url_types": kinds,
+            "cached_url_count": len(kinds),
+        }
+
+
+def gathered_citations(
+    agent_name: str,
+    task_id: str,
+    urls_by_answer: Mapping[str, Iterable[str]],
+    pages: StoredPages | None = None,
+) -> Citations:
+    """Return the citations of a task's answers, given by file name, each page under one spelling.
+
+    Args:
+        pages: where it is looked up how a page is stored; ``None`` for nowhere yet.
+    """
+    names = sorted(urls_by_answer, key=natural_key)
+    urls_by_name = {name: list(urls_by_answer[name]) for name in names}
+    spellings = one_spelling_each(url for urls in urls_by_name.values() for url in urls)
+    by_page = {lookup_key(url): url for url in spellings}
+    answers: dict[str, list[str]] = {url: [] for url in spellings}
+    for name, urls in urls_by_name.items():
+        cited = dict.fromkeys(by_page.get(lookup_key(url)) for url in urls)
+        for url in cited:
+            if url is not None:
+                answers[url].append(name)
+    kinds = {url: pages.has(url) for url in spellings} if pages else {}
+    return Citations(
+        agent_name=agent_name,
+        task_id=task_id,
+        answers_by_url={url: tuple(names) for url, names in answers.items()},
+        kinds={url: kind for url, kind in kinds.items() if kind is not None},
+    )
+
+
+def citations_path(agent_folder: Path, task_id: str) -> Path:
+    """Return the file of a task in an agent's cache folder."""
+    return agent_folder / f"{task_id}.json"
+
+
+def write_citations(
+    agent_folder: Path,
+    task_id: str,
+    urls_by_answer: Mapping[str, Iterable[str]],
+    pages: StoredPages | None = None,
+) -> None:
+    """Replace the file of a task by what its answers cite, and how that is stored now.
+
+    Raises:
+        CacheWriteError: the folder cannot be written.
+    """
+    citations = gathered_citations(agent_folder.resolve().name, task_id, urls_by_answer, pages)
+    text = json.dumps(citations.as_json(), ensure_ascii=False, indent=2)
+    path = citations_path(agent_folder, task_id)
+    try:
+        write_whole(path, as_unicode_text(text) + "\n")
+        remove_leftovers(agent_folder)
+    except OSError as error:
+        raise CacheWriteError(
+            f"cannot write {path}: {error.strerror or error}; make it writable or choose another cache root"
+        ) from error
+
+
+def read_citations(agent_folder: Path, task_id: str) -> Citations | None:
+    """Return what a task's file says, ``None`` where there is none.
+
+    Files of older tools may lack parts: URLs that no answer is named for are cited by nobody known, and pages
+    of unknown kind count as not cached. Totals are counted anew.
+
+    Raises:
+        CacheReadError: the file cannot be read or is damaged.
+    """
+    path = citations_path(agent_folder, task_id)
+    raw = read_file(path)
+    if raw is None:
+        return None
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path, "is no JSON") from error
+    if not isinstance(content, dict):
+        raise _damaged(path, "holds no JSON object")
+    listed = [url for url in _as_list(content.get("all_unique_urls")) if isinstance(url, str)]
+    named = {url: _names(names) for url, names in _as_dict(content.get("urls")).items()}
+    kinds = {url: known_kind(kind) for url, kind in _as_dict(content.get("url_types")).items()}
+    return Citations(
+        agent_name=_as_text(content.get("agent_name")) or agent_folder.resolve().name,
+        task_id=_as_text(content.get("task_id")) or task_id,
+        answers_by_url=dict.fromkeys(listed, ()) | named,
+        kinds={url: kind for url, kind in kinds.items() if kind is not None},
+    )
+
+
+def _ignoring_case(url: str) -> tuple[str, str]:
+    return url.lower(), url
+
+
+def _damaged(path: Path, fault: str) -> CacheReadError:
+    return CacheReadError(f"{path} {fault}: delete it, and the next caching run writes it anew")
+
+
+def _names(answers: object) -> tuple[str, ...]:
+    names = {name for name in _as_list(answers) if isinstance(name, str)}
+    return tuple(sorted(names, key=natural_key))
+
+
+def _as_list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _as_dict(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else ""

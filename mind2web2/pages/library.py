@@ -1,0 +1,444 @@
+"""From a URL to what the judge is shown of the page: cached or captured, and prepared once a run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from mind2web2.capture.pdf import RenderedPdf, render_pdf
+from mind2web2.capture.quality.notes import trouble_notes
+from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
+from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
+from mind2web2.pages.prepared import PageContent, PageKind, PageSettings, PreparedPage, cut_text
+from mind2web2.prompts import HashedText, encodable
+from mind2web2.prompts.injection_flags import address_flags, flags_of, one_a_kind
+from mind2web2.urls.keys import lookup_key
+from mind2web2.utils.aio import SharedWork
+from mind2web2.utils.images import cut_screenshot
+from mind2web2.utils.invisible_characters import made_visible
+from mind2web2.utils.workers import run_in_worker
+
+__all__ = ["PageCache", "PageLibrary", "PageRequest", "PageSettings", "PreparedPage"]
+
+
+class PageMemory:
+    """Contents by key; over the limit, those used longest ago are dropped.
+
+    Args:
+        limit_bytes: of all contents together; the last one kept stays in any case.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit_bytes = limit_bytes
+        self._used_bytes = 0
+        self._contents: OrderedDict[Hashable, PageContent] = OrderedDict()
+
+    def get(self, key: Hashable) -> PageContent | None:
+        """Return a content, which counts as used now, or ``None`` where it is not kept."""
+        if key in self._contents:
+            self._contents.move_to_end(key)
+        return self._contents.get(key)
+
+    def keep(self, key: Hashable, content: PageContent) -> list[Hashable]:
+        """Keep a content under a new key, and return the keys of those that are dropped for it."""
+        self._contents[key] = content
+        self._used_bytes += content.memory_bytes
+        dropped = []
+        while self._used_bytes > self._limit_bytes and len(self._contents) > 1:
+            oldest, oldest_content = self._contents.popitem(last=False)
+            self._used_bytes -= oldest_content.memory_bytes
+            dropped.append(oldest)
+        return dropped
+
+
+Stored = TypeVar("Stored")
+
+NO_SCREENSHOT = "no screenshot is stored"
+
+_SCREENSHOT_TIMEOUT_S = 60.0
+_PDF_TIMEOUT_S = 120.0
+
+
+async def prepared_content(request: PageRequest, kind: PageKind) -> PageContent:
+    """Return what the judge is shown of a stored page.
+
+    Raises:
+        CaptureError: the page is gone.
+        DocumentError: it cannot be read.
+    """
+    return await (_web_page(request) if kind == "web" else _pdf_page(request))
+
+
+async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
+    """Read from the cache, from which a page may have vanished since it was looked up."""
+    try:
+        return await asyncio.to_thread(read, *arguments)
+    except KeyError as error:
+        raise CaptureError(f"no longer in the cache: {error}") from error
+
+
+async def _web_page(request: PageRequest) -> PageContent:
+    text, screenshot = await _read(request.cache.get_web, request.url, request.with_images)
+    images: tuple[HashedText, ...] = ()
+    notes: tuple[str, ...] = ()
+    doubt: str | None = None
+    if request.with_images and screenshot:
+        try:
+            images, notes = await _screenshot_parts(screenshot, request.settings)
+        except DocumentError as error:
+            notes = (f"screenshot left out: {error}",)
+            doubt = notes[0] if isinstance(error, WorkerError) else None
+    elif request.with_images:
+        notes = (NO_SCREENSHOT,)
+    return await asyncio.to_thread(page_content, request.settings, "web", text or "", images, notes, doubt)
+
+
+async def _screenshot_parts(
+    screenshot: bytes, settings: PageSettings
+) -> tuple[tuple[HashedText, ...], tuple[str, ...]]:
+    side_px = settings.max_side_px or max(settings.image_max_width, settings.part_height)
+    part_height_px = min(settings.part_height, side_px)
+    cut = partial(
+        cut_screenshot,
+        max_width_px=min(settings.image_max_width, side_px),
+        max_height_px=settings.image_max_height,
+        part_height_px=part_height_px,
+        overlap_px=min(settings.part_overlap, part_height_px // 4),
+        jpeg_quality=settings.jpeg_quality,
+    )
+    parts = await run_in_worker(cut, screenshot, timeout_s=_SCREENSHOT_TIMEOUT_S)
+    notes: tuple[str, ...] = ()
+    if parts.is_cut:
+        notes = (screenshot_note(parts.shown_height_px, parts.height_px),)
+    return await asyncio.to_thread(_data_urls, parts.parts), notes
+
+
+def screenshot_note(shown_px: int, height_px: int) -> str:
+    """Return the note that the lower end of a screenshot is not shown."""
+    return f"screenshot cut: {shown_px} of {height_px} pixels from the top are shown"
+
+
+async def _pdf_page(request: PageRequest) -> PageContent:
+    pdf = await _read(request.cache.get_pdf, request.url)
+    settings = request.settings
+    rendered = await render_pdf(
+        pdf,
+        max_image_pages=settings.max_pdf_images if request.with_images else 0,
+        max_text_pages=settings.max_pdf_text_pages,
+        jpeg_quality=settings.jpeg_quality,
+        max_side_px=settings.max_side_px,
+        timeout_s=_PDF_TIMEOUT_S,
+    )
+    images = await asyncio.to_thread(_data_urls, rendered.images)
+    notes = pdf_notes(rendered, settings, request.with_images)
+    hidden = rendered.hidden_text
+    return await asyncio.to_thread(page_content, settings, "pdf", rendered.text, images, notes, hidden=hidden)
+
+
+def pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
+    """Return what of a PDF is not shown, a line each."""
+    pages = rendered.page_count
+    notes = []
+    if pages > settings.max_pdf_text_pages:
+        notes.append(f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown")
+    if with_images and pages > settings.max_pdf_images:
+        notes.append(f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown")
+    if rendered.unreadable_pages:
+        notes.append(f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}")
+    return tuple(notes)
+
+
+def page_content(
+    settings: PageSettings,
+    kind: PageKind,
+    text: str,
+    images: tuple[HashedText, ...],
+    notes: tuple[str, ...],
+    doubt: str | None = None,
+    hidden: str = "",
+) -> PageContent:
+    """Return a page's text, cut to the limit, with its images and all that is noted of it."""
+    limit = settings.max_text_chars
+    # What a PDF hides is not shown, and says all the more about it.
+    flags = one_a_kind((*flags_of(text[:limit]), *flags_of(hidden[:limit])))
+    text = made_visible(encodable(text))
+    if len(text) > limit:
+        notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
+    return PageContent(
+        kind=kind,
+        text=cut_text(text, limit, len(text)),
+        text_chars=min(len(text), limit),
+        text_chars_stored=len(text),
+        images=images,
+        notes=notes,
+        flags=flags,
+        doubt=doubt,
+    )
+
+
+def _data_urls(jpegs: tuple[bytes, ...]) -> tuple[HashedText, ...]:
+    return tuple(
+        HashedText("data:image/jpeg;base64," + base64.b64encode(jpeg).decode()).prepared() for jpeg in jpegs
+    )
+
+
+log = logging.getLogger(__name__)
+
+# Prepared pages of a run: about two hundred with a screenshot of a megabyte.
+DEFAULT_MEMORY_BYTES = 256 * 1024 * 1024
+_READ_TRIES = 3
+
+
+class PageLibrary:
+    """The pages of a run, each prepared once however many answers and claims refer to it.
+
+    Pages with the same content share what is prepared of them, under whatever address and in whichever
+    task's cache they are stored.
+
+    Args:
+        memory_bytes: prepared pages kept at most; the least recently used are dropped and prepared
+            again when needed.
+    """
+
+    def __init__(self, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
+        self._memory = PageMemory(memory_bytes)
+        self._known: dict[_PageKey, _Known] = {}
+        self._pages_of: dict[Hashable, set[_PageKey]] = {}
+        # The caches themselves, so that their ids stay taken.
+        self._caches: dict[int, PageCache] = {}
+        # Counts how often a cache was written to, so that what is under way meanwhile is not taken for new.
+        self._editions: Counter[int] = Counter()
+        self._addresses_at_first: dict[int, frozenset[str] | None] = {}
+        self._looking_up: SharedWork[_PageKey, _Known] = SharedWork()
+        self._preparing: SharedWork[Hashable, PageContent | None] = SharedWork()
+        self._listing: SharedWork[int, frozenset[str] | None] = SharedWork()
+
+    async def page(self, request: PageRequest) -> PreparedPage:
+        """Return the page.
+
+        Cancelled, it leaves alone what others wait for: a capture or preparation goes on for them.
+
+        Raises:
+            CaptureError: it cannot be had; the text says why.
+        """
+        # Asked each time, so that every answer's cache knows what the answer rests on.
+        kind = await asyncio.to_thread(request.cache.has, request.url)
+        key = self._key(request)
+        known = self._known.get(key)
+        if known is None or not self._holds(known, kind):
+            # Claims on one page arrive together; the first prepares it, or captures it, for all.
+            known = await self._looking_up.result(key, partial(self._look_up, key, request, kind))
+        if isinstance(known.page, CaptureError):
+            raise type(known.page)(str(known.page)) from known.page
+        return known.page
+
+    async def images_of(self, page: PreparedPage) -> list[str]:
+        """Return a page's images as data URLs."""
+        return [str(image) for image in page.images]
+
+    async def note_stored(self, cache: PageCache) -> None:
+        """Note what a cache holds, unless that has been done: pages that come later are not at hand."""
+        await self._addresses(shared_cache(cache))
+
+    def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
+        """Return the addresses (``lookup_key``) that ``note_stored`` has noted, ``None`` where it has not."""
+        return self._addresses_at_first.get(id(shared_cache(cache)))
+
+    async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
+        """Tell of each page whether it was stored before this run brought any into the cache.
+
+        That does not depend on how far other claims and captures have come.
+        """
+        shared = shared_cache(cache)
+        addresses = await self._addresses(shared)
+        if addresses is None:
+            return [await asyncio.to_thread(shared.has, url) is not None for url in urls]
+        return [lookup_key(url) in addresses for url in urls]
+
+    def forget(self, cache: PageCache) -> None:
+        """Drop what was prepared from a cache, since a page in it was written anew."""
+        self._editions[id(cache)] += 1
+        for key in [key for key in self._known if key.cache_id == id(cache)]:
+            self._known.pop(key)
+
+    def _key(self, request: PageRequest) -> _PageKey:
+        shared = request.shared_cache
+        self._caches[id(shared)] = shared
+        edition = self._editions[id(shared)]
+        return _PageKey(id(shared), edition, request.url, request.settings, request.with_images)
+
+    def _holds(self, known: _Known, kind: PageKind | None) -> bool:
+        if isinstance(known.page, CaptureError):
+            # What was neither stored nor captured may be stored by the script later on.
+            return kind is None or not known.was_absent
+        return self._memory.get(known.content_key) is not None
+
+    async def _look_up(self, key: _PageKey, request: PageRequest, kind: PageKind | None) -> _Known:
+        if request.capture is not None:
+            await self._addresses(request.shared_cache)
+        try:
+            content_key, page = await self._prepared(key, request, kind)
+            known = _Known(page, content_key)
+        except (CaptureError, DocumentError) as error:
+            log.info("page cannot be had url=%s reason=%s", request.url, error)
+            is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
+            reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
+            known = _Known(reason, was_absent=kind is None)
+        self._remember(key, known)
+        return known
+
+    def _remember(self, key: _PageKey, known: _Known) -> None:
+        if key.edition != self._editions[key.cache_id]:
+            return
+        if not isinstance(known.page, CaptureError):
+            if self._memory.get(known.content_key) is None:
+                return
+            self._pages_of.setdefault(known.content_key, set()).add(key)
+        self._known[key] = known
+
+    async def _prepared(
+        self, key: _PageKey, request: PageRequest, kind: PageKind | None
+    ) -> tuple[Hashable, PreparedPage]:
+        if kind is None:
+            kind = await _captured_kind(request)
+        elif request.capture is not None:
+            kind = await _kind_after_another_try(request, request.capture) or kind
+        for _ in range(_READ_TRIES):
+            sha256 = await asyncio.to_thread(request.digest)
+            # A cache that knows no digests shares nothing between addresses.
+            content_key = key if sha256 is None else (sha256, request.settings, request.with_images)
+            content = self._memory.get(content_key)
+            if content is None:
+                prepare = partial(self._prepare, content_key, request, kind, sha256)
+                content = await self._preparing.result(content_key, prepare)
+            if content is not None:
+                return content_key, await asyncio.to_thread(_page, request, content, sha256)
+        raise DoubtfulPageError("replaced again and again while it was read from the cache")
+
+    async def _prepare(
+        self, content_key: Hashable, request: PageRequest, kind: PageKind, sha256: str | None
+    ) -> PageContent | None:
+        """Prepare a page and keep it; ``None`` where it is not the one any more that has this digest."""
+        try:
+            content = await prepared_content(request, kind)
+        except CaptureError:
+            if sha256 is None:
+                raise
+            return None  # gone, which need not be so where else the same page is stored
+        if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
+            return None
+        for dropped in self._memory.keep(content_key, content):
+            for key in self._pages_of.pop(dropped, ()):
+                self._known.pop(key, None)
+        return content
+
+    async def _addresses(self, shared: PageCache) -> frozenset[str] | None:
+        """Return what a cache held when first asked, which is before anything is captured into it."""
+        self._caches[id(shared)] = shared
+        if id(shared) not in self._addresses_at_first:
+            list_them = partial(asyncio.to_thread, _addresses, shared)
+            addresses = await self._listing.result(id(shared), list_them)
+            self._addresses_at_first.setdefault(id(shared), addresses)
+        return self._addresses_at_first[id(shared)]
+
+
+@dataclass(frozen=True, slots=True)
+class _PageKey:
+    cache_id: int
+    edition: int
+    url: str
+    settings: PageSettings
+    with_images: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What became of a request for a page.
+
+    Args:
+        page: the page, or why it cannot be had.
+        content_key: what its content is kept under.
+        was_absent: it was not stored, and could not be captured.
+    """
+
+    page: PreparedPage | CaptureError
+    content_key: Hashable = None
+    was_absent: bool = False
+
+
+async def _captured_kind(request: PageRequest) -> PageKind:
+    shared = request.shared_cache
+    if request.capture is None:
+        raise CaptureError(await asyncio.to_thread(_why_not_there, request))
+    await request.capture.bring(request.url, shared, request.limit, request.logger)
+    kind = await asyncio.to_thread(shared.has, request.url)
+    if kind is None:
+        raise CaptureError("no longer in the cache, though it was captured just now")
+    return kind
+
+
+async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures) -> PageKind | None:
+    """Return how a page is stored after another capture, for an error that may have passed; else ``None``."""
+    shared = request.shared_cache
+    record = await asyncio.to_thread(request.record)
+    if record is None or record.kind is None or not record.is_transient:
+        return None
+    try:
+        await captures.bring(request.url, shared, request.limit, request.logger, anew=True)
+    except (CaptureError, MachineError) as error:
+        log.info("page not captured anew url=%s reason=%s", request.url, error)
+    return await asyncio.to_thread(shared.has, request.url)
+
+
+def _why_not_there(request: PageRequest) -> str:
+    """Return what an earlier run found out about a page, so that a replay says the same."""
+    record = request.record()
+    if record is not None and record.failure and not record.is_transient:
+        return record.failure
+    return "not in the cache, and this run captures no pages"
+
+
+def _page(request: PageRequest, content: PageContent, sha256: str | None) -> PreparedPage:
+    """Return a page with what is known of it at its address; reads the record of its capture."""
+    notes, doubt = content.notes, content.doubt
+    troubles: tuple[str, ...] = ()
+    captured_at = captured_by = None
+    record = request.record()
+    if record is not None and record.kind == content.kind:
+        notes = (*notes, *trouble_notes(record))
+        troubles = tuple(dict.fromkeys(trouble.kind for trouble in record.troubles))
+        captured_at, captured_by = record.captured_at, record.browser or None
+        if record.is_transient and doubt is None:
+            doubt = f"the server answered with an error that may pass: HTTP status {record.status}"
+    if not content.images and not content.text.strip():
+        raise CaptureError("; ".join(("the stored page is empty", *notes)))
+    return PreparedPage(
+        url=request.url,
+        kind=content.kind,
+        sha256=sha256,
+        text=content.text,
+        text_chars=content.text_chars,
+        text_chars_stored=content.text_chars_stored,
+        images=content.images,
+        notes=notes,
+        troubles=troubles,
+        flags=one_a_kind((*content.flags, *address_flags(request.url))),
+        captured_at=captured_at,
+        captured_by=captured_by,
+        doubt=doubt,
+    )
+
+
+def _addresses(cache: PageCache) -> frozenset[str] | None:
+    """Return what the stored pages are looked up by, ``None`` where a cache does not list them."""
+    get_all_urls = getattr(cache, "get_all_urls", None)
+    if get_all_urls is None:
+        return None
+    redirected_urls = getattr(cache, "redirected_urls", list)
+    return frozenset(filter(None, map(lookup_key, (*get_all_urls(), *redirected_urls()))))

@@ -1,0 +1,1 @@
+"""The rubric tree: nodes, aggregation, preconditions, evidence, summary (pure functions)."""

@@ -1,0 +1,1 @@
+"""Runs: answers, results, provenance, metrics, estimate, verify-results."""

@@ -1,0 +1,272 @@
+"""What a run evaluates: the agent's tasks, their answers, and the script that judges each task."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mind2web2.errors import AnswerError, UsageError
+from mind2web2.runs.score_matrix import is_time_s
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import check_name, name_list, natural_key
+from mind2web2.utils.path_config import PathConfig, ScriptFile
+
+log = logging.getLogger(__name__)
+
+MAX_ANSWER_BYTES = 1_000_000
+
+_ANSWER_NAME = re.compile(r"answer_[0-9]+\.md", re.ASCII)
+_META_KEYS = ("time_seconds", "created")
+_META_NAME = re.compile(r"answer_[0-9]+\.meta\.json", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerFile:
+    """One answer of the agent.
+
+    Args:
+        name: of its file.
+        time_s: what the agent took, where its meta file says so.
+        created: when it was made, in the words of its meta file.
+        unknown: the keys of its meta file that mean nothing here.
+    """
+
+    name: str
+    path: Path
+    time_s: float | None = None
+    created: str | None = None
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def stem(self) -> str:
+        """Return the name without ``.md``, as result folders are called."""
+        return self.path.stem
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWork:
+    """One task of the agent.
+
+    Args:
+        task_id: the task.
+        answers: its answers in natural order; a folder or a broken link named like an answer is among
+            them, so that it is reported instead of vanishing.
+        script_path: the script that judges them, ``None`` if there is none.
+        script_version: the version folder of the script.
+        unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they can.
+        problems: what else a user should know, such as ignored files; one line each.
+    """
+
+    task_id: str
+    answers: tuple[AnswerFile, ...]
+    script_path: Path | None
+    script_version: str | None
+    unscored_reason: str | None = None
+    problems: tuple[str, ...] = ()
+
+
+def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()) -> list[TaskWork]:
+    """Return the agent's tasks in natural order, or only the named ones.
+
+    A task without a script is part of the list, with the reason, as long as any other has one.
+
+    Raises:
+        UsageError: a name is not a plain one, or there is no such agent, no answer or no script.
+    """
+    agent_folder = _agent_folder(paths, agent_name)
+    tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
+    if not any(task.answers for task in tasks):
+        where = agent_folder / task_ids[0] if len(task_ids) == 1 else agent_folder
+        expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
+        raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
+    answered = [task for task in tasks if task.answers]
+    if all(task.script_path is None for task in answered):
+        more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
+        raise UsageError(f"{answered[0].unscored_reason}{more}")
+    return tasks
+
+
+def agent_names(paths: PathConfig) -> list[str]:
+    """Return all agents that have a folder with answers.
+
+    Raises:
+        UsageError: there is none.
+    """
+    root = paths.answers_root
+    names = sorted(_folders(root), key=natural_key) if root.is_dir() else []
+    names = [name for name in names if any(answer_files(task)[0] for task in (root / name).glob("*/"))]
+    if not names:
+        raise UsageError(f"no answers under {root}: expected <agent>/<task_id>/answer_<k>.md")
+    return names
+
+
+def select_answers(
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
+) -> dict[str, tuple[AnswerFile, ...]]:
+    """Return the answers to the agent's tasks in natural order, or only to the named ones, scripts or not.
+
+    Raises:
+        UsageError: a name is not a plain one, or there is no such agent, task or answer.
+    """
+    agent_folder = _agent_folder(paths, agent_name)
+    selected = {name: answer_files(agent_folder / name)[0] for name in _task_ids(agent_folder, task_ids)}
+    if not any(selected.values()):
+        where = name_list(task_ids) if task_ids else "any task"
+        raise UsageError(f"no answers of agent {agent_name} to {where}: expected <task_id>/answer_<k>.md")
+    return {name: answers for name, answers in selected.items() if answers}
+
+
+def read_answer(path: Path) -> str:
+    r"""Return an answer's text without a byte order mark and with ``\n`` as its only line break.
+
+    Line breaks are made uniform because checkouts and archives change them, while the same answer has
+    to give the same judge requests everywhere.
+
+    Raises:
+        AnswerError: the file is missing, not a file, a link out of the agent's folder, unreadable,
+            over 1,000,000 bytes, not UTF-8, or without any text.
+    """
+    try:
+        content = _answer_bytes(path)
+    except (OSError, RuntimeError) as error:  # pathlib reports a loop of links as RuntimeError
+        reason = error.strerror if isinstance(error, OSError) else "its link leads back to itself"
+        raise AnswerError(f"answer {path} cannot be read: {reason}") from error
+    try:
+        text = content.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        raise AnswerError(
+            f"answer {path} is not UTF-8 (byte 0x{content[error.start]:02x} at offset {error.start}): "
+            "save it as UTF-8"
+        ) from error
+    if not text.strip():
+        raise AnswerError(f"answer {path} is empty: write the agent's answer into it or remove the file")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _answer_bytes(path: Path) -> bytes:
+    _refuse_foreign_link(path)
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise AnswerError(f"answer {path} is a folder: an answer is one markdown file")
+    if not stat.S_ISREG(status.st_mode):
+        raise AnswerError(f"answer {path} is not a regular file: an answer is one markdown file")
+    if status.st_size > MAX_ANSWER_BYTES:
+        raise AnswerError(
+            f"answer {path} has {status.st_size:,} bytes: an answer may have {MAX_ANSWER_BYTES:,} at most"
+        )
+    return read_regular_file(path, MAX_ANSWER_BYTES)
+
+
+def _refuse_foreign_link(path: Path) -> None:
+    # Answers are exchanged as archives: a link in one must not carry a file of this machine to a judge
+    # and into the results. Links of whole agent or task folders are the user's own and may lead anywhere.
+    if not path.is_symlink():
+        return
+    agent_folder = path.absolute().parent.parent
+    target = path.resolve(strict=True)
+    if not target.is_relative_to(agent_folder.resolve()) and target.parent != path.parent.resolve():
+        raise AnswerError(f"answer {path} is a link out of the agent's folder: put a copy of the file there")
+
+
+def _agent_folder(paths: PathConfig, agent_name: str) -> Path:
+    folder = paths.answers_root / check_name("agent", agent_name)
+    if folder.is_dir():
+        return folder
+    if not paths.answers_root.is_dir():
+        raise UsageError(f"no answers folder {paths.answers_root}: make it, or name another one")
+    known = name_list(_folders(paths.answers_root))
+    raise UsageError(f"no agent {agent_name} under {paths.answers_root}: there is {known}")
+
+
+def _task_ids(agent_folder: Path, named: Sequence[str]) -> list[str]:
+    for task_id in named:
+        if not (agent_folder / check_name("task", task_id)).is_dir():
+            known = name_list(_folders(agent_folder))
+            raise UsageError(f"no answers to task {task_id} under {agent_folder}: there is {known}")
+    return list(dict.fromkeys(named)) or sorted(_folders(agent_folder), key=natural_key)
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        return [entry.name for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith(".")]
+    except OSError as error:
+        raise UsageError(f"cannot list {folder}: {error.strerror}") from error
+
+
+def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
+    task_id = task_folder.name
+    script, unscored_reason = _script(paths, task_id)
+    answers, problems = answer_files(task_folder)
+    for problem in problems:
+        log.warning("task %s: %s", task_id, problem)
+    return TaskWork(
+        task_id=task_id,
+        answers=answers,
+        script_path=script.path if script else None,
+        script_version=script.version if script else None,
+        unscored_reason=unscored_reason,
+        problems=problems,
+    )
+
+
+def _script(paths: PathConfig, task_id: str) -> tuple[ScriptFile | None, str | None]:
+    try:
+        check_name("task", task_id)
+    except UsageError as error:
+        return None, str(error)  # an oddly named folder costs its own answers only
+    script = paths.find_script(task_id)
+    return script, None if script else paths.missing_script(task_id)
+
+
+def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, ...]]:
+    """Return the answers in a task's folder, in natural order, and what else a user should know."""
+    try:
+        entries = sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
+    except FileNotFoundError:
+        entries = []
+    except OSError as error:
+        raise UsageError(f"cannot list {task_folder}: {error.strerror}") from error
+    answers = tuple(_answer_file(entry) for entry in entries if _ANSWER_NAME.fullmatch(entry.name))
+    problems = []
+    if unknown := [f"{answer.stem}: {name_list(answer.unknown)}" for answer in answers if answer.unknown]:
+        known = " and ".join(_META_KEYS)
+        problems.append(f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}; known are {known}")
+    others = [entry.name for entry in entries if not _is_expected(entry.name)]
+    if others:
+        problems.append(f"ignored {name_list(others)}: answers are called answer_<k>.md")
+    if not answers:
+        problems.append(f"no answers in {task_folder}: expected answer_<k>.md")
+    return answers, tuple(problems)
+
+
+def _is_expected(name: str) -> bool:
+    return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
+
+
+def _answer_file(answer_path: Path) -> AnswerFile:
+    meta_path = answer_path.with_suffix(".meta.json")
+    try:
+        meta = json.loads(read_regular_file(meta_path))
+    except FileNotFoundError:
+        return AnswerFile(answer_path.name, answer_path)
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("ignored %s: %s", meta_path, error)
+        return AnswerFile(answer_path.name, answer_path)
+    fields = meta if isinstance(meta, dict) else {"time_seconds": None}
+    time_s = fields.get("time_seconds")
+    if "time_seconds" in fields and not is_time_s(time_s):
+        log.warning("ignored %s: time_seconds is not a number of seconds", meta_path)
+        time_s = None
+    created = fields.get("created")
+    return AnswerFile(
+        answer_path.name,
+        answer_path,
+        None if time_s is None else float(time_s),
+        None if created is None else str(created),
+        tuple(str(name) for name in fields if name not in _META_KEYS),
+    )

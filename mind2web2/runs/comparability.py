@@ -1,0 +1,170 @@
+"""What is averaged although it was made in different ways: judges, versions, scripts; pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, get_args
+
+from mind2web2.runs.reader import QUOTE_MATCHES, Reservation
+from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.utils.names import name_list, natural_key
+
+UNKNOWN_JUDGE = "unknown"
+_MAX_KINDS_SHOWN = 6
+
+
+def judge_models(answers: Iterable[ScoredAnswer]) -> dict[str, int]:
+    """Return how many answers each model has judged."""
+    return dict(sorted(Counter(answer.judge_model or UNKNOWN_JUDGE for answer in answers).items()))
+
+
+def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") -> Iterator[str]:
+    """Yield one line for each way in which scored answers were judged differently.
+
+    Args:
+        done: what is done with their scores.
+    """
+    models = judge_models(answers)
+    judges = {answer.facts.judge for answer in answers}
+    servers = {answer.facts.server for answer in answers} - {None}
+    if len(models) > 1:
+        listed = _counted(models)
+        yield f"scores of different judge models are {done}: {listed}; judge all answers with one model"
+    elif len(judges) > 1 or len(servers) > 1:
+        yield (
+            f"scores of one judge model with different parameters or servers are {done}: "
+            f"{_counted(Counter(map(_judge_in_words, answers)))}; judge all answers alike"
+        )
+    served = Counter(name for answer in answers for name in answer.facts.served)
+    if len(served) > 1 and len(models) == 1:
+        yield f"the judge was served in different versions, as its server reports: {_counted(served)}"
+    yield from _version_warnings(answers, done)
+    yield from _script_warnings(answers)
+
+
+def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[str]:
+    versions: dict[str, Counter[str]] = defaultdict(Counter)
+    for answer in answers:
+        for name, version in answer.facts.versions.items():
+            versions[name][version] += 1
+    mixed = {name: found for name, found in versions.items() if len(found) > 1}
+    if mixed:
+        # Of this package first: it decides how a judge is asked.
+        names = sorted(mixed, key=lambda name: (name != "mind2web2", name))
+        listed = "; ".join(f"{name} {_counted(mixed[name])}" for name in names)
+        yield f"results of different versions are {done}: {listed}"
+
+
+def _script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
+    scripts: dict[str, set[str]] = defaultdict(set)
+    for answer in answers:
+        if answer.facts.script_sha256 is not None:
+            scripts[answer.task_id].add(answer.facts.script_sha256)
+    mixed = [task_id for task_id, found in scripts.items() if len(found) > 1]
+    if mixed:
+        yield f"answers to one task were judged by different versions of its script: {name_list(mixed)}"
+
+
+def _judge_in_words(answer: ScoredAnswer) -> str:
+    server = answer.facts.server
+    return f"{answer.facts.judge or UNKNOWN_JUDGE}{'' if server is None else f' at {server}'}"
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """Return names with their counts in natural order, the most frequent alone where there are many."""
+    frequent = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))[:_MAX_KINDS_SHOWN]
+    listed = ", ".join(f"{name} ({counts[name]} answers)" for name in sorted(frequent, key=natural_key))
+    hidden = len(counts) - len(frequent)
+    return f"{listed} and {hidden} more" if hidden else listed
+
+
+RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
+
+
+@dataclass(slots=True)
+class ClaimCounts:
+    """Claims of an agent or a task.
+
+    Args:
+        claims: all that were judged, or failed for want of their pages.
+        reservations: how many of them have each; one may have several.
+        voted: those on which the judge gave its opinion more than once.
+        split: those on which its opinions differ.
+        quotes: how the passages that it quoted were found again in what it was shown.
+    """
+
+    claims: int = 0
+    reservations: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESERVATIONS, 0))
+    voted: int = 0
+    split: int = 0
+    quotes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUOTE_MATCHES, 0))
+
+    def add(self, answer: ScoredAnswer) -> None:
+        """Count an answer's claims along."""
+        for claim in answer.facts.claims:
+            self.claims += 1
+            self.voted += claim.is_voted
+            self.split += claim.is_split
+            for reservation in claim.reservations:
+                self.reservations[reservation] += 1
+            for match in claim.quotes:
+                self.quotes[match] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictCounts:
+    """What an agent's scores rest on.
+
+    Args:
+        extractions: how many extractions have each reservation.
+        in_doubt: answers that will be judged anew, by ``task/answer``.
+        flagged: answers that look as if they talked to the judge.
+        treeless: answers whose scores rest on no rubric tree.
+        off_tree: answers whose scores are not those that their rubric trees come to.
+        unexplained: other answers whose results have no evidence, so that nothing is known of their claims.
+    """
+
+    total: ClaimCounts
+    tasks: Mapping[str, ClaimCounts]
+    extractions: Mapping[str, int]
+    in_doubt: tuple[str, ...]
+    flagged: tuple[str, ...]
+    treeless: tuple[str, ...]
+    off_tree: tuple[str, ...]
+    unexplained: tuple[str, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Return them as they stand in the agent's ``summary.json``."""
+        return {
+            **asdict(self.total),
+            "tasks": {task_id: asdict(counts) for task_id, counts in self.tasks.items()},
+            "extractions": dict(self.extractions),
+            "in_doubt": list(self.in_doubt),
+            "flagged_answers": list(self.flagged),
+            "treeless": list(self.treeless),
+            "off_tree": list(self.off_tree),
+            "unexplained": list(self.unexplained),
+        }
+
+
+def verdict_counts(answers: Iterable[ScoredAnswer]) -> VerdictCounts:
+    """Count what the scores of these answers rest on."""
+    total = ClaimCounts()
+    tasks: dict[str, ClaimCounts] = {}
+    extractions: dict[str, int] = dict.fromkeys(RESERVATIONS, 0)
+    in_doubt, flagged, treeless, off_tree, unexplained = [], [], [], [], []
+    for answer in answers:
+        name, facts = f"{answer.task_id}/{answer.answer_name}", answer.facts
+        total.add(answer)
+        tasks.setdefault(answer.task_id, ClaimCounts()).add(answer)
+        for reservation in (kind for extraction in facts.extractions for kind in extraction):
+            extractions[reservation] += 1
+        in_doubt += [name] if facts.in_doubt else []
+        flagged += [name] if facts.is_flagged else []
+        treeless += [name] if facts.is_treeless else []
+        off_tree += [name] if facts.is_off_tree else []
+        unexplained += [] if facts.is_explained or facts.is_treeless else [name]
+    names = (in_doubt, flagged, treeless, off_tree, unexplained)
+    return VerdictCounts(total, tasks, extractions, *map(tuple, names))

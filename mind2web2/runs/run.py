@@ -1,0 +1,357 @@
+"""Which answers are judged, and at what pace: tasks and answers at once, each on its own risk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, UsageError
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.direct import as_provider
+from mind2web2.judge.protocol import Admission, DualSemaphore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import AnswerJob, AnswerOutcome, RunParts, evaluate_job, until_unlocked
+from mind2web2.runs.answers import TaskWork, answer_files
+from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
+from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
+from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import check_name
+
+__all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
+
+log = logging.getLogger(__name__)
+
+DEFAULT_JUDGE_MODEL = "o4-mini"
+DEFAULT_PAGE_LIMIT = 10
+DEFAULT_JUDGE_LIMIT = 30
+
+
+@dataclass
+class RunProgress:
+    """How far a run has come; written by the runner, read by a display.
+
+    Args:
+        waiting: answers that other processes are judging.
+        problems: what went wrong beside the answers, one line each.
+    """
+
+    answers_total: int = 0
+    tasks_total: int = 0
+    tasks_done: int = 0
+    outcomes: list[AnswerOutcome] = field(default_factory=list)
+    running: dict[str, None] = field(default_factory=dict)
+    waiting: dict[str, None] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class RunFolders:
+    """Where an agent's pages are, and where its results go."""
+
+    agent_name: str
+    cache_root: Path
+    eval_results_root: Path
+
+    def task_cache(self, task_id: str) -> Path:
+        """Return the folder of a task's pages."""
+        return self.cache_root / self.agent_name / task_id
+
+    @property
+    def agent_results(self) -> Path:
+        """Return the folder of the agent's results."""
+        return self.eval_results_root / self.agent_name
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How many tasks, and answers of each, are worked on at once.
+
+    Args:
+        admission: entered by each answer as well.
+    """
+
+    max_tasks: int = 3
+    max_answers: int = 3
+    admission: Admission | None = None
+
+
+async def evaluate_work(
+    work: Sequence[TaskWork],
+    folders: RunFolders,
+    run: RunParts,
+    pace: Pace,
+    progress: RunProgress,
+    *,
+    dump_cache: bool = False,
+) -> list[AnswerOutcome]:
+    """Evaluate every answer of the tasks and write their summaries; outcomes are in the order of the work.
+
+    Args:
+        work: the tasks, with or without a script.
+        dump_cache: make each task's cache index list exactly the pages on disk when the task is done.
+    """
+    progress.tasks_total = len(work)
+    progress.answers_total = sum(len(task.answers) for task in work)
+    places = asyncio.Semaphore(pace.max_tasks)
+
+    async def one_task(task: TaskWork) -> list[AnswerOutcome]:
+        async with places:
+            evaluations = await _evaluate_answers(task, folders, run, pace, progress)
+        # Nothing is held up by what other processes are at: it comes last, in places of its own.
+        outcomes = await all_or_first_error(
+            _after_others(done, run, pace, places, progress) if isinstance(done, AnswerJob) else _given(done)
+            for done in evaluations
+        )
+        if dump_cache:
+            await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
+        try:
+            await asyncio.to_thread(_write_summary, task, folders, outcomes)
+        except ResultWriteError as error:
+            progress.problems.append(str(error))
+        progress.tasks_done += 1
+        return outcomes
+
+    by_task = await all_or_first_error(one_task(task) for task in work)
+    return [outcome for outcomes in by_task for outcome in outcomes]
+
+
+async def _evaluate_answers(
+    task: TaskWork,
+    folders: RunFolders,
+    run: RunParts,
+    pace: Pace,
+    progress: RunProgress,
+) -> Sequence[AnswerOutcome | AnswerJob]:
+    """Return what became of each answer, or its job where another process is at it."""
+    try:
+        jobs = await asyncio.to_thread(answer_jobs, task, folders)
+    except Mind2Web2Error as error:
+        # No script, or a cache that cannot be read: it costs this task's answers only.
+        log.info("no answer can be judged task=%s reason=%s", task.task_id, error)
+        outcomes = await asyncio.to_thread(_without_result, task, folders, str(error))
+        progress.outcomes.extend(outcomes)
+        return outcomes
+    places = asyncio.Semaphore(pace.max_answers)
+
+    async def one_answer(job: AnswerJob) -> AnswerOutcome | AnswerJob:
+        async with places:
+            return await _evaluated(job, run, pace, progress) or job
+
+    return await all_or_first_error(one_answer(job) for job in jobs)
+
+
+async def _evaluated(
+    job: AnswerJob, run: RunParts, pace: Pace, progress: RunProgress
+) -> AnswerOutcome | None:
+    name = f"{job.task_id}/{job.answer.stem}"
+    async with pace.admission or nullcontext():
+        progress.running[name] = None
+        try:
+            outcome = await evaluate_job(job, run)
+        finally:
+            del progress.running[name]
+    if outcome is not None:
+        progress.outcomes.append(outcome)
+    return outcome
+
+
+async def _after_others(
+    job: AnswerJob, run: RunParts, pace: Pace, places: asyncio.Semaphore, progress: RunProgress
+) -> AnswerOutcome:
+    """Return what becomes of an answer that another process is judging: mostly that one's result."""
+    name = f"{job.task_id}/{job.answer.stem}"
+    log.info("waiting for another process task=%s answer=%s", job.task_id, job.answer.name)
+    while True:
+        progress.waiting[name] = None
+        try:
+            await until_unlocked(job.folder)
+        finally:
+            del progress.waiting[name]
+        async with places:
+            outcome = await _evaluated(job, run, pace, progress)
+        if outcome is not None:
+            return outcome
+
+
+async def _given(outcome: AnswerOutcome) -> AnswerOutcome:
+    return outcome
+
+
+def _without_result(task: TaskWork, folders: RunFolders, reason: str) -> list[AnswerOutcome]:
+    outcomes = []
+    for answer in task.answers:
+        earlier = newest_result_name(_results_dir(task, answer.name, folders))
+        outcomes.append(AnswerOutcome(task.task_id, answer.name, None, reason, earlier_result=earlier))
+    return outcomes
+
+
+def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[AnswerOutcome]) -> None:
+    unscored = {
+        outcome.answer_name: outcome.reason
+        for outcome in outcomes
+        if outcome.reason is not None
+        # Otherwise another process has judged it since.
+        and outcome.earlier_result == newest_result_name(_results_dir(task, outcome.answer_name, folders))
+    }
+    names = {answer.name for answer in task.answers}
+    write_task_summary(folders.eval_results_root, folders.agent_name, task.task_id, unscored, names)
+
+
+def _results_dir(task: TaskWork, answer_name: str, folders: RunFolders) -> Path:
+    return answer_results_dir(folders.eval_results_root, folders.agent_name, task.task_id, answer_name)
+
+
+def answer_jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
+    """Return the evaluations that a task asks for, one an answer.
+
+    Raises:
+        UsageError: no script judges the task.
+        CacheReadError: its page cache cannot be read.
+    """
+    script_path = task.script_path
+    if script_path is None:
+        raise UsageError(task.unscored_reason or f"no script for task {task.task_id}")
+    cache = CacheFileSys(folders.task_cache(task.task_id))
+    return [
+        AnswerJob(
+            agent_name=folders.agent_name,
+            task_id=task.task_id,
+            answer=answer,
+            script_path=script_path,
+            script_version=task.script_version or script_path.parent.name,
+            task_cache=cache,
+            folder=answer_dir(folders.eval_results_root, folders.agent_name, task.task_id, answer.name),
+        )
+        for answer in task.answers
+    ]
+
+
+def _tidy_cache(folder: Path) -> None:
+    if not folder.is_dir():
+        return
+    try:
+        CacheFileSys(folder).save()
+    except Mind2Web2Error as error:
+        log.warning("cache index not rewritten: %s", error)
+
+
+def uncached_pages(folders: RunFolders, task_id: str) -> int:
+    """Return how many pages that a task's answers cite are not stored, as far as the citations are known."""
+    folder = folders.task_cache(task_id)
+    try:
+        cited = json.loads(read_regular_file(folder.with_name(f"{task_id}.json")))["all_unique_urls"]
+        cache = CacheFileSys(folder)
+        return sum(cache.has(str(url)) is None for url in cited)
+    except (OSError, ValueError, RecursionError, TypeError, LookupError, CacheReadError) as error:
+        log.debug("citations not known task=%s reason=%s", task_id, error)
+        return 0
+
+
+class _TaskFolders(RunFolders):
+    """Finds a task's pages below whichever folder a caller of ``evaluate_task`` names."""
+
+    def task_cache(self, task_id: str) -> Path:
+        """Return the folder of a task's pages."""
+        root = self.cache_root
+        found = _innermost(root, self.agent_name, task_id)
+        if found is not None:
+            return found
+        # Nothing is there yet: by its name it is known which folder is meant.
+        if root.name == task_id or CacheFileSys(root).get_all_urls():
+            return root
+        return root / task_id if root.name == self.agent_name else super().task_cache(task_id)
+
+
+def _innermost(root: Path, agent_name: str, task_id: str) -> Path | None:
+    """Return the task's folder below the root of all agents or below one agent's folder."""
+    candidates = (root / agent_name / task_id, root / task_id)
+    return next((folder for folder in candidates if folder.is_dir()), None)
+
+
+def _task_work(root: Path, agent_name: str, task_id: str, script_path: Path) -> TaskWork:
+    folder = _innermost(root, agent_name, task_id) or root
+    answers, problems = answer_files(folder)
+    if not answers:
+        raise UsageError(f"no answers to task {task_id} under {folder}: expected answer_<k>.md")
+    return TaskWork(task_id, answers, script_path, script_path.parent.name, problems=problems)
+
+
+async def evaluate_task(
+    client: Any,
+    task_id: str,
+    agent_name: str,
+    answer_dir: str | Path,
+    cache_dir: str | Path,
+    output_dir: str | Path,
+    script_path: str | Path,
+    dump_cache: bool = True,
+    is_self_debug: bool = False,
+    overwrite: bool = False,
+    max_concurrent_answers: int = 3,
+    webpage_semaphore: Any = None,
+    llm_semaphore: Any = None,
+) -> list[dict[str, Any]]:
+    """Evaluate one task's answers and return the results of those that have one.
+
+    Pages that are not cached are captured, and are in the cache next time.
+
+    Args:
+        client: an ``LLMClient`` with ``is_async=True``, or any object with ``async_response``; it judges as
+            ``o4-mini``.
+        answer_dir: the task's answers, the agent's folder of tasks, or the root of all agents.
+        cache_dir: likewise for cached pages.
+        output_dir: the root of all results (layouts.md).
+        script_path: the task's eval script.
+        dump_cache: make the cache index list exactly the pages on disk afterwards.
+        is_self_debug: show on the console what is logged.
+        overwrite: reuse neither earlier results nor stored judgments.
+        webpage_semaphore: bounds page captures, 10 by default.
+        llm_semaphore: bounds judge requests, 30 by default.
+
+    Raises:
+        UsageError: there are no such answers, or a name is not a plain one.
+    """
+    script = Path(script_path)
+    folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))
+    work = _task_work(Path(answer_dir), check_name("agent", agent_name), check_name("task", task_id), script)
+    captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT)
+    with JudgmentStore(folders.agent_results / FILE_NAME) as store:
+        judge = RecordedJudge(
+            JudgeSettings("client", DEFAULT_JUDGE_MODEL), as_provider(client), store, overwrite=overwrite
+        )
+        run = RunParts(
+            judge=judge,
+            library=PageLibrary(),
+            captures=captures,
+            limits=DualSemaphore(
+                webpage_semaphore or asyncio.Semaphore(DEFAULT_PAGE_LIMIT),
+                llm_semaphore or asyncio.Semaphore(DEFAULT_JUDGE_LIMIT),
+            ),
+            reuse=not overwrite,
+            answer_timeout_s=None,
+            log_to_console=is_self_debug,
+        )
+        async with captures:
+            outcomes = await evaluate_work(
+                [work],
+                folders,
+                run,
+                Pace(max_answers=max_concurrent_answers),
+                RunProgress(),
+                dump_cache=dump_cache,
+            )
+    for outcome in outcomes:
+        if outcome.result is None:
+            log.warning("no result task=%s answer=%s reason=%s", task_id, outcome.answer_name, outcome.reason)
+    return [outcome.result for outcome in outcomes if outcome.result is not None]

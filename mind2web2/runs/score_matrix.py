@@ -1,0 +1,203 @@
+"""Which scores an agent's averages are taken over: tasks, runs, and what is missing of them; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from mind2web2.rubric.aggregation import is_score
+from mind2web2.runs.reader import NO_FACTS, ResultFacts
+from mind2web2.utils.names import name_list, natural_key
+
+MAX_TIME_S = 1e9
+
+NO_ANSWER = "missing, though other tasks have an answer of this name"
+NO_RUNS = "no answer at all"
+NO_RESULT = "no result"
+
+_TASKS_SHOWN = 3
+
+
+def is_time_s(value: object) -> TypeGuard[float]:
+    """Tell whether a value from a file is a plausible number of seconds."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TIME_S
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredAnswer:
+    """One answer and what is known of it; ``score`` is ``None`` where it has no result.
+
+    Args:
+        task_id: the task.
+        answer_name: the answer's file name; answers of one name are one run.
+        score: the root's score.
+        word_count: whitespace-separated words of the answer.
+        time_s: what the agent took for it.
+        judge_model: the model that judged it.
+        reason: why there is no score, in one line.
+        facts: what its result says of its making.
+
+    Raises:
+        ValueError: the score is not a number from 0 to 1.
+    """
+
+    task_id: str
+    answer_name: str
+    score: float | None = None
+    word_count: int | None = None
+    time_s: float | None = None
+    judge_model: str | None = None
+    reason: str | None = None
+    facts: ResultFacts = NO_FACTS
+
+    def __post_init__(self) -> None:
+        if self.score is not None and not is_score(self.score):
+            raise ValueError(f"score {self.score} of {self.task_id}/{self.answer_name} is not within 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class MissingAnswer:
+    """An answer that has no score, or that does not exist; ``answer_name`` is ``None`` if a task has none."""
+
+    task_id: str
+    answer_name: str | None
+    reason: str
+
+
+# By task and answer name, both in natural order.
+_Table = Mapping[tuple[str, str], ScoredAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreGrid:
+    """Which scores count in which runs and tasks.
+
+    Args:
+        table: the answers, those without a score included, by task and answer name.
+        scores: those that enter the averages, by task and run.
+        missing: every answer without a score, by name.
+        missing_counted_as_zero: whether those count as 0, else they are left out of the averages.
+        warnings: what makes the averages less than they seem, one line each.
+    """
+
+    table: _Table
+    scores: Mapping[tuple[str, str], float]
+    tasks: Sequence[str]
+    runs: Sequence[str]
+    missing: tuple[MissingAnswer, ...]
+    missing_counted_as_zero: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def scored_answers(self) -> list[ScoredAnswer]:
+        """Return the answers that have a score of their own."""
+        return [answer for answer in self.table.values() if answer.score is not None]
+
+
+def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None) -> ScoreGrid:
+    """Lay out an agent's scores by tasks and runs, as ``agent_metrics`` averages them.
+
+    Raises:
+        ValueError: two answers have the same task and name.
+    """
+    table = _table(answers)
+    return _grid_of_scored(table) if task_ids is None else _grid_of_tasks(table, _ordered(task_ids))
+
+
+def _table(answers: Iterable[ScoredAnswer]) -> _Table:
+    found: dict[tuple[str, str], ScoredAnswer] = {}
+    for answer in answers:
+        place = (answer.task_id, answer.answer_name)
+        if place in found:
+            raise ValueError(f"answer {answer.task_id}/{answer.answer_name} is given twice")
+        found[place] = answer
+    in_order = sorted(found, key=lambda place: (natural_key(place[0]), natural_key(place[1])))
+    return {place: found[place] for place in in_order}
+
+
+def _grid_of_scored(table: _Table) -> ScoreGrid:
+    scores = {place: answer.score for place, answer in table.items() if answer.score is not None}
+    missing = _missing(table, _ordered(task for task, _ in table), _ordered(run for _, run in table))
+    tasks = _ordered(task for task, _ in scores)
+    sizes = Counter(run for _, run in scores)
+    runs = _ordered(sizes)
+    warnings = _missing_warnings(missing, "not counted in the averages")
+    if any(size < len(tasks) for size in sizes.values()):
+        listed = ", ".join(f"{run} {sizes[run]}" for run in runs)
+        warnings.append(f"runs span different tasks, out of {len(tasks)}: {listed}")
+    warnings += _unequal_chances(table, tasks, runs)
+    return ScoreGrid(table, scores, tasks, runs, missing, False, tuple(warnings))
+
+
+def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
+    wanted = set(tasks)
+    outside = _ordered(task for task, _ in table if task not in wanted)
+    table = {place: answer for place, answer in table.items() if place[0] in wanted}
+    runs = _ordered(run for _, run in table)
+    scores = {(task, run): _score_or_zero(table.get((task, run))) for task in tasks for run in runs}
+    missing = _missing(table, tasks, runs)
+    warnings = _missing_warnings(missing, "counted as 0")
+    if outside:
+        warnings.append(f"tasks not in the task list, left out: {name_list(outside)}")
+    warnings += _unequal_chances(table, tasks, runs)
+    return ScoreGrid(table, scores, tasks, runs, missing, True, tuple(warnings))
+
+
+def _unequal_chances(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> list[str]:
+    """Say of which tasks fewer answers have a score than there are runs."""
+    scored = Counter(task for (task, _), answer in table.items() if answer.score is not None)
+    fewer = [f"{task} {scored[task]}" for task in tasks if scored[task] < len(runs)]
+    return (
+        [f"pass@{len(runs)} rests on fewer than {len(runs)} answers at: {name_list(fewer)}"] if fewer else []
+    )
+
+
+def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[MissingAnswer, ...]:
+    answered = {task for task, _ in table}
+    found: list[MissingAnswer] = []
+    for task in tasks:
+        if task not in answered:
+            found.append(MissingAnswer(task, None, NO_RUNS))
+            continue
+        for run in runs:
+            answer = table.get((task, run))
+            if answer is None:
+                found.append(MissingAnswer(task, run, NO_ANSWER))
+            elif answer.score is None:
+                found.append(MissingAnswer(task, run, answer.reason or NO_RESULT))
+    return tuple(found)
+
+
+def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str) -> list[str]:
+    absent: list[str] = []
+    unanswered: list[str] = []
+    unscored = 0
+    for answer in missing:
+        if answer.reason == NO_ANSWER:
+            absent.append(f"{answer.task_id} {str(answer.answer_name).removesuffix('.md')}")
+        elif answer.reason == NO_RUNS:
+            unanswered.append(answer.task_id)
+        else:
+            unscored += 1
+    warnings = [f"answers without a score: {unscored}, {treatment}"] if unscored else []
+    if absent:
+        warnings.append(f"missing answers: {len(absent)} ({_few(absent)}), {treatment}")
+    if unanswered:
+        warnings.append(f"tasks without any answer: {len(unanswered)} ({_few(unanswered)}), {treatment}")
+    return warnings
+
+
+def _few(tasks: Iterable[str]) -> str:
+    ordered = _ordered(tasks)
+    more = len(ordered) - _TASKS_SHOWN
+    return ", ".join(ordered[:_TASKS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
+def _score_or_zero(answer: ScoredAnswer | None) -> float:
+    return 0.0 if answer is None or answer.score is None else answer.score
+
+
+def _ordered(names: Iterable[str]) -> list[str]:
+    return sorted(set(names), key=natural_key)

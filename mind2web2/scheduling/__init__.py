@@ -1,0 +1,1 @@
+"""Deferred verifications: pending verdicts, the sequential guard, execution options."""

@@ -1,0 +1,1 @@
+"""Eval scripts: load, rewrite and run them."""

@@ -1,0 +1,365 @@
+"""Running an eval script on one answer, within its time and whatever it does."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import logging
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.judge.protocol import DualSemaphore, note_ignored_argument
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.rubric.aggregation import is_score
+from mind2web2.scheduling.scheduler import STOPPED, EvaluateAnswer
+from mind2web2.scripts.load import load_eval_script, unload_eval_script
+from mind2web2.scripts.watchdog import ScriptBlockedError, blocks_noted
+from mind2web2.utils.api_misuse import ScriptReports, script_reports
+from mind2web2.utils.files import file_sha256
+
+_Steps = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
+
+log = logging.getLogger(__name__)
+
+
+class UnseenErrors:
+    """Errors of one script's tasks that nobody has looked at, which asyncio would print with a traceback.
+
+    To be entered before the script's first task begins, in the same context.
+    """
+
+    def __init__(self) -> None:
+        self._failed: list[asyncio.Task[Any]] = []
+        self._is_over = False
+
+    def enter(self) -> None:
+        """Watch the tasks that are started from here on in this context, and in those that come of it."""
+        loop = asyncio.get_running_loop()
+        before = loop.get_task_factory()
+        if not isinstance(before, _WatchingFactory):
+            # It stays for the next: to tasks of others it does nothing.
+            loop.set_task_factory(_WatchingFactory(before))
+        _watching.set(self)
+
+    def take(self) -> list[BaseException]:
+        """Return those so far, once the script is over; later ones go to the package's own log."""
+        self._is_over = True
+        unseen = [error for task in self._failed if (error := _unseen(task)) is not None]
+        self._failed.clear()
+        return unseen
+
+    def note(self, task: asyncio.Task[Any]) -> None:
+        """Remember a task that has failed; whoever awaits it may still look at its error."""
+        if not self._is_over:
+            if task._log_traceback:
+                self._failed.append(task)
+        elif (error := _unseen(task)) is not None:
+            log.info("a script's task failed after the script's end error=%s", type(error).__name__)
+
+
+_watching: ContextVar[UnseenErrors | None] = ContextVar("_watching", default=None)
+
+
+class _WatchingFactory:
+    def __init__(self, before: Any) -> None:  # whatever makes the loop's tasks: its type differs by version
+        self._make = before or _new_task
+
+    def __call__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        steps: _Steps,
+        **options: Any,  # which of them there are differs by version as well
+    ) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = self._make(loop, steps, **options)
+        unseen = _watching.get()
+        if unseen is not None:
+            task.add_done_callback(unseen.note)
+        return task
+
+
+def _new_task(loop: asyncio.AbstractEventLoop, steps: _Steps, **options: Any) -> asyncio.Task[Any]:
+    return asyncio.Task(steps, loop=loop, **options)
+
+
+def _unseen(task: asyncio.Task[Any]) -> BaseException | None:
+    """Return a task's error if nobody has looked at it, and look at it."""
+    # There is no other way to know without looking.
+    return task.exception() if task._log_traceback else None
+
+
+# A script that swallows its cancellation is left behind after this long.
+_GRACE_S = 5.0
+# Not to spin when hardly any time is left on a clock that stands still.
+_SHORTEST_WAIT_S = 0.05
+# How much a script that asks the judge itself does at once under the semaphores it is given.
+_SCRIPT_PERMITS = 30
+
+
+# Several times what the longest rubric logs.
+MOST_LOG_BYTES = 20 * 1024**2
+
+
+class LogLimit(logging.Filter):
+    """Stops a script that logs without end; filters one handler of its logger, whatever logger it uses.
+
+    Args:
+        blocks: why the script was stopped, for its caller.
+    """
+
+    def __init__(self, blocks: list[str]) -> None:
+        super().__init__()
+        self._blocks = blocks
+        self._bytes = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Count a record; raise once there are too many."""
+        args = record.args if isinstance(record.args, tuple) else ()
+        self._bytes += sum(len(part) for part in (*vars(record).values(), *args) if isinstance(part, str))
+        if self._bytes > MOST_LOG_BYTES:
+            reason = f"it logged more than {MOST_LOG_BYTES // 1024**2} MB"
+            self._blocks.append(reason)
+            raise ScriptBlockedError(reason)
+        return True
+
+
+def load_script(path: Path) -> EvaluateAnswer:
+    """Import a script.
+
+    Raises:
+        EvalScriptError: it cannot be imported or has no proper ``evaluate_answer``; one line, with the
+            script's line where there is one.
+    """
+    try:
+        return load_eval_script(path)
+    except EvalScriptError:
+        raise
+    except ScriptBlockedError as error:
+        raise _blocked(path, error) from error
+    except SyntaxError as error:
+        raise EvalScriptError(
+            f"script {path.name} has a syntax error in line {error.lineno}: {error.msg}"
+        ) from error
+    except BaseException as error:
+        # Nothing but the script runs here: a KeyboardInterrupt is its own as well.
+        raise EvalScriptError(f"script {path.name} cannot be used: {_where_and_what(error, path)}") from error
+
+
+@dataclass(frozen=True)
+class ScriptCall:
+    """What a script is called with, beside client, cache and logger.
+
+    Args:
+        script_sha256: of the script that is meant.
+        model: the run's, whatever the script does with it.
+    """
+
+    script_path: Path
+    script_sha256: str
+    agent_name: str
+    answer_name: str
+    answer: str
+    model: str
+
+
+async def script_result(
+    call: ScriptCall,
+    judge: AnswerJudge,
+    cache: AnswerCache,
+    logger: logging.Logger,
+    timeout_s: float | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Any]:
+    """Return a script's result on one answer; no question is asked for it any more.
+
+    Raises:
+        EvalScriptError: the script failed, or was changed just now.
+        Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
+    """
+    try:
+        with script_reports(ScriptReports(judge.fail, partial(note_ignored_argument, judge))):
+            result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
+    except Mind2Web2Error:
+        # Whatever the script made of a judge that failed, the judge is what failed.
+        if judge.failure is not None:
+            raise judge.failure from None
+        raise
+    finally:
+        failure = judge.failure
+        judge.end()
+    if failure is not None:
+        # An answer during which one happened gets no result (contract.md).
+        raise failure
+    return result
+
+
+async def _loaded_and_run(
+    call: ScriptCall,
+    judge: AnswerJudge,
+    cache: AnswerCache,
+    logger: logging.Logger,
+    timeout_s: float | None,
+    clock: Callable[[], float],
+) -> dict[str, Any]:
+    evaluate_answer = load_script(call.script_path)
+    try:
+        if await asyncio.to_thread(file_sha256, call.script_path) != call.script_sha256:
+            raise EvalScriptError(
+                f"script {call.script_path.name} was changed just now: run the same command again"
+            )
+        arguments = _arguments(call, judge, cache, logger)
+        if "model" in inspect.signature(evaluate_answer).parameters:
+            arguments["model"] = call.model
+        evaluate = partial(evaluate_answer, **arguments)
+        return await run_script(evaluate, call.script_path, timeout_s, logger, clock)
+    finally:
+        unload_eval_script(evaluate_answer)
+
+
+def _arguments(
+    call: ScriptCall, judge: AnswerJudge, cache: AnswerCache, logger: logging.Logger
+) -> dict[str, Any]:
+    return {
+        "client": judge,
+        "answer": call.answer,
+        "agent_name": call.agent_name,
+        "answer_name": call.answer_name,
+        "cache": cache,
+        # Of the script's own: what it holds while it verifies, verifying need not wait for.
+        "semaphore": DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)),
+        "logger": logger,
+    }
+
+
+async def run_script(
+    evaluate: Callable[[], Awaitable[Any]],
+    path: Path,
+    timeout_s: float | None,
+    logger: logging.Logger,
+    clock: Callable[[], float] = time.monotonic,
+) -> dict[str, Any]:
+    """Call a script's evaluation and return its result.
+
+    Args:
+        clock: tells the seconds that count towards ``timeout_s``.
+
+    Raises:
+        EvalScriptError: it raised, did not return in time, or returned what is not a result.
+        JudgeError: a judge failure that the script let through.
+    """
+    blocks: list[str] = []
+    blocks_noted.set(blocks)
+    limit = LogLimit(blocks)
+    for handler in logger.handlers[:1]:
+        handler.addFilter(limit)
+    unseen = UnseenErrors()
+    unseen.enter()
+    task = asyncio.ensure_future(_contained(evaluate, path))
+    timed_out = False
+    try:
+        timed_out = not await ended_in_time(task, timeout_s, clock)
+    finally:
+        if not task.done():
+            await _stop(task, path, logger)
+        if task.done() and not task.cancelled():
+            task.exception()  # looked at: it is the script's own failure, which is told as such
+        for handler in logger.handlers:
+            handler.removeFilter(limit)
+        for error in unseen.take():
+            what = _where_and_what(error, path)
+            logger.warning("a task that the script started and did not await raised %s", what)
+    if timed_out and timeout_s is not None:
+        raise out_of_time(path, timeout_s)
+    if task.cancelled():
+        raise EvalScriptError(f"script {path.name} cancelled itself")
+    failure = task.exception()
+    if blocks:
+        # Whatever the script made of being stopped.
+        raise _blocked(path, ScriptBlockedError(blocks[0])) from failure
+    if isinstance(failure, JudgeError | EvalScriptError):
+        raise failure
+    if failure is not None:
+        logger.error("script failed", exc_info=failure)
+        raise EvalScriptError(f"script {path.name} raised {_where_and_what(failure, path)}") from failure
+    return checked_result(task.result(), path)
+
+
+def out_of_time(path: Path, timeout_s: float) -> EvalScriptError:
+    """Return the error of a script that has not returned in time."""
+    return EvalScriptError(f"script {path.name} did not return within {timeout_s:g} s (--answer_timeout)")
+
+
+async def ended_in_time(
+    task: asyncio.Future[Any], timeout_s: float | None, clock: Callable[[], float]
+) -> bool:
+    """Wait for a task and tell whether it ended in time."""
+    started_s, left_s = clock(), timeout_s
+    while left_s is None or left_s > 0:
+        await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S))
+        if task.done():
+            break
+        # A clock that stood still meanwhile leaves time over.
+        left_s = None if timeout_s is None else timeout_s - (clock() - started_s)
+    return task.done()
+
+
+async def _contained(evaluate: Callable[[], Awaitable[Any]], path: Path) -> Any:
+    try:
+        return await evaluate()
+    except SystemExit as error:
+        raise EvalScriptError(f"script {path.name} called sys.exit({error.code!r})") from error
+    except KeyboardInterrupt as error:
+        # A run has a handler of its own for Ctrl-C, which raises nothing: this one is the script's.
+        raise EvalScriptError(f"script {path.name} raised {_where_and_what(error, path)}") from error
+    except ScriptBlockedError as error:
+        raise _blocked(path, error) from error
+
+
+def _blocked(path: Path, error: ScriptBlockedError) -> EvalScriptError:
+    return EvalScriptError(f"script {path.name} was stopped: {error} (an endless loop, or time.sleep?)")
+
+
+async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -> None:
+    task.cancel(STOPPED)
+    await asyncio.wait({task}, timeout=_GRACE_S)
+    if not task.done():
+        logger.error("script swallows its cancellation and is left behind script=%s", path.name)
+
+
+def checked_result(result: Any, path: Path) -> dict[str, Any]:
+    """Return what a script returned if it is a result (contract.md, "Summary").
+
+    Raises:
+        EvalScriptError: it is not; the text says why.
+    """
+    if not isinstance(result, dict):
+        raise EvalScriptError(
+            f"script {path.name} returned {type(result).__name__}; expected evaluator.get_summary()"
+        )
+    score = result.get("final_score")
+    if not is_score(score):
+        raise EvalScriptError(
+            f"script {path.name} returned final_score {score!r}; expected a number from 0 to 1"
+        )
+    try:
+        json.dumps(result, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise EvalScriptError(f"script {path.name} returned what is not JSON: {error}") from error
+    return result
+
+
+def _where_and_what(error: BaseException, path: Path) -> str:
+    lines = [
+        frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)
+    ]
+    where = f" (line {lines[-1]})" if lines else ""
+    what = " ".join(str(error).split())
+    return f"{type(error).__name__}: {what}{where}" if what else f"{type(error).__name__}{where}"

@@ -1,0 +1,1 @@
+"""URLs: parse, normalise and find them (pure functions)."""

@@ -1,0 +1,175 @@
+"""A URL taken apart as it is written, and its percent-encoding made uniform."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+# Every string matches: what is missing is None or empty, and nothing is interpreted here.
+_URL = re.compile(
+    r"(?:(?:([A-Za-z][A-Za-z0-9+.\-]*+):)?//)?([^/?#]*+)([^?#]*+)(?:\?([^#]*+))?(?:#(.*+))?", re.DOTALL
+)
+_MARKDOWN_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})++)")
+# Printable ASCII but space, percent sign and backslash: nothing to make uniform.
+_ALREADY_UNIFORM = re.compile(r"[!-$&-\[\]-~]*+")
+
+# Encoded, these mean something else than bare (layouts.md); "%" is the escape character itself.
+_RESERVED = "/?#&=+%"
+_CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
+_SPACES = "".join(
+    map(chr, (0x20, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000))
+)
+
+
+def _escapes_of(characters: str) -> dict[int, str]:
+    return {ord(character): quote(character, safe="") for character in characters}
+
+
+# What decoding with "surrogateescape" leaves of bytes that are not UTF-8 goes back to %XX.
+_UNDECODABLE = {0xDC00 + byte: f"%{byte:02X}" for byte in range(0x80, 0x100)}
+# A bare "%" that starts no escape means itself, and a bare backslash would read as a markdown escape.
+_BARE_IN_STORAGE = _escapes_of("%\\")
+_DECODED_IN_STORAGE = _escapes_of(_RESERVED + "\\") | _UNDECODABLE
+_BARE_IN_LOOKUP = _BARE_IN_STORAGE | _escapes_of(_CONTROLS + _SPACES)
+_DECODED_IN_LOOKUP = _DECODED_IN_STORAGE | _BARE_IN_LOOKUP
+
+
+class UrlParts(NamedTuple):
+    """What a URL is made of; ``scheme``, ``query`` and ``fragment`` are ``None`` where missing."""
+
+    scheme: str | None
+    authority: str
+    path: str
+    query: str | None
+    fragment: str | None
+
+    @property
+    def route(self) -> str:
+        """Return the fragment with its ``#`` if it is a client-side route, else an empty string."""
+        return f"#{self.fragment}" if self.fragment and self.fragment[0] in "/!" else ""
+
+
+def split_url(text: str) -> UrlParts:
+    """Take a URL apart without decoding or judging any part."""
+    match = _URL.match(text)
+    assert match is not None, "the pattern matches every string"
+    return UrlParts(*match.groups())
+
+
+def undo_markdown_escapes(text: str) -> str:
+    r"""Return the text with markdown's ``\_`` and the like as the bare character."""
+    return _MARKDOWN_ESCAPE.sub(r"\1", text) if "\\" in text else text
+
+
+def clean_url(text: str) -> str:
+    """Return a URL without the white space around it and without markdown escapes."""
+    return undo_markdown_escapes(text.strip())
+
+
+def uniform_escapes(text: str) -> str:
+    """Return one spelling for all that differ in percent-encoding only, still safe to be taken apart."""
+    if _ALREADY_UNIFORM.fullmatch(text):
+        return text
+    return _recode(text, _BARE_IN_LOOKUP, _DECODED_IN_LOOKUP)
+
+
+def decoded_for_storage(text: str) -> str:
+    """Return the text percent-decoded except for what would then read as something else."""
+    if "%" not in text and "\\" not in text:
+        return text
+    return _recode(text, _BARE_IN_STORAGE, _DECODED_IN_STORAGE)
+
+
+def _recode(text: str, bare: dict[int, str], decoded: dict[int, str]) -> str:
+    pieces = _ESCAPED_BYTES.split(text)
+    pieces[::2] = [piece.translate(bare) for piece in pieces[::2]]
+    pieces[1::2] = [_decode(piece).translate(decoded) for piece in pieces[1::2]]
+    return "".join(pieces)
+
+
+def _decode(escaped_bytes: str) -> str:
+    return bytes.fromhex(escaped_bytes.replace("%", "")).decode(errors="surrogateescape")
+
+
+_HOST_AND_PORT = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(?::([0-9]*))?")
+# Underscores and leading hyphens are in use although the standards forbid them.
+_ASCII_HOST = re.compile(r"[A-Za-z0-9_-]++(?:\.[A-Za-z0-9_-]++)*+\.?")
+_MAX_HOST_CHARS = 253
+_MAX_PORT = 65535
+# Without a scheme either default may be meant.
+_DEFAULT_PORTS = {"http": ("80",), "https": ("443",), None: ("80", "443")}
+
+
+class Site(NamedTuple):
+    """Whom a URL addresses; ``port`` is empty where it is the scheme's own, ``user`` where there is none."""
+
+    user: str
+    host: str
+    port: str
+
+    def __str__(self) -> str:
+        """Return the site as a URL writes it."""
+        user = f"{self.user}@" if self.user else ""
+        return f"{user}{self.host}:{self.port}" if self.port else f"{user}{self.host}"
+
+    def without_www(self) -> Site:
+        """Return the site without a leading ``www.`` of the host."""
+        bare_host = self.host.removeprefix("www.")
+        return self._replace(host=bare_host) if bare_host and bare_host != self.host else self
+
+
+def site_of(parts: UrlParts) -> Site | None:
+    """Return the site that a URL addresses, or ``None`` where it names none that could exist."""
+    scheme = parts.scheme.lower() if parts.scheme else None
+    user, at_sign, host_and_port = parts.authority.rpartition("@")
+    if at_sign and scheme is None:
+        return None  # an e-mail address
+    match = _HOST_AND_PORT.fullmatch(host_and_port)
+    host = ascii_host(match[1]) if match else None
+    # "https:" before a single slash is a damaged scheme, not a host with an empty port.
+    port = _port(match[2] or "") if match and (scheme or match[2] != "") else None
+    if host is None or port is None:
+        return None
+    return Site(uniform_escapes(user), host, "" if port in _DEFAULT_PORTS.get(scheme, ()) else port)
+
+
+def ascii_host(host: str) -> str | None:
+    """Return a host in lower case and internationalised names as ``xn--``, or ``None`` if it is none."""
+    if not _ASCII_HOST.fullmatch(host):
+        return _ipv6_host(host) if host.startswith("[") else _international_host(host)
+    return host.lower() if len(host) <= _MAX_HOST_CHARS else None
+
+
+def _port(digits: str) -> str | None:
+    digits = digits.lstrip("0") if digits.strip("0") else digits[:1]
+    return digits if len(digits) <= 5 and int(digits or 0) <= _MAX_PORT else None
+
+
+def _ipv6_host(host: str) -> str | None:
+    if not host.endswith("]") or "%" in host:  # zones mean something on one machine only
+        return None
+    try:
+        return f"[{ipaddress.IPv6Address(host[1:-1])}]"
+    except ValueError:
+        return None
+
+
+def _international_host(host: str) -> str | None:
+    import idna  # its tables are needed for few hosts
+
+    if len(host) > 4 * _MAX_HOST_CHARS:
+        return None
+    try:
+        # The mapping browsers use. Their check is the looser one too: names with emoji exist.
+        mapped = idna.uts46_remap(unquote(host, errors="strict"), std3_rules=False)
+        ascii_name = ".".join(map(_ascii_label, mapped.split(".")))
+    except UnicodeError:
+        return None
+    return ascii_name if _ASCII_HOST.fullmatch(ascii_name) and len(ascii_name) <= _MAX_HOST_CHARS else None
+
+
+def _ascii_label(label: str) -> str:
+    return label if label.isascii() else f"xn--{label.encode('punycode').decode()}"

@@ -1,0 +1,193 @@
+"""Running coroutines together without leaving any of them behind."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from concurrent.futures import Executor, Future
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary
+
+Value = TypeVar("Value")
+
+
+async def all_or_first_error(coroutines: Iterable[Coroutine[Any, Any, Value]]) -> list[Value]:
+    """Return the results in input order; on the first error cancel the others, await them and raise it."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def to_the_end(coroutine: Coroutine[Any, Any, Value]) -> Value:
+    """Return a coroutine's result; where the caller is cancelled meanwhile, it is cancelled after the end."""
+    task = asyncio.create_task(coroutine)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.add_done_callback(_looked_at)
+        await asyncio.wait({task})
+        raise
+
+
+def _looked_at(task: asyncio.Task[Any]) -> None:
+    # So that asyncio does not complain: nobody is left to be told.
+    if not task.cancelled():
+        task.exception()
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class SharedWork(Generic[Key, Value]):
+    """Work under way, by key. What is done is not remembered."""
+
+    def __init__(self) -> None:
+        self._running: dict[Key, _Running[Value]] = {}
+
+    async def result(self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
+        """Return what the work under this key yields, or raise what it raises; begin it if nobody has.
+
+        A caller that is cancelled leaves the others waiting; the last one takes the work along.
+        """
+        running = self._running.get(key)
+        if running is None:
+            running = self._running[key] = _Running(asyncio.create_task(work()))
+        running.waiting += 1
+        try:
+            return await asyncio.shield(running.task)
+        finally:
+            running.waiting -= 1
+            if running.waiting == 0:
+                # Before the next await: whoever comes now begins anew instead of joining what is given up.
+                self._running.pop(key)
+                await _ended(running.task)
+
+
+@dataclass(slots=True)
+class _Running(Generic[Value]):
+    task: asyncio.Task[Value]
+    waiting: int = 0
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    if not task.done():
+        task.cancel()
+        await asyncio.wait([task])
+
+
+# Short beside what a request takes, long beside a round of the loop (some 30 microseconds).
+_LONGEST_S = 0.002
+
+
+class LoopTurns:
+    """Whose turn it is in one event loop.
+
+    The loop calls all that was ready at the beginning of a round before it looks at its connections again.
+    Where hundreds of questions become ready at once, each of which takes half a millisecond, the first
+    request would go out when the last question is prepared, and nobody else would have a say meanwhile.
+
+    Args:
+        loop: where the work runs.
+        clock: tells seconds.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
+        self._call_soon = loop.call_soon
+        self._clock = clock
+        self._began_s: float | None = None
+
+    async def turn(self) -> None:
+        """Return in a round of the loop that has not taken long yet; the first to ask always has a turn."""
+        while self._began_s is not None:
+            if self._clock() - self._began_s < _LONGEST_S:
+                return
+            await asyncio.sleep(0)
+        self._began_s = self._clock()
+        # What is scheduled now is called in the next round, before all who come back in it.
+        self._call_soon(self._end_round)
+
+    def _end_round(self) -> None:
+        self._began_s = None
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns] = WeakKeyDictionary()
+
+
+async def loop_turn() -> None:
+    """Let others have the running loop first where this round of it has taken long already."""
+    loop = asyncio.get_running_loop()
+    turns = _turns.get(loop)
+    if turns is None:
+        turns = _turns[loop] = LoopTurns(loop, time.perf_counter)
+    await turns.turn()
+
+
+Item = TypeVar("Item")
+_Batch = list[tuple[Item, asyncio.Future[Any]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What became of an item that failed."""
+
+    error: BaseException
+
+
+class GatheredWork(Generic[Item]):
+    """Has items done in a thread, as many at a time as have gathered, in the order in which they came.
+
+    Args:
+        thread: where batches are done.
+        do_all: does a batch there and returns what became of each item: a value, or ``Failed``.
+    """
+
+    def __init__(self, thread: Executor, do_all: Callable[[Sequence[Item]], Sequence[Any]]) -> None:
+        self._thread = thread
+        self._do_all = do_all
+        # What waits while a batch is under way, for each event loop: its tasks wait for it. A loop without
+        # a batch has no entry.
+        self._gathering: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch[Item]] = WeakKeyDictionary()
+
+    async def result(self, item: Item) -> Any:
+        """Return what became of an item, or raise what it failed with."""
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Any] = loop.create_future()
+        gathering = self._gathering.get(loop)
+        if gathering is None:
+            self._begin(loop, [(item, done)])
+        else:
+            gathering.append((item, done))
+        return await done
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch[Item]) -> None:
+        self._gathering[loop] = []
+        work = self._thread.submit(self._do_all, [item for item, _ in batch])
+
+        def call_back(done: Future[Sequence[Any]]) -> None:
+            # A loop that was closed meanwhile has nobody left to be told.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._end, loop, batch, done)
+
+        work.add_done_callback(call_back)
+
+    def _end(self, loop: asyncio.AbstractEventLoop, batch: _Batch[Item], work: Future[Sequence[Any]]) -> None:
+        gathered = self._gathering.pop(loop)
+        if gathered:
+            self._begin(loop, gathered)
+        error = work.exception()
+        outcomes = [Failed(error)] * len(batch) if error is not None else work.result()
+        for (_, done), outcome in zip(batch, outcomes, strict=True):
+            # Who was cancelled waits no more.
+            if done.done():
+                continue
+            if isinstance(outcome, Failed):
+                done.set_exception(outcome.error)
+            else:
+                done.set_result(outcome)

@@ -1,0 +1,301 @@
+"""API misuse: names and calls of a script that the toolkit does not have, reported when the script uses them.
+
+Scripts often wrap their calls in ``try/except Exception``. An attribute that our objects lack, or a call that
+fits no signature, would become a failed check there, and so a wrong score. Each is reported at once, with the
+script's line, to the evaluation that the script belongs to; the answer then has no result.
+
+Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are legitimate, and so
+is an import in a ``try`` that expects an ``ImportError``.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import inspect
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial, update_wrapper, wraps
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
+from typing import Any, NoReturn, TypeVar, cast
+
+from mind2web2.errors import EvalScriptError
+from mind2web2.utils.text import parsed
+
+Kind = TypeVar("Kind", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_PACKAGE = "mind2web2"
+_USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"})
+_UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
+
+
+@dataclass(frozen=True)
+class ScriptReports:
+    """Where an evaluation learns how its script uses the toolkit.
+
+    Args:
+        fail: a name or a signature that the toolkit does not have: there is no result.
+        ignore: the name of an argument that has no effect.
+    """
+
+    fail: Callable[[EvalScriptError], object]
+    ignore: Callable[[str], object]
+
+
+_reports: ContextVar[ScriptReports | None] = ContextVar("mind2web2_script_reports", default=None)
+
+
+@contextmanager
+def script_reports(reports: ScriptReports) -> Iterator[None]:
+    """Report what a script does in the ``with`` block, and in all tasks that it starts."""
+    _watch_modules()
+    token = _reports.set(reports)
+    try:
+        yield
+    finally:
+        _reports.reset(token)
+
+
+def note_ignored_argument(name: str) -> None:
+    """Report an argument that has no effect."""
+    reports = _reports.get()
+    if reports is not None:
+        reports.ignore(name)
+
+
+def script_api(kind: Kind) -> Kind:
+    """Report attributes that a class's objects lack, and calls that its public methods do not take."""
+    usual = getattr(kind, "__getattr__", None)
+
+    def attribute(self: Any, name: str) -> Any:
+        if usual is not None:
+            try:
+                return usual(self, name)
+            except AttributeError:
+                report_missing(self, name)
+                raise
+        report_missing(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    setattr(kind, "__getattr__", attribute)  # noqa: B010 - mypy knows it of no class in general
+    return checked_methods(kind)
+
+
+def checked_methods(kind: Kind) -> Kind:
+    """Report calls that a class's public methods do not take."""
+    for name, value in list(vars(kind).items()):
+        if name.startswith("_") and name != "__init__":
+            continue
+        if isinstance(value, FunctionType):
+            setattr(kind, name, checked_call(value))
+        elif isinstance(value, staticmethod):
+            setattr(kind, name, staticmethod(checked_call(value.__func__)))
+    return kind
+
+
+def checked_call(function: Function) -> Function:
+    """Report calls that a function does not take; for an unknown keyword, name the nearest known one."""
+
+    @wraps(function)
+    def checked(*arguments: Any, **keywords: Any) -> Any:
+        try:
+            return function(*arguments, **keywords)
+        except TypeError as error:
+            # Raised by the call itself rather than by something that the function does.
+            if error.__traceback__ is not None and error.__traceback__.tb_next is None:
+                _refuse_call(function, error)
+            raise
+
+    if inspect.iscoroutinefunction(function):
+        return cast("Function", _CoroutineFunction(function, checked))
+    return cast("Function", checked)
+
+
+class _CoroutineFunction:
+    """A checked coroutine function: to ``inspect`` it is one, yet arguments are checked when it is called."""
+
+    __code__: CodeType
+    __defaults__: tuple[object, ...] | None
+    __kwdefaults__: dict[str, object] | None
+
+    def __init__(self, function: Callable[..., Any], checked: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            setattr(self, name, getattr(function, name))
+        self._checked = checked
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        return self._checked(*arguments, **keywords)
+
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+
+def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
+    what = function.__qualname__
+    unknown = _UNKNOWN_KEYWORD.search(str(error))
+    problem = str(error).partition("() ")[2] or str(error)
+    if unknown is not None:
+        known = [name for name in inspect.signature(function).parameters if name != "self"]
+        problem = f"unknown keyword {unknown[1]!r}{_hint(unknown[1], known)}"
+    frame = _script_frame(sys._getframe(1))
+    _report(frame, f"calls {what}{_in_line(frame)} with arguments that it does not take: {problem}")
+    raise TypeError(f"{what}() takes other arguments: {problem}") from error
+
+
+def report_missing(owner: Any, name: str) -> None:
+    """Report a name that one of our objects lacks, where a script uses it directly.
+
+    To be called by the ``__getattr__`` or ``__setattr__`` that the script's code has called.
+    """
+    frame = sys._getframe(2)
+    kind = owner if isinstance(owner, type | ModuleType) else type(owner)
+    module = kind.__name__ if isinstance(kind, ModuleType) else kind.__module__
+    if _reports.get() is None or name.startswith("__") or not _is_ours(module) or not _is_use(frame):
+        return
+    if any(name in vars(each) for each in getattr(kind, "__mro__", ())):
+        return  # there is such a property, and it has raised this itself
+    _report(
+        frame,
+        f"uses {kind.__name__}.{name}{_in_line(frame)}, which the toolkit does not have"
+        f"{_hint(name, [known for known in dir(owner) if not known.startswith('_')])}",
+    )
+
+
+def _report(frame: FrameType | None, problem: str) -> None:
+    reports = _reports.get()
+    if reports is not None:
+        script = "" if frame is None else f" {Path(frame.f_code.co_filename).name}"
+        reports.fail(EvalScriptError(f"script{script} {problem}"))
+
+
+def _hint(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # late: needed for a message only
+
+    nearest = get_close_matches(name, known, n=1)
+    return f": did you mean {nearest[0]!r}?" if nearest else ""
+
+
+def _in_line(frame: FrameType | None) -> str:
+    return "" if frame is None else f" in line {frame.f_lineno}"
+
+
+# Which code is a script's, and what it does
+
+
+def _script_frame(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and not _is_script(frame):
+        frame = frame.f_back
+    return frame
+
+
+def _is_script(frame: FrameType) -> bool:
+    return not frame.f_code.co_filename.startswith(("<frozen", *_libraries()))
+
+
+@cache
+def _libraries() -> tuple[str, ...]:
+    """Return the folders whose code is not a script's."""
+    import sysconfig  # late: scripts rarely come here
+
+    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    return (str(Path(__file__).parent.parent), *installed)
+
+
+def _is_use(frame: FrameType | None) -> bool:
+    """Tell whether a script's frame is just using a name, rather than asking whether there is one."""
+    if frame is None or not _is_script(frame):
+        return False
+    operation = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    if operation not in _USES:
+        return False
+    return not (operation.startswith("IMPORT") and _expects_import_error(frame))
+
+
+def _expects_import_error(frame: FrameType) -> bool:
+    return any(first <= frame.f_lineno <= last for first, last in _guarded_imports(frame.f_code.co_filename))
+
+
+@lru_cache(maxsize=64)
+def _guarded_imports(file_name: str) -> tuple[tuple[int, int], ...]:
+    """Return the first and last lines of a script's ``try`` blocks that expect an ``ImportError``."""
+    try:
+        tree = parsed(Path(file_name).read_bytes())
+    except (OSError, ValueError, SyntaxError):
+        return ()
+    return tuple(
+        (node.body[0].lineno, node.body[-1].end_lineno or node.body[-1].lineno)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Try) and _IMPORT_ERRORS & set(_handled(node.handlers))
+    )
+
+
+def _handled(handlers: Iterable[ast.ExceptHandler]) -> Iterator[str]:
+    for handler in handlers:
+        if handler.type is not None:
+            yield from (part.id for part in ast.walk(handler.type) if isinstance(part, ast.Name))
+
+
+# Modules
+
+
+def _watch_modules() -> None:
+    """Report names that scripts import from our modules or read there, and modules that do not exist."""
+    if not any(isinstance(finder, _Modules) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Modules())
+        for name, module in list(sys.modules.items()):
+            if _is_ours(name):
+                _watch(module)
+
+
+def _watch(module: ModuleType) -> None:
+    vars(module).setdefault("__getattr__", partial(_missing_in_module, module))
+
+
+def _missing_in_module(module: ModuleType, name: str) -> NoReturn:
+    report_missing(module, name)
+    raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
+
+
+class _Modules(MetaPathFinder):
+    """Watches our modules that are loaded from now on, and reports imports of modules that do not exist."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Find a module of ours as usual."""
+        if not _is_ours(fullname):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is None:
+            _report_missing_module(fullname)
+        elif spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_watched(module: ModuleType) -> None:
+                execute(module)
+                _watch(module)
+
+            setattr(spec.loader, "exec_module", execute_watched)  # noqa: B010 - of this one object
+        return spec
+
+
+def _report_missing_module(name: str) -> None:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    if _is_use(frame):
+        _report(frame, f"imports {name}{_in_line(frame)}, which the toolkit does not have")
+
+
+def _is_ours(module_name: str) -> bool:
+    return module_name.partition(".")[0] == _PACKAGE

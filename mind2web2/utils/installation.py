@@ -1,0 +1,69 @@
+"""Which files belong to Python, its packages and the system, and whose code is running."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from collections.abc import Set
+from functools import lru_cache
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+_PACKAGE = str(Path(__file__).parents[1])
+# Tools that scripts call: what they read, the script reads.
+_TOOLS = os.path.join(_PACKAGE, "api_tools")  # noqa: PTH118 (compared as text, thousands of times)
+_SYSTEM = (
+    *("/dev", "/proc", "/sys", "/etc", "/run", "/lib", "/lib64"),
+    *("/usr/lib", "/usr/lib64", "/usr/share", "/usr/local/lib", "/usr/local/share"),
+)
+_PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
+_PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
+
+Caller = Literal["own", "script", "nobody"]
+
+
+def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Caller:
+    """Tell for whom the code in a frame runs: our own code, a script, or a thread of neither.
+
+    Libraries run for whoever has called them.
+
+    Args:
+        ignored: top-level packages whose callers do not count: they count as our own.
+    """
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ignored:
+            return "own"
+        # Names in angle brackets are of code without a file, such as what dataclasses generate.
+        if not name.startswith("<"):
+            if is_own(name):
+                return "own"
+            if not is_installed(name) and not name.startswith(_TOOLS):
+                return "script"
+        frame = frame.f_back
+    return "nobody"
+
+
+@lru_cache(maxsize=4096)
+def is_own(path: str) -> bool:
+    """Tell whether a file is of this package, apart from the tools that scripts call."""
+    return _is_under(path, _PACKAGE) and not _is_under(path, _TOOLS)
+
+
+@lru_cache(maxsize=4096)
+def is_installed(path: str) -> bool:
+    """Tell whether a file is of Python, of a package (this one too) or of the system."""
+    if any(_is_under(path, folder) for folder in (*_python_folders(), _PACKAGE, *_SYSTEM)):
+        return True
+    return not _PACKAGE_FOLDERS.isdisjoint(Path(path).parts)
+
+
+@lru_cache(maxsize=1)
+def _python_folders() -> tuple[str, ...]:
+    folders = [sysconfig.get_path(name) for name in _PYTHON]
+    return tuple({*folders, *(str(Path(folder).resolve()) for folder in folders)})
+
+
+def _is_under(path: str, folder: str) -> bool:
+    return path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", os.sep)

@@ -1,0 +1,1 @@
+"""Claims and extractions: the questions put to the judge and the verdicts."""

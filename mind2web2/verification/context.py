@@ -1,0 +1,286 @@
+"""What extractor and verifier of one answer share: whom they ask, about what, with which pages."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, fields
+from typing import Any, Generic, TypeVar, cast
+
+from pydantic import BaseModel
+
+from mind2web2.errors import (
+    CaptureError,
+    ContextTooLongError,
+    ImagesRefusedError,
+    JudgmentMissingError,
+    MachineError,
+    Mind2Web2Error,
+)
+from mind2web2.judge.protocol import Judge, Subject, note_doubt
+from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
+from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures, shared_cache
+from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
+from mind2web2.pages.prepared import PageSettings, PreparedPage
+from mind2web2.rubric.evidence import NO_PAGE_NAMED
+from mind2web2.utils.api_misuse import script_api
+from mind2web2.verification.messages import NO_INSTRUCTION
+
+# A page too long for the judge's context is cut further, this often at most (contract.md).
+_FURTHER_CUTS = 2
+
+Template = TypeVar("Template", bound=BaseModel)
+
+
+@script_api
+@dataclass
+class EvaluatorConfig:
+    """Settings of an evaluation; the published ones, and how screenshots and PDFs are shown.
+
+    Args:
+        max_text_chars: characters of a page's text shown to the judge; the rest is cut, visibly.
+        image_max_width: pixels; wider screenshots are scaled down.
+        image_max_height: pixels of a screenshot that are shown.
+        jpeg_quality: of the screenshot's parts and of PDF pages.
+        default_num_trials: of a majority vote, odd.
+        default_majority_vote: ``False`` lets a single request decide.
+        default_use_screenshot: ``False`` shows the judge text alone.
+        default_additional_instruction: where a script gives none.
+        part_height: pixels of one part of a screenshot.
+        part_overlap: pixels that neighbouring parts share.
+        max_pdf_images: PDF pages shown as images.
+        max_pdf_text_pages: PDF pages whose text is shown.
+    """
+
+    max_text_chars: int = 400_000
+    image_max_width: int = 1100
+    image_max_height: int = 10_000
+    jpeg_quality: int = 85
+    default_num_trials: int = 3
+    default_majority_vote: bool = True
+    default_use_screenshot: bool = True
+    default_additional_instruction: str = NO_INSTRUCTION
+    part_height: int = 2000
+    part_overlap: int = 200
+    max_pdf_images: int = 50
+    max_pdf_text_pages: int = 100
+
+    def page_settings(self, max_side_px: int | None = None) -> PageSettings:
+        """Return the part that says how pages are prepared, for a judge that takes no larger images."""
+        names = {field.name for field in fields(PageSettings)} - {"max_side_px"}
+        return PageSettings(**{name: getattr(self, name) for name in names}, max_side_px=max_side_px)
+
+
+@dataclass(frozen=True)
+class Asking:
+    """One answer under evaluation, as the judge's questions need it.
+
+    Args:
+        judge: who answers.
+        model: the model a script asked for.
+        task: the task's description.
+        answer: the answer's markdown.
+        cache: the task's stored pages; ``None`` where there are none.
+        library: prepares pages.
+        capture: for pages that are not stored; ``None`` where none are captured.
+        llm_limit: entered around each judge request.
+        page_limit: entered around each capture.
+    """
+
+    judge: Judge
+    model: str
+    task: str
+    answer: str
+    cache: PageCache | None
+    library: PageLibrary
+    capture: SharedCaptures | None
+    llm_limit: Limit
+    page_limit: Limit
+    config: EvaluatorConfig
+    logger: logging.Logger
+
+    async def page(self, url: str, with_images: bool) -> PreparedPage:
+        """Return a page as the judge is to be shown it; ``CaptureError`` where it cannot be had."""
+        return await self.page_within(url, with_images, self.judge.image_limit)
+
+    async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
+        """Return a page with as many images as a limit allows; ``CaptureError`` as ``page``."""
+        if not url.strip():
+            raise CaptureError(NO_PAGE_NAMED)
+        if self.cache is None:
+            raise CaptureError("this evaluation has no page cache")
+        try:
+            page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
+            if page.doubt is not None:
+                note_doubt(self.judge, f"{url}: {page.doubt}")
+            note_shown = getattr(self.cache, "note_shown", None)
+            if note_shown is not None:
+                note_shown(url, page.sha256)
+            return page.within(limit) if with_images else page
+        except CaptureError as error:
+            if isinstance(error, DoubtfulPageError):
+                note_doubt(self.judge, f"{url}: {error}")
+            raise
+        except Mind2Web2Error as error:
+            # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.
+            raise self.judge.fail(error) from error.__cause__
+        except (OSError, MemoryError) as error:
+            failure = MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}")
+            raise self.judge.fail(failure) from error
+
+    def note_brought(self, url: str) -> None:
+        """Let the script see a page in its cache, now that it is told what the page says."""
+        note_brought = getattr(self.cache, "note_brought", None)
+        if note_brought is not None:
+            note_brought(url)
+
+    async def prepare(self, url: str, with_images: bool) -> None:
+        """Make a page ready that may be asked for; nothing is noted of it before it is."""
+        if self.cache is not None:
+            shared, limit = shared_cache(self.cache), self.judge.image_limit
+            await self.library.page(self._page_request(shared, url, with_images, limit))
+
+    async def at_hand(self, urls: Sequence[str]) -> list[bool]:
+        """Tell of each page whether it was stored before this run captured any (``PageLibrary.at_hand``)."""
+        if self.cache is None:
+            return [False] * len(urls)
+        try:
+            return await self.library.at_hand(self.cache, urls)
+        except Mind2Web2Error as error:
+            raise self.judge.fail(error) from error.__cause__
+        except OSError as error:
+            failure = MachineError(f"stored pages cannot be listed: {type(error).__name__}: {error}")
+            raise self.judge.fail(failure) from error
+
+    def _page_request(self, cache: PageCache, url: str, with_images: bool, limit: ImageLimit) -> PageRequest:
+        return PageRequest(
+            cache=cache,
+            url=url,
+            settings=self.config.page_settings(limit.max_side_px),
+            with_images=with_images and limit.max_images != 0,
+            capture=self.capture,
+            limit=self.page_limit,
+            logger=self.logger,
+        )
+
+    async def ask(
+        self,
+        template: type[Template],
+        page: PreparedPage | None,
+        messages: Callable[[PreparedPage | None], Sequence[Message]],
+        subject: Subject,
+        *,
+        others_may_decide: bool = False,
+    ) -> Answered[Template]:
+        """Ask, showing less of the page where the judge takes no more.
+
+        Args:
+            others_may_decide: a judgment that a replay lacks is no failure yet.
+
+        Raises:
+            JudgeError: the judge failed for good, or the question does not fit even so.
+        """
+        while True:
+            request = ChatRequest(model=self.model, messages=messages(page), template=template)
+            try:
+                reply = await self.judge.ask(request, subject, self.llm_limit)
+            except (ContextTooLongError, ImagesRefusedError, JudgmentMissingError) as error:
+                less = await self._less(page, error)
+                if less is None and isinstance(error, JudgmentMissingError) and others_may_decide:
+                    raise
+                if less is None:
+                    raise self.judge.fail(error) from error.__cause__
+                page = less
+            else:
+                # A judge fills the template it was given or declines.
+                return Answered(reply, cast("Template | None", reply.value), page)
+
+    async def _less(
+        self,
+        page: PreparedPage | None,
+        error: ContextTooLongError | ImagesRefusedError | JudgmentMissingError,
+    ) -> PreparedPage | None:
+        """Return less of a page for another try, ``None`` where nothing less may help."""
+        if page is None:
+            return None
+        if isinstance(error, ContextTooLongError):
+            return None if page.times_halved == _FURTHER_CUTS else page.halved()
+        # What a replay lacks may have been asked when the judge was known to take no more.
+        is_missing = isinstance(error, JudgmentMissingError)
+        limits = self.judge.recorded_limits if is_missing else [self.judge.image_limit]
+        stricter = [merged for limit in limits if (merged := page.limit.merged(limit)) != page.limit]
+        if not stricter or not page.images:
+            return None
+        try:
+            less = await self.page_within(page.url, True, stricter[0])
+        except CaptureError as gone:
+            raise self.judge.fail(MachineError(f"page {page.url} is gone: {gone}")) from gone
+        for _ in range(page.times_halved):
+            less = less.halved()
+        return less
+
+
+@script_api
+class ScriptAccess:
+    """Pages and model as a script may use them itself, by way of its extractor or verifier.
+
+    Args:
+        asking: the answer under evaluation.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+        self.logger = asking.logger
+
+    async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
+        """Return a page's images as base64 JPEGs and its text, cached or captured.
+
+        ``(None, None)`` for a page that is unavailable.
+        """
+        try:
+            # All of them, whatever the judge takes: they are the script's own affair.
+            page = await self._asking.page_within(str(url), with_images=True, limit=NO_LIMIT)
+        except CaptureError as error:
+            self.logger.warning("page is unavailable url=%s reason=%s", url, error)
+            return None, None
+        finally:
+            self._asking.note_brought(str(url))
+        images = await self._asking.library.images_of(page)
+        return [image.partition("base64,")[2] for image in images], str(page.text)
+
+    async def call_llm_with_semaphore(
+        self,
+        *,
+        model: str,
+        messages: Sequence[Message],
+        response_format: type[BaseModel] | None = None,
+        **keywords: Any,
+    ) -> Any:
+        """Send a request of the script's own to the judge, within the run's limits.
+
+        The result and further keywords are those of ``LLMClient.async_response``.
+        """
+        return await self._asking.judge.async_response(
+            model=model,
+            messages=messages,
+            response_format=response_format,
+            limit=self._asking.llm_limit,
+            **keywords,
+        )
+
+
+@dataclass(frozen=True)
+class Answered(Generic[Template]):
+    """A reply with the page as it was shown; ``value`` is ``None`` where the judge declined."""
+
+    reply: ChatReply
+    value: Template | None
+    page: PreparedPage | None
+
+
+def limits_of(semaphore: Any) -> tuple[Limit, Limit]:
+    """Return the limits for judge requests and captures of a ``DualSemaphore``, or of any one semaphore."""
+    if semaphore is None:
+        return nullcontext(), nullcontext()
+    return getattr(semaphore, "llm", semaphore), getattr(semaphore, "webpage", semaphore)

@@ -1,0 +1,263 @@
+"""What an extraction leaves behind: its record, and the empty template where there was nothing to read."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import types
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.fields import FieldInfo
+
+from mind2web2.errors import CaptureError
+from mind2web2.judge.direct import as_judge
+from mind2web2.judge.protocol import Judge, Subject, cut_off_noted
+from mind2web2.llm_client.base_client import LLMClient
+from mind2web2.pages.captures import PageCapture, SharedCaptures
+from mind2web2.pages.library import PageCache, PageLibrary
+from mind2web2.pages.prepared import PreparedPage
+from mind2web2.prompts import encodable
+from mind2web2.rubric.evidence import PageShown
+from mind2web2.utils.api_misuse import checked_call, script_api
+from mind2web2.verification.context import Asking, EvaluatorConfig, ScriptAccess, limits_of
+from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages
+from mind2web2.verification.verifier import BinaryEvalResult, Verifier
+
+__all__ = ["BinaryEvalResult", "EvaluatorConfig", "Extractor", "LLMClient", "Verifier", "create_evaluator"]
+
+Template = TypeVar("Template", bound=BaseModel)
+
+
+class ExtractionRecord(BaseModel):
+    """Where an extraction's value comes from, for the audit of a result.
+
+    Args:
+        url: the page read; ``None`` for the answer.
+        page: what of it was shown.
+        unavailable: why the page could not be had; the value is then empty.
+        declined: why the judge declined the content; the value is then empty.
+        judgment: the key that the judge's reply is stored under, where it is.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    url: str | None = None
+    page: PageShown | None = None
+    unavailable: str | None = None
+    declined: str | None = None
+    judgment: str | None = None
+
+
+def empty_instance(template: type[Template]) -> Template:
+    """Return the template with nothing in it, built without validation (contract.md, ``extract``).
+
+    Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists and
+    dicts, nested templates empty in turn, and ``None`` for what has no empty value.
+    """
+    return template.model_construct(
+        **{name: empty_value(field) for name, field in template.model_fields.items() if field.is_required()}
+    )
+
+
+def empty_value(field: FieldInfo) -> Any:
+    """Return the empty value of a required field."""
+    return _empty_of(field.annotation)
+
+
+def _empty_of(annotation: Any) -> Any:
+    origin = get_origin(annotation) or annotation
+    if origin in (Union, types.UnionType):
+        choices = get_args(annotation)
+        return None if type(None) in choices else _empty_of(choices[0])
+    if origin in (list, dict, set, tuple, str):
+        return origin()
+    if isinstance(origin, type) and issubclass(origin, BaseModel):
+        return empty_instance(origin)
+    return None
+
+
+log = logging.getLogger(__name__)
+
+
+# Of an extracted value in the log; the result has all of it.
+_VALUE_CHARS = 2_000
+
+
+@script_api
+class Extractor(ScriptAccess):
+    """Fills pydantic templates with what an answer or a page says.
+
+    Args:
+        asking: the answer under evaluation.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        super().__init__(asking)
+        self._numbers = itertools.count()
+        self._records: dict[int, ExtractionRecord] = {}
+
+    @property
+    def records(self) -> list[ExtractionRecord]:
+        """Return where each value comes from, in the order asked for, whichever was there first."""
+        return [self._records[number] for number in sorted(self._records)]
+
+    async def simple_extract(
+        self,
+        extraction_prompt: str,
+        template_class: type[Template],
+        additional_instruction: str = NO_INSTRUCTION,
+        *,
+        extraction_name: str = "extraction",
+    ) -> Template:
+        """Fill the template from the answer; empty where the judge declined the content.
+
+        Raises:
+            JudgeError: the judge failed for good.
+        """
+        number = next(self._numbers)
+        value, self._records[number] = await self._fill(
+            extraction_prompt, template_class, None, additional_instruction, encodable(extraction_name)
+        )
+        return value
+
+    async def extract_from_url(
+        self,
+        extraction_prompt: str,
+        url: str,
+        template_class: type[Template],
+        *,
+        additional_instruction: str = NO_INSTRUCTION,
+        use_screenshot: bool = True,
+        extraction_name: str = "extraction",
+    ) -> Template:
+        """Fill the template from a page; empty where it cannot be had or the judge declined the content.
+
+        Raises:
+            JudgeError: the judge failed for good.
+        """
+        number = next(self._numbers)
+        name = encodable(extraction_name)
+        self._asking.note_brought(url)
+        try:
+            with cut_off_noted(self._asking.judge, name):
+                page = await self._asking.page(url, use_screenshot)
+        except CaptureError as error:
+            self.logger.warning("extraction empty name=%s url=%s reason=%s", name, url, error)
+            self._records[number] = ExtractionRecord(name=name, url=url, unavailable=str(error))
+            return empty_instance(template_class)
+        value, self._records[number] = await self._fill(
+            extraction_prompt, template_class, page, additional_instruction, name
+        )
+        return value
+
+    async def _fill(
+        self,
+        prompt: str,
+        template_class: type[Template],
+        page: PreparedPage | None,
+        additional_instruction: str | None,
+        name: str,
+    ) -> tuple[Template, ExtractionRecord]:
+        asking = self._asking
+        url = None if page is None else page.url
+        with cut_off_noted(asking.judge, name):
+            answered = await asking.ask(
+                template_class,
+                page,
+                lambda shown: extraction_messages(
+                    asking.task, asking.answer, shown, prompt, additional_instruction
+                ),
+                Subject("extract", node=name, page=url),
+            )
+        record = ExtractionRecord(
+            name=name,
+            url=url,
+            page=None if answered.page is None else answered.page.shown(),
+            declined=answered.reply.declined,
+            judgment=answered.reply.judgment,
+        )
+        self.logger.info(
+            "extracted name=%s url=%s declined=%s value=%s",
+            name,
+            url,
+            record.declined,
+            _value_text(answered.value),
+        )
+        return empty_instance(template_class) if answered.value is None else answered.value, record
+
+
+def _value_text(value: BaseModel | None) -> str:
+    """Return an extracted value for the log, on one line and not longer than a reader wants."""
+    if value is None:
+        return "none"
+    try:
+        text = value.model_dump_json()
+    except Exception as error:  # a script's own serializer may raise anything, and this is only the log
+        return f"not shown ({type(error).__name__})"
+    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}... ({len(text):,} characters)"
+
+
+@checked_call
+def create_evaluator(
+    *,
+    client: Any,
+    task_description: str,
+    answer: str,
+    global_cache: PageCache | None,
+    global_semaphore: Any,
+    logger: logging.Logger | None,
+    default_model: str = "o4-mini",
+    extract_model: str | None = None,
+    verify_model: str | None = None,
+    config: EvaluatorConfig | None = None,
+    browser_manager: PageCapture | None = None,
+) -> tuple[Extractor, Verifier]:
+    """Return an extractor and a verifier for one answer.
+
+    Args:
+        client: an ``LLMClient`` or any object with ``async_response``.
+        global_semaphore: a ``DualSemaphore``; any one semaphore, or ``None``, will do.
+        default_model: for extraction and verification unless they are named apart.
+        browser_manager: captures pages that are not stored; a run's own browser comes before ours.
+    """
+    judge: Judge = as_judge(client)
+    llm_limit, page_limit = limits_of(global_semaphore)
+    # A run's own limit, since the script may hold the semaphore that it was given.
+    page_limit = getattr(global_cache, "page_limit", None) or page_limit
+
+    def asking(model: str | None) -> Asking:
+        return Asking(
+            judge=judge,
+            model=judge.model_for(model or default_model),
+            task=task_description,
+            answer=answer,
+            cache=global_cache,
+            library=library,
+            capture=captures,
+            llm_limit=llm_limit,
+            page_limit=page_limit,
+            config=config or EvaluatorConfig(),
+            logger=logger or log,
+        )
+
+    captures = _captures(global_cache, browser_manager)
+    # A run's cache brings the run's pages, so that each is prepared once for all its answers.
+    library: PageLibrary = getattr(global_cache, "page_library", None) or PageLibrary()
+    return Extractor(asking(extract_model)), Verifier(asking(verify_model))
+
+
+def _captures(cache: PageCache | None, browser_manager: PageCapture | None) -> SharedCaptures | None:
+    """Return who captures: within a run what its user chose, or a script's browser that is none of ours."""
+    is_in_run = hasattr(cache, "captures")
+    of_run: SharedCaptures | None = getattr(cache, "captures", None)
+    if browser_manager is None or (is_in_run and (of_run is None or _is_ours(browser_manager))):
+        return of_run
+    return SharedCaptures.by(browser_manager)
+
+
+def _is_ours(browser_manager: PageCapture) -> bool:
+    from mind2web2.capture.browser_manager import BatchBrowserManager
+
+    return isinstance(browser_manager, BatchBrowserManager)

@@ -1,0 +1,325 @@
+"""The text read from a page is what the eye sees, in the page's structure, and nothing else."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from mind2web2.capture.page.isolated_world import ScriptError, open_worlds
+from mind2web2.capture.page.text import read_text
+
+LIMIT = 1_000_000
+PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
+
+
+def cases(name):
+    """Return pairs of HTML and the text it is read as."""
+    text = Path(__file__).parents[1].joinpath(f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n")
+    return [case.split("\n----\n") for case in text.split("\n====\n")]
+
+
+async def page_text(page, max_chars=LIMIT):
+    """Read the page as it stands."""
+    session = await page.context.new_cdp_session(page)
+    return await read_text(await open_worlds(page, session), max_chars)
+
+
+async def text_of(page, html, script=None):
+    """Show HTML, run the page's own script, read the text."""
+    await page.set_content(f"<!doctype html><body>{html}")
+    if script:
+        await page.evaluate(script, isolated_context=False)
+    return (await page_text(page)).text
+
+
+@pytest.mark.parametrize(("html", "expected"), cases("visible_text_cases"))
+async def test_what_is_shown_is_read_with_its_structure(page, html, expected):
+    """Words stay together, blocks and items apart, and signs that are not text have a word of their own."""
+    assert await text_of(page, html) == expected
+
+
+HIDDEN_STYLES = [
+    "display: none",
+    "visibility: hidden",
+    "opacity: 0",
+    "content-visibility: hidden",
+    "font-size: 0",
+    "color: transparent",
+    "-webkit-text-fill-color: transparent",
+    "color: white",
+    "color: #123456; background: #123456",
+    "text-indent: -9999px",
+    "margin-left: -9999px",
+    "position: absolute; left: -9999px",
+    "position: absolute; top: -5000px",
+    "position: fixed; left: 110%",
+    "position: absolute; clip: rect(0, 0, 0, 0)",
+    "position: absolute; clip: rect(1px, 1px, 1px, 1px)",
+    "clip-path: inset(50%)",
+    "clip-path: circle(0)",
+    "clip-path: polygon(0 0, 0 0, 0 0)",
+    "position: absolute; width: 1px; height: 1px; overflow: hidden",
+    "height: 0; overflow: hidden",
+    "max-height: 0; overflow-y: clip",
+    "width: 0; overflow: hidden; white-space: nowrap",
+    "transform: scale(0)",
+    "transform: translateX(-200vw)",
+    "filter: opacity(0)",
+    "filter: blur(1px) opacity(2%)",
+    "opacity: 0.03",
+    "color: rgba(0, 0, 0, 0.01)",
+    "color: rgba(255, 255, 255, 0.5)",
+    "color: oklch(100% 0 0)",
+    "color: color(srgb 1 1 1)",
+    "color: color(display-p3 0 0 0 / 0)",
+    "color: red; background: oklch(from red l c h)",
+    "mask: linear-gradient(#0000, #0000)",
+    "mask-image: linear-gradient(transparent, oklch(0 0 0 / 0))",
+    "clip-path: circle(0.1px)",
+    "clip-path: ellipse(50% 0.1%)",
+    "clip-path: inset(0 0 99% 0)",
+    "clip-path: inset(0 calc(100% - 1px) 0 0)",
+    "clip-path: polygon(20px 20px, 21px 20px, 20px 21px)",
+    "transform: rotateY(180deg); backface-visibility: hidden",
+    "rotate: y 180deg; backface-visibility: hidden",
+    "transform: rotateX(90deg)",
+    "font-size: 3px",
+    "transform: scale(.01)",
+    "transform: scale(.1)",
+    "scale: 0.1",
+    "zoom: 0.1",
+]
+
+
+@pytest.mark.parametrize("style", HIDDEN_STYLES)
+async def test_what_the_eye_cannot_see_is_left_out(page, style):
+    """No way of hiding text brings it into the page's text, neither directly nor from within."""
+    html = f"before<div style='{style}'>secret<p>inner <b>secret</b></div><p style='background: #eee'>after"
+    assert (await text_of(page, html)).split() == ["before", "after"]
+
+
+SEEN_STYLES = [
+    "opacity: 0.5",
+    "filter: blur(1px) opacity(50%)",
+    "color: rgba(0, 0, 0, 0.3)",
+    "color: oklch(40% 0.1 20)",
+    "color: oklch(100% 0 0); background: oklch(30% 0 0)",
+    "mask: linear-gradient(#000, #0000)",
+    "clip-path: circle(50%)",
+    "clip-path: circle(closest-side at 20px 20px)",
+    "clip-path: ellipse(40% calc(50% - 1px))",
+    "clip-path: inset(0 0 10% 0 round 4px)",
+    "clip-path: polygon(evenodd, 0 0, 100% 0, 100% 100%, 0 100%)",
+    "transform: rotate(180deg); backface-visibility: hidden",
+    "transform: rotate(90deg)",
+    "transform: scale(.5)",
+    "transform: rotateY(180deg)",
+    "font-size: 4px",
+    "font-size: 2px; zoom: 8",
+    "font-size: 2px; transform: scale(8); transform-origin: 0 0",
+    "zoom: 0.5",
+]
+
+
+@pytest.mark.parametrize("style", SEEN_STYLES)
+async def test_what_is_styled_but_seen_is_read(page, style):
+    """The same properties, as pages use them for show, hide nothing."""
+    html = f"<div style='{style}'>plain<p>inner</div><p style='background: #eee'>after"
+    assert (await text_of(page, html)).split() == ["plain", "inner", "after"]
+
+
+async def test_a_card_shows_the_side_that_is_turned_to_us(page):
+    """Turned over, what was its back is its front."""
+    side = "position: absolute; backface-visibility: hidden"
+    html = (
+        "<div id=card style='transform-style: preserve-3d; height: 50px'>"
+        f"<p style='{side}'>front<p style='{side}; transform: rotateY(180deg)'>back</div>"
+    )
+    assert await text_of(page, html) == "front"
+    assert await text_of(page, html, "card.style.transform = 'rotateY(180deg)'") == "back"
+
+
+HIDDEN_MARKUP = [
+    "<script>secret</script>",
+    "<template>secret</template>",
+    "<noscript>secret</noscript>",
+    "<!-- secret -->",
+    "<div hidden>secret</div>",
+    "<dialog>secret</dialog>",
+    "<div popover>secret</div>",
+    "<datalist><option>secret</datalist>",
+    "<canvas>secret</canvas>",
+    "<video>secret</video>",
+    "<style>b::before { content: 'secret'; opacity: 0 }</style><b></b>",
+    "<iframe hidden srcdoc=secret></iframe>",
+    "<iframe width=0 height=0 srcdoc=secret></iframe>",
+    "<div style='overflow: hidden; position: relative; height: 40px'>"
+    "<p style='position: absolute; left: -9999px'>secret</div>",
+    f"<img style='visibility: hidden' src='{PIXEL}' alt=secret width=20 height=20>",
+    "<span style='position: absolute; clip: rect(0, 0, 0, 0)'>secret</span>",
+    "<div style='opacity: 0.2'><div style='filter: opacity(20%)'>secret</div></div>",
+    "<div style='transform: scale(0.4)'><b style='font-size: 7px'>secret</b></div>",
+    "<svg><text y=20 fill-opacity=0>secret</text></svg>",
+    "<b title=secret>after</b><!--",
+]
+
+
+@pytest.mark.parametrize("html", HIDDEN_MARKUP)
+async def test_what_is_not_rendered_is_left_out(page, html):
+    """Elements that show nothing add nothing."""
+    assert "secret" not in await text_of(page, f"{html}<p>end")
+
+
+@pytest.mark.parametrize(("html", "expected"), cases("table_text_cases"))
+async def test_a_cell_can_be_attributed_to_its_row_and_column(page, html, expected):
+    """Tables of data are Markdown tables, tables that arrange the page are blocks."""
+    assert await text_of(page, html) == expected
+
+
+async def test_a_very_wide_table_names_the_column_at_each_cell(page):
+    """Nobody counts to the 60th column."""
+    heads = "".join(f"<th>h{i}" for i in range(60))
+    cells = "".join(f"<td>v{i}" for i in range(60))
+    text = await text_of(page, f"<table><tr>{heads}<tr>{cells}</table>")
+    assert text.startswith("- h0: v0\n  h1: v1\n")
+    assert text.endswith("\n  h59: v59")
+
+
+async def test_shadow_roots_show_their_slots_in_order(page):
+    """Open and closed roots are read as they are shown; children that no slot takes are not."""
+    script = """() => {
+        const root = document.querySelector('#open').attachShadow({ mode: 'open' });
+        root.innerHTML =
+            '<p>A: <slot></slot></p><p>B: <slot name=b>unused</slot></p><p><slot name=c>fallback</slot></p>';
+        const closed = document.querySelector('x-outer').attachShadow({ mode: 'closed' });
+        closed.innerHTML = '<p>closed <x-inner></x-inner></p>';
+        closed.querySelector('x-inner').attachShadow({ mode: 'closed' }).innerHTML = 'inner';
+    }"""
+    html = "<div id=open><b slot=b>bee</b><i slot=none>unseen</i>rest</div><x-outer>unseen</x-outer>"
+    assert await text_of(page, html, script) == "A: rest\n\nB: bee\n\nfallback\n\nclosed inner"
+
+
+@pytest.mark.parametrize("light", ["unseen", "<!-- --><p>unseen</p>", ""])
+async def test_a_closed_root_shows_even_where_its_host_has_other_children(page, light):
+    """A plain element whose own children are not rendered has a root that shows instead."""
+    script = "() => { host.attachShadow({ mode: 'closed' }).innerHTML = '<p>shown'; }"
+    assert await text_of(page, f"<div id=host>{light}</div>", script) == "shown"
+
+
+async def test_frames_stand_at_their_place(page):
+    """A frame's text comes between what is before and after it, indented as its place is."""
+    html = "<p>a<ul><li>item<iframe srcdoc='<p>in</p><p>two</p>'></iframe></ul><p>b"
+    assert await text_of(page, html) == "a\n\n- item\n  in\n\n  two\n\nb"
+
+
+async def test_a_frame_within_a_cell_stays_in_its_row(page):
+    """A row of a table stays one line whatever its cells hold."""
+    html = "<table><tr><th>a<th>b<tr><td>x<td><iframe srcdoc='<p>1|2</p><p>3</p>'></iframe></table>"
+    assert (await text_of(page, html)).endswith("| x | 1\\|2 / 3 |")
+
+
+async def test_a_frame_of_another_site_is_read_too(page):
+    """Its document lives in another process."""
+
+    async def serve(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        port = writer.get_extra_info("sockname")[1]
+        is_inner = head.startswith(b"GET /inner")
+        body = "<p>inner" if is_inner else f"outer<iframe src='http://localhost:{port}/inner'></iframe>"
+        writer.write(f"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<!doctype html>{body}".encode())
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(serve, port=0, host="127.0.0.1") as server:
+        await page.goto(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
+        assert (await page_text(page)).text == "outer\n\ninner"
+
+
+async def test_markup_that_hides_dom_properties_hides_no_text(page):
+    """Names of form fields and elements come before a form's and document's own properties."""
+    names = [
+        "childNodes",
+        "firstChild",
+        "nextSibling",
+        "nodeType",
+        "localName",
+        "attributes",
+        "getAttribute",
+        "parentNode",
+    ]
+    fields = "".join(f"<input name={name}>" for name in names)
+    images = "".join(
+        f"<img name={name}>" for name in ["documentElement", "body", "title", "styleSheets", "compatMode"]
+    )
+    maps = "<p id=frameIds>x</p><p id=closedRoots>y</p>"
+    assert await text_of(page, f"<form>{fields}kept</form>{images}{maps}") == "kept\n\nx\n\ny"
+
+
+async def test_page_scripts_cannot_forge_the_text(page):
+    """What a page makes of its own DOM methods is not what is used."""
+    script = """() => {
+        Object.defineProperty(CharacterData.prototype, 'data', { get: () => 'forged' });
+        Object.defineProperty(Node.prototype, 'firstChild', { get: () => null });
+        window.getComputedStyle = () => ({ display: 'none' });
+    }"""
+    assert await text_of(page, "<p>true", script) == "true"
+
+
+async def test_text_cannot_pass_for_a_frame(page):
+    """The marks of frames are made of characters that are dropped from text."""
+    assert await text_of(page, "<p>&#1;x&#1;", "() => document.body.append('\\u0001y\\u0001')") == "x\n\ny"
+
+
+async def test_nesting_without_end_is_read(page):
+    """As deep as the browser itself can lay out, three times what its parser lets through."""
+    script = """() => { let at = document.body;
+        for (let i = 0; i < 1500; i++) at = at.appendChild(document.createElement('div'));
+        at.append('deep'); }"""
+    assert await text_of(page, "top", script) == "top\ndeep"
+
+
+async def test_what_is_over_the_limit_is_cut_and_said(page):
+    """A page of any size costs no more than the limit."""
+    await page.set_content("<!doctype html>" + "<p>0123456789" * 100)
+    reading = await page_text(page, 50)
+    assert reading.is_cut
+    assert reading.text == "0123456789\n\n" * 4 + "01"
+
+
+async def test_a_page_within_the_limit_is_not_called_cut(page):
+    """Nor when its text is just as long as allowed."""
+    await page.set_content("<!doctype html>0123456789")
+    reading = await page_text(page, 10)
+    assert (reading.text, reading.is_cut) == ("0123456789", False)
+
+
+async def test_counts_tell_what_kind_of_page_it_is(page):
+    """Also what is in frames counts."""
+    await page.set_content(
+        "<!doctype html><title> A \n title</title><form><input type=password><input></form><a href=x>four</a>"
+        "<iframe srcdoc='<a href=y>five5</a>'></iframe>"
+    )
+    reading = await page_text(page)
+    assert reading.title == "A title"
+    assert (reading.forms, reading.password_fields, reading.text_fields) == (1, 1, 1)
+    assert (reading.links, reading.frames, reading.visible_chars, reading.unread_frames) == (2, 1, 9, ())
+
+
+async def test_a_page_without_a_document_element_is_empty(page):
+    """There is nothing to be read, which is not an error."""
+    await page.goto("data:text/html,<script>setTimeout(() => document.documentElement.remove())</script>x")
+    session = await page.context.new_cdp_session(page)
+    world = (await open_worlds(page, session))[0]
+    await world.evaluate(
+        "async () => { while (document.documentElement) await new Promise(requestAnimationFrame); }"
+    )
+    assert (await read_text([world], LIMIT)).text == ""
+
+
+async def test_a_main_frame_that_is_gone_is_an_error(page):
+    """An empty text would look like an empty page."""
+    session = await page.context.new_cdp_session(page)
+    worlds = await open_worlds(page, session)
+    await page.goto("data:text/html,elsewhere")
+    with pytest.raises(ScriptError):
+        await read_text(worlds, LIMIT)

@@ -1,0 +1,234 @@
+"""Whatever loads when it comes into view has been in view."""
+
+import dataclasses
+
+import pytest
+from capture.loaded import load
+from capture.small_site import SmallSite
+
+from mind2web2.capture.page.isolated_world import FrameWorld
+from mind2web2.capture.page.scrolling import scroll_through
+
+PIXEL = (
+    b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
+    b"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82"
+)
+# Three screens' worth of lines, and then as many again each time the end is near.
+GROWING = """
+<script>
+const more = () => { for (let i = 0; i < 20; i++) {
+  const line = document.createElement('p'); line.style.height = '100px';
+  line.textContent = 'Line ' + list.children.length; list.append(line);
+} };
+more(); more();
+</script>
+"""
+
+
+@pytest.fixture
+def site():
+    """A server on loopback."""
+    with SmallSite() as running:
+        yield running
+
+
+async def scrolled(page, html, url=None):
+    """Load a page, scroll through it, and return it with what was said about it."""
+    loaded = await load(page, html, url)
+    return loaded, await scroll_through(loaded.worlds, 20, loaded.rest)
+
+
+async def test_a_short_page_is_not_scrolled(page):
+    """A page that fits into its window costs not a single step."""
+    _, result = await scrolled(page, "<h1>Title</h1><p>Text</p>")
+    assert result.rounds == 0
+    assert not result.is_endless
+
+
+async def test_observers_see_every_part(page):
+    """Parts that wait until they are in view have been, each of them, and the page is at its top again."""
+    parts = "".join(f"<div style='height:700px' data-n={n}></div>" for n in range(12))
+    script = (
+        "<script>const watch = new IntersectionObserver((all) => { for "
+        "(const one of all) if (one.isIntersecting)"
+        "setTimeout(() => { one.target.textContent = 'Part ' + one.target.dataset.n }, 250) });"
+        "for (const one of document.querySelectorAll('div')) watch.observe(one)</script>"
+    )
+    loaded, _ = await scrolled(page, parts + script)
+    seen = await loaded.seen()
+    assert [n for n in range(12) if f"Part {n}" not in seen] == []
+    assert await loaded.value("scrollY") == 0
+
+
+async def test_scripts_that_listen_for_scrolling_are_heard(page):
+    """Parts that a script fills once scrolling has paused at them are filled."""
+    parts = "".join(f"<div style='height:900px' data-n={n}></div>" for n in range(8))
+    script = (
+        "<script>let timer; addEventListener('scroll', () => { "
+        "clearTimeout(timer); timer = setTimeout(() => {"
+        "for (const one of document.querySelectorAll('div')) { const box = one.getBoundingClientRect();"
+        "if (box.top < innerHeight && box.bottom > 0) one.textContent = 'Part ' + one.dataset.n } }, 200) "
+        "})</script>"
+    )
+    loaded, _ = await scrolled(page, parts + script)
+    seen = await loaded.seen()
+    assert [n for n in range(8) if f"Part {n}" not in seen] == []
+
+
+async def test_lazy_images_are_loaded(page, site):
+    """Images marked as lazy have been asked for and are there."""
+    site.pages["/"] = "".join(
+        f"<div style='height:4000px'><img loading=lazy src=/{n}.png></div>" for n in range(4)
+    )
+    site.pages |= {f"/{n}.png": PIXEL for n in range(4)}
+    loaded, _ = await scrolled(page, "", site.url)
+    assert await loaded.value("[...document.images].every((image) => image.naturalWidth === 1)")
+    assert {f"/{n}.png" for n in range(4)} <= set(site.asked)
+
+
+async def test_a_list_is_followed_to_its_end(page):
+    """A list that grows at its end is followed until it has no more."""
+    script = (
+        "<script>addEventListener('scroll', () => { if (list.children.length < 100 &&"
+        "scrollY + innerHeight > document.documentElement.scrollHeight "
+        "- 200) setTimeout(more, 300) })</script>"
+    )
+    loaded, result = await scrolled(page, f"<div id=list></div>{GROWING}{script}")
+    assert "Line 99" in await loaded.seen()
+    assert result.heights_px[-1] > 10_000
+    assert not result.is_endless
+
+
+async def test_lists_within_panes_are_followed(page):
+    """A list in a pane that scrolls for itself is followed like the page's own."""
+    script = (
+        "<script>pane.addEventListener('scroll', () => { if (list.children.length < 80 &&"
+        "pane.scrollTop + pane.clientHeight > pane.scrollHeight - 200) setTimeout(more, 300) })</script>"
+    )
+    html = f"<div id=pane style='height:800px;overflow:auto'><div id=list></div></div>{GROWING}{script}"
+    loaded, _ = await scrolled(page, html)
+    assert await loaded.value("document.querySelector('#list').children.length") >= 80
+    assert await loaded.value("document.querySelector('#pane').scrollTop") == 0
+
+
+WINDOWED = (
+    "<script>const show = () => { const first = Math.floor(TOP / 40); list.innerHTML = '';"
+    "for (let i = Math.max(first, 0); i < Math.min(250, first + COUNT); i++)"
+    "list.insertAdjacentHTML('beforeend', `<p style='position:absolute;top:${i * 40}px'>Row ${i}.</p>`) };"
+    "TARGET.addEventListener('scroll', show); show()</script>"
+)
+
+
+@pytest.mark.parametrize("is_pane", [True, False])
+async def test_rows_that_go_out_of_view_are_gathered(page, is_pane):
+    """A list that has only the rows in view is read in full, each row once and in order."""
+    html = "<div id=list style='height:10000px;position:relative'></div>"
+    if is_pane:
+        html = f"<div id=pane style='height:400px;overflow:auto'>{html}</div>"
+    names = ("pane.scrollTop", "12", "pane") if is_pane else ("scrollY", "45", "window")
+    script = WINDOWED
+    for mark, value in zip(("TOP", "COUNT", "TARGET"), names, strict=True):
+        script = script.replace(mark, value)
+    loaded, result = await scrolled(page, html + script + "<p>End</p>")
+    seen = await loaded.seen()
+    assert [n for n in range(250) if seen.count(f"Row {n}.") != 1] == []
+    assert seen.index("Row 99.") < seen.index("Row 240.")
+    assert result.gathered_rows > 200
+    again = await scroll_through(loaded.worlds, 20, loaded.rest)
+    assert again.gathered_rows == 0
+
+
+async def test_placeholders_that_go_are_not_gathered(page):
+    """What stood for content until that was loaded does not come back."""
+    parts = "".join(f"<div style='height:700px'><i>Loading {n}</i></div>" for n in range(8))
+    script = (
+        "<script>const watch = new IntersectionObserver((all) => { for (const one of all)"
+        "if (one.isIntersecting) one.target.innerHTML = '<b>Part</b>' });"
+        "for (const one of document.querySelectorAll('div')) watch.observe(one)</script>"
+    )
+    loaded, result = await scrolled(page, parts + script)
+    assert "Loading" not in await loaded.seen()
+    assert result.gathered_rows == 0
+
+
+async def test_lists_within_frames_are_followed(page):
+    """A list in a frame is followed like the page's own."""
+    inner = (
+        "<div id=list></div>"
+        + GROWING.replace('"', "'")
+        + (
+            "<script>addEventListener('scroll', () => { if (list.children.length < 80 && "
+            "scrollY + innerHeight > document.documentElement.scrollHeight "
+            "- 200) setTimeout(more, 300) })</script>"
+        )
+    )
+    loaded, _ = await scrolled(page, f'<iframe width=600 height=500 srcdoc="{inner}"></iframe>')
+    assert await loaded.value("document.querySelector('#list').children.length", frame=1) >= 80
+
+
+async def test_endless_pages_are_bounded(page):
+    """A page that grows for ever is left at a bound, and the result says so."""
+    script = "<script>addEventListener('scroll', () => setTimeout(more, 10))</script>"
+    loaded = await load(page, f"<div id=list></div>{GROWING}{script}")
+    result = await scroll_through(loaded.worlds, 30, loaded.rest)
+    assert result.is_endless
+    assert result.heights_px == () or result.heights_px[-1] < 100_000
+
+
+async def test_long_pages_are_not_endless(page):
+    """A page that is merely long is scrolled up to a bound, and nothing is said against it."""
+    _, result = await scrolled(page, "<p>Text</p><div style='height:70000px'></div>")
+    assert result.rounds > 40
+    assert not result.is_endless
+
+
+async def test_pages_that_scroll_smoothly_are_scrolled_all_the_same(page):
+    """A page that turns jumps into glides does not keep us from its end."""
+    html = (
+        "<style>html{scroll-behavior:smooth}</style><div "
+        "style='height:6000px'></div><p id=p>Start</p><script>"
+        "new IntersectionObserver((all) => { if (all[0].isIntersecting) p.textContent = 'End' "
+        "}).observe(p)</script>"
+    )
+    loaded, _ = await scrolled(page, html)
+    assert "End" in await loaded.seen()
+
+
+async def test_the_time_is_bounded(page):
+    """Past its deadline, scrolling stops and the result says so."""
+    loaded = await load(page, "<div style='height:30000px'></div>")
+    result = await scroll_through(loaded.worlds, 0.05, loaded.rest)
+    assert result.is_cut
+    assert await loaded.value("scrollY") == 0
+
+
+async def test_a_step_that_is_cut_off_is_taken_back(page):
+    """It has scrolled, though nobody heard of it."""
+    loaded = await load(page, "<div style='height:30000px'></div>")
+
+    class CutOff(FrameWorld):
+        async def evaluate(self, function, *arguments):
+            value = await super().evaluate(function, *arguments)
+            if "down" in arguments:
+                raise TimeoutError
+            return value
+
+    (world,) = loaded.worlds
+    cut_off = CutOff(**{field.name: getattr(world, field.name) for field in dataclasses.fields(world)})
+    result = await scroll_through([cut_off], 20, loaded.rest)
+    assert (result.is_cut, result.rounds) == (True, 0)
+    assert await loaded.value("scrollY") == 0
+
+
+async def test_responses_that_do_not_come_are_waited_for_once(page):
+    """A request that hangs holds up one step, not each of them."""
+    waits = []
+
+    async def rest(page_time_s):
+        waits.append(page_time_s)
+        return False
+
+    loaded = await load(page, "<div style='height:9000px'></div>")
+    result = await scroll_through(loaded.worlds, 20, rest)
+    assert result.rounds > 5
+    assert len(waits) == 1

@@ -1,0 +1,193 @@
+"""Pages are waited for, held in place and stopped, whatever they do."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import pytest_asyncio
+from servers.toothed_site import BEHIND, FACT, ToothedSite
+
+from mind2web2.capture.browser.browser import Browser
+from mind2web2.capture.network.proxy import FilteringProxy
+from mind2web2.capture.page.visit import Visit
+from mind2web2.capture.quality.failures import PageFailureError
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+
+LONG_S = 20.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def tools():
+    """The site with teeth, the proxy and the browser, for all tests of this module."""
+    with ToothedSite() as site:
+        network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
+        settings = CaptureSettings(network=network, load_timeout_s=LONG_S)
+        async with FilteringProxy(network) as proxy, Browser(settings) as browser:
+            yield site, settings, proxy, browser
+
+
+@pytest.fixture
+def visit(tools):
+    """Visits a tooth and gives the visit back before it ends."""
+    site, settings, proxy, browser = tools
+
+    @asynccontextmanager
+    async def open_tooth(name, limits=None, **query):
+        async with (
+            proxy.session(max_bytes=settings.max_page_bytes) as session,
+            browser.page(session.server_url) as (page, cdp),
+            Visit(page, cdp, limits or settings) as visit,
+        ):
+            await visit.open(site.at(name, **query))
+            yield visit
+
+    return open_tooth
+
+
+@pytest.mark.parametrize(
+    "tooth",
+    [
+        "plain",
+        "slow-headers",
+        "slow-body",
+        "drip",
+        "late",
+        "late-fetch",
+        "animation",
+        "wrong-charset",
+        "packed",
+    ],
+)
+async def test_what_comes_late_is_waited_for(visit, tooth):
+    """Responses and timers alike, however long the page's own clock says they take."""
+    async with visit(tooth) as visited:
+        state = await visited.state()
+        assert FACT in state.text
+        assert (BEHIND in state.text) == (tooth != "wrong-charset")
+        assert visited.is_complete
+
+
+@pytest.mark.parametrize("tooth", ["redirect", "redirect-chain", "meta-refresh", "js-redirect", "challenge"])
+async def test_a_page_on_the_way_to_another_is_not_stayed_on(visit, tooth):
+    """What was asked for is what such a page leads to."""
+    async with visit(tooth) as visited:
+        assert BEHIND in (await visited.state()).text
+
+
+@pytest.mark.parametrize(
+    "tooth", ["navigates-away", "reload-loop", "history-loop", "opens-windows", "unload-dialog"]
+)
+async def test_a_page_is_held_in_place(visit, tooth):
+    """Wherever it tries to go once it has shown its content."""
+    async with visit(tooth) as visited:
+        assert FACT in (await visited.state()).text
+        assert f"/teeth/{tooth}" in visited.navigation.document.url
+        assert visited.page.context.pages == [visited.page]
+
+
+async def test_what_a_page_wanted_to_open_instead_is_known(visit):
+    """The lock is seen at work."""
+    async with visit("navigates-away") as visited:
+        assert [url.rpartition("/")[2] for url in visited.navigation.held_back] == ["elsewhere"]
+
+
+@pytest.mark.parametrize("tooth", ["alerts", "busy", "busy-at-once", "print-loop"])
+async def test_a_page_that_never_rests_is_stopped_and_read(visit, tooth):
+    """Its content is there all the same."""
+    async with visit(tooth) as visited:
+        assert FACT in (await visited.state()).text
+
+
+async def test_stopped_scripts_are_told(visit):
+    """What they would still have shown is missing, so the page counts as incomplete."""
+    async with visit("busy") as visited:
+        assert not visited.is_complete
+        assert "the page's scripts were stopped, since they did not rest" in visited.notes
+
+
+@pytest.mark.parametrize("tooth", ["silent-body", "endless-stream"])
+async def test_a_document_without_end_is_read_as_far_as_it_came(visit, tools, tooth):
+    """Within the time that a page may take to load."""
+    limits = CaptureSettings(network=tools[1].network, load_timeout_s=2.0)
+    async with visit(tooth, limits) as visited:
+        assert FACT in (await visited.state()).text
+        assert not visited.is_complete
+        assert "still loading after 2 s" in visited.notes[0]
+
+
+async def test_a_torn_document_is_known_as_such(visit):
+    """Another try may bring the rest of it."""
+    async with visit("drop-body") as visited:
+        assert FACT in (await visited.state()).text
+        assert (visited.is_complete, visited.is_broken) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("tooth", "kind", "transient"),
+    [
+        ("drop", "navigation_error", True),
+        ("redirect-loop", "navigation_error", False),
+        ("crash-at-once", "crash", True),
+        ("crash", "crash", True),
+    ],
+)
+async def test_a_page_that_yields_nothing_says_why(visit, tooth, kind, transient):
+    """A lost connection may be found again, an endless redirect stays one."""
+    with pytest.raises(PageFailureError) as failure:
+        async with visit(tooth):
+            pass
+    assert (failure.value.kind, failure.value.is_transient) == (kind, transient)
+
+
+async def test_a_silent_server_is_given_up(visit, tools):
+    """Within the time that it has."""
+    limits = CaptureSettings(network=tools[1].network, load_timeout_s=1.0)
+    with pytest.raises(PageFailureError, match="did not answer in time"):
+        async with visit("silent", limits):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("tooth", "kind"),
+    [
+        ("document", "pdf"),
+        ("table.csv", "text"),
+        ("record.json", "text"),
+        ("note.txt", "text"),
+        ("feed.xml", "text"),
+        ("picture.png", "image"),
+        ("attached.csv", "text"),
+        ("archive.zip", None),
+    ],
+)
+async def test_a_file_comes_from_the_one_response(visit, tools, tooth, kind):
+    """It is not asked for a second time."""
+    site = tools[0]
+    before = site.hits(f"/teeth/{tooth}")
+    async with visit(tooth) as visited:
+        assert visited.navigation.document.file.kind() == kind
+    assert site.hits(f"/teeth/{tooth}") == before + 1
+
+
+@pytest.mark.parametrize("tooth", ["landing.pdf", "attached.html"])
+async def test_a_page_under_a_files_name_is_a_page(visit, tooth):
+    """Neither the ending of an address nor an attachment's header makes a file of it."""
+    async with visit(tooth) as visited:
+        assert visited.navigation.document.file is None
+        assert FACT in (await visited.state()).text
+
+
+async def test_a_file_beyond_the_bound_is_cut(visit, tools):
+    """Downloads are bounded, and the cut is known."""
+    limits = CaptureSettings(network=tools[1].network, max_document_bytes=20)
+    async with visit("note.txt", limits) as visited:
+        file = visited.navigation.document.file
+        assert (len(file.body), file.is_cut) == (20, True)
+
+
+async def test_what_the_server_said_is_kept(visit):
+    """Status, headers and the way through redirects."""
+    async with visit("status", code=404) as visited:
+        assert visited.navigation.document.status == 404
+    async with visit("redirect-chain") as visited:
+        assert len(visited.navigation.document.redirects) == 5
+        assert visited.navigation.document.content_type.startswith("text/html")

@@ -1,0 +1,188 @@
+"""Judges that take few images, small ones or none: learned, noted, replayed, and set by options."""
+
+import io
+
+import pytest
+from PIL import Image
+from projects import KEY_VARIABLES, Project, call, claim_in, read_json
+from servers.judge_server import JudgeServer, image_urls, prompt_text, status
+
+from mind2web2.cli import evaluate_main, main
+from mind2web2.llm_client.messages import longest_side_px
+
+URLS = [f"https://lake.test/{name}" for name in ("a", "b", "c")]
+CLAIMS = {url[-1]: (f"The lake is deep, says {url[-1]}.", url) for url in URLS}
+CLAIMS |= {"wide": ("The lake is wide.", URLS[0]), "cold": ("The lake is cold.", None)}
+NONE_SHOWN = "no images are shown to this judge"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project of three answers, whose pages have five images, one and none."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    for number in range(1, 4):
+        project.add_answer(f"answer_{number}", f"The lake is deep and cold. {number}")
+    project.add_script(CLAIMS)
+    for url, height_px in zip(URLS, (9000, 1500, None), strict=True):
+        project.cache().put_web(url, f"The lake is deep. {url}", height_px and screenshot(height_px))
+    return project
+
+
+def screenshot(height_px):
+    """Return a page's screenshot."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (1100, height_px), "white").save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+def takes(count, message, code=400):
+    """Return what refuses more images than so many."""
+    return lambda body: status(code, message) if len(image_urls(body)) > count else None
+
+
+def takes_side(side_px, message):
+    """Return what refuses larger images."""
+    return lambda body: status(400, message) if longest_side_px(image_urls(body)) > side_px else None
+
+
+def wants_strings(body):
+    """Refuse any content that is no string, as a text-only server does."""
+    is_string = all(isinstance(message["content"], str) for message in body["messages"])
+    return None if is_string else status(400, "'messages.1.content' : value must be a string")
+
+
+def verdict(body):
+    """Support every claim but one."""
+    return {"reasoning": "read", "result": claim_in(prompt_text(body)) != CLAIMS["wide"][0]}
+
+
+def evaluate(*options):
+    """Evaluate the project's answers in this process."""
+    return call(evaluate_main, "--agent_name", "bot", "--judge_model", "judge-1", *options)
+
+
+def leaves(project, stem):
+    """Return the leaves of the newest result by their ids."""
+    result = read_json(project.result_paths(stem)[-1])
+    root = result["eval_breakdown"][0]["verification_tree"]
+    return {leaf["id"]: leaf for leaf in root["children"]}
+
+
+def shown(project):
+    """Return what each answer's evidence says of the images of page a, and how each leaf was decided."""
+    pages, scores = set(), set()
+    for number in range(1, 4):
+        found = leaves(project, f"answer_{number}")
+        page = found["a"]["evidence"]["pages"][0]["page"]
+        pages.add((page["images"], *page.get("notes", ())))
+        scores.add(tuple((name, leaf["score"]) for name, leaf in found.items()))
+    return pages, scores
+
+
+FIRST = "images: the first {} of 5 are shown to this judge"
+SIDE = "images have at most 1000 pixels a side, as this judge takes them"
+
+
+@pytest.mark.parametrize(
+    ("refuses", "options", "page_a", "most_refused"),
+    [
+        (lambda _: None, [], (5,), 0),
+        (takes(1, "At most 1 image(s) may be provided in one request."), [], (1, FIRST.format(1)), 1),
+        (
+            takes(3, "Exceeded maximum number of images (3) allowed in the request."),
+            [],
+            (3, FIRST.format(3)),
+            1,
+        ),
+        (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), 1),
+        (takes(0, "image input is not supported - hint: provide the mmproj", 500), [], (0, NONE_SHOWN), 1),
+        (takes(0, "No endpoints found that support image input", 404), [], (0, NONE_SHOWN), 1),
+        (wants_strings, [], (0, NONE_SHOWN), 15),
+        (takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"), [], (10, SIDE), 1),
+        (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), 4),
+        (takes(2, "Request Entity Too Large", 413), [], (2, FIRST.format(2)), 1),
+        (takes(2, "too many"), ["--max_images", "2"], (2, FIRST.format(2)), 0),
+        (takes(1, "Too many images in request. Max is 1."), ["--max_images", "2"], (1, FIRST.format(1)), 1),
+        (takes(0, "none"), ["--no_screenshots"], (0, NONE_SHOWN), 0),
+    ],
+)
+def test_all_is_scored_with_the_images_that_a_judge_takes(project, refuses, options, page_a, most_refused):
+    """A limit is found by few requests a run, stands in the evidence, and a replay shows just as much."""
+    with JudgeServer(verdict, faults=refuses) as server:
+        run = evaluate("--judge_base_url", server.base_url, *options)
+    assert run.returncode == 0, run.stdout
+    refused = [body for body in server.requests if refuses(body) is not None]
+    assert len(refused) <= most_refused
+    pages, scores = shown(project)
+    assert pages == {page_a}
+    assert scores == {(("a", 1.0), ("b", 1.0), ("c", 1.0), ("wide", 0.0), ("cold", 1.0))}
+    assert ("claims judged without all images" in run.stdout) is (len(page_a) > 1 and "to this" in page_a[1])
+    said = [text for body in server.requests if claim_in(text := prompt_text(body)) == CLAIMS["a"][0]]
+    assert all(note in said[-1] for note in page_a[1:])
+    replay = evaluate("--llm_provider", "replay")
+    assert replay.returncode == 0, replay.stdout
+    assert len(project.result_paths()) == 2
+    assert shown(project) == (pages, scores)
+    if not options:
+        checked = call(main, "verify-results", "bot")
+        assert checked.returncode == 0, checked.stdout
+
+
+def test_another_number_of_images_is_another_judge(project):
+    """Its results are not taken for those of the other, and a replay asks which one is meant."""
+    with JudgeServer(verdict) as server:
+        given = ("--judge_base_url", server.base_url)
+        evaluate(*given)
+        # Claims without images are the same questions, and are not asked again.
+        before = len(server.requests)
+        evaluate(*given, "--no_screenshots")
+        assert 0 < len(server.requests) - before < before
+        assert read_json(project.result_paths()[-1])["provenance"]["judge"]["max_images"] == 0
+    assert len(project.result_paths()) == 2
+    unclear = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay")
+    assert unclear.returncode == 2
+    assert "several fit" in unclear.stderr and "max_images=0" in unclear.stderr
+    for options, images in ((["--no_screenshots"], 0), (["--judge_model", "judge-1"], 5)):
+        replay = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", *options)
+        assert replay.returncode == 0, replay.stdout
+        assert {page[0] for page in shown(project)[0]} == {images}
+
+
+def test_a_script_that_shows_images_of_its_own(project):
+    """Gets them shown as far as the judge takes any, with a note in the place of the others."""
+    image = "data:image/jpeg;base64,/9j/"
+    project.add_script_body(
+        f"parts = [{{'type': 'image_url', 'image_url': {{'url': {image!r}}}}}] * 3\n"
+        "said = await client.async_response(model=model, messages=[{'role': 'user', 'content': parts}])\n"
+        "return {**evaluator.get_summary(), 'final_score': float(said == 'yes')}\n"
+    )
+    refuses = takes(1, "At most 1 image(s) may be provided in one request.")
+    with JudgeServer("yes", faults=refuses) as server:
+        run = evaluate("--judge_base_url", server.base_url)
+    assert run.returncode == 0, run.stdout
+    assert [len(image_urls(body)) for body in server.requests].count(1) >= 1
+    assert "An image is left out here." in prompt_text(server.requests[-1])
+    assert evaluate("--llm_provider", "replay").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "images"), [(2, [], 2), (2, ["--no_screenshots"], 0), (0, ["--max_images", "3"], 3)]
+)
+def test_the_settings_file_may_say_how_many(project, given, options, images):
+    """As another option, it gives way to the command line."""
+    (project.root / "mind2web2.toml").write_text(f"max_images = {given}", encoding="utf-8")
+    with JudgeServer(verdict) as server:
+        assert evaluate("--judge_base_url", server.base_url, *options).returncode == 0
+    assert {page[0] for page in shown(project)[0]} == {images}
+
+
+@pytest.mark.usefixtures("project")
+def test_both_options_are_too_many():
+    """They contradict each other, and none is no number of images."""
+    both = evaluate("--max_images", "2", "--no_screenshots")
+    assert both.returncode == 2 and "not allowed with" in both.stderr
+    assert evaluate("--max_images", "0").returncode == 2

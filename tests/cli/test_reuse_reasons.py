@@ -1,0 +1,108 @@
+"""A run says why it judges an answer again, and judges nothing for what changes no verdict."""
+
+import json
+import threading
+
+import pytest
+from projects import KEY_VARIABLES, Project, call, read_json, start_command
+from servers.judge_server import JudgeServer
+
+from mind2web2.cli import evaluate_main, main
+from mind2web2.runs.results import is_seal_broken
+
+PAGE = "https://lake.example/depth"
+CLAIMS = {"deep": ("The lake is deep.", PAGE)}
+
+
+@pytest.fixture
+def server():
+    """Return a judge that supports every claim."""
+    with JudgeServer(lambda _body: {"reasoning": "read", "result": True}) as server:
+        yield server
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, server):
+    """Return a project that has been evaluated."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script(CLAIMS)
+    project.cache().put_web(PAGE, "The lake is 412 m deep.", None)
+    assert evaluate(server).returncode == 0
+    return project
+
+
+def evaluate(server, *more):
+    """Evaluate the project's answers."""
+    return call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, *more)
+
+
+def other_page(project):
+    """Store the page again with another text."""
+    project.cache().put_web(PAGE, "The lake is 4 m deep.", None)
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "reason"),
+    [
+        (lambda project: project.add_answer(text="The lake is cold."), (), "answer changed"),
+        (lambda project: project.add_script({"cold": ("It is cold.", PAGE)}), (), "script changed"),
+        (other_page, (), f"page {PAGE} changed"),
+        (
+            lambda _project: None,
+            ("--judge_model", "gpt-4o"),
+            "other judge (before: o4-mini at openai http://",
+        ),
+        (lambda _project: None, ("--overwrite",), "--overwrite"),
+    ],
+)
+def test_the_reason_stands_beside_the_score(project, server, change, options, reason):
+    """An answer is judged again only for a reason that is said."""
+    change(project)
+    assert f"[1/1] lake/answer_1.md: 1.0000 (judged again: {reason}" in evaluate(server, *options).stdout
+
+
+def test_another_time_of_the_agent_asks_nothing(project, server):
+    """The result gets the new time, and is whole."""
+    asked = len(server.requests)
+    meta = project.root / "answers/bot/lake/answer_1.meta.json"
+    meta.write_text(json.dumps({"time_seconds": 99}))
+    assert "lake/answer_1.md: 1.0000, reused" in evaluate(server).stdout
+    [path] = project.result_paths()
+    assert read_json(path)["time_seconds"] == 99 and not is_seal_broken(read_json(path))
+    assert len(server.requests) == asked
+    assert read_json(project.results / "summary.json")["avg_time_seconds"] == 99
+
+
+def test_a_replay_that_comes_to_the_same_writes_nothing(project):
+    """It says so; the first replay has a record of its own."""
+    for files, words in ((2, "1.0000\n"), (2, "1.0000, reused\n"), (2, "1.0000, reused\n")):
+        run = call(main, "evaluate", "bot", "--llm_provider", "replay")
+        assert words in run.stdout and len(project.result_paths()) == files
+
+
+def test_two_runs_that_overwrite_say_so(project):
+    """While one judges an answer, the other one has judged the next."""
+    project.add_answer("answer_2", "The lake is deep, too.")
+    is_first = threading.Lock()
+    others = []
+
+    def reply(_body):
+        if is_first.acquire(blocking=False):
+            others.append(start_command(*words, cwd=project.root))
+            lines = iter(others[0].stdout.readline, "")
+            assert any("lake/answer_2.md: 1.0000" in line for line in lines), others[0].stderr.read()
+        return {"reasoning": "read", "result": True}
+
+    with JudgeServer(reply) as server:
+        words = ("--agent_name", "bot", "--judge_base_url", server.base_url, "--overwrite")
+        run = call(evaluate_main, *words, "--max_concurrent_answers", "1")
+        rest = others[0].communicate(timeout=60)[0]
+    told = "(judged again: --overwrite, though another process has judged it in the meantime)"
+    assert f"lake/answer_2.md: 1.0000 {told}" in run.stdout
+    assert f"lake/answer_1.md: 1.0000 {told}" in rest

@@ -1,0 +1,131 @@
+"""``mind2web2.toml`` through the commands: what it sets, what overrides it, what is wrong with it."""
+
+import pytest
+from projects import KEY_VARIABLES, Project, call, claim_in, read_json
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2.cli import evaluate_main, main
+from mind2web2.llm_client.prices import set_own_prices
+
+RUN = ("--agent_name", "bot", "--no_capture")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project with one task of one answer, in which commands run."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    project.add_script({"leaf": ("The lake is deep.", None)})
+    yield project
+    set_own_prices({})
+
+
+@pytest.fixture
+def server():
+    """Return a judge whose replies take 2,000 tokens in, half of them cached, and 500 out."""
+
+    def reply(body):
+        is_claim = claim_in(prompt_text(body))
+        return {"reasoning": "read", "result": True} if is_claim else {"urls": []}
+
+    with JudgeServer(reply, input_tokens=2000, cached_tokens=1000, output_tokens=500) as server:
+        yield server
+
+
+def write(project, server, more=""):
+    """Write a file that names this judge."""
+    lines = f'judge_model = "local-judge"\njudge_base_url = "{server.base_url}"\n{more}'
+    (project.root / "mind2web2.toml").write_text(lines, encoding="utf-8")
+
+
+def test_the_file_names_the_judge_and_its_price(project, server):
+    """Flags override single settings, and the run says what it took from the file."""
+    price = '[prices."local-judge"]\ninput = 2.0\ncached_input = 1.0\noutput = 4.0\n'
+    write(project, server, f"judge_temperature = 0.5\n{price}")
+    run = call(evaluate_main, *RUN, "--judge-temperature", "1")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert run.stdout.splitlines()[0] == (
+        f"Settings from mind2web2.toml: judge_model local-judge, judge_base_url {server.base_url}, "
+        "prices of local-judge."
+    )
+    assert [(body["model"], body["temperature"]) for body in server.requests] == [("local-judge", 1.0)] * 2
+    # Two requests at 1,000 fresh, 1,000 cached and 500 output tokens.
+    assert "$0.0100" in run.stdout
+    assert read_json(project.result_paths()[0])["judge_usage"]["cost_usd"] == pytest.approx(0.01)
+    estimate = call(evaluate_main, *RUN, "--overwrite", "--estimate", "--judge-temperature", "1")
+    assert "Dollars: " in estimate.stdout
+    assert "not known" not in estimate.stdout
+
+
+def test_a_price_from_the_file_keeps_a_budget(project, server):
+    """``--max_cost`` refuses models without a known price otherwise."""
+    write(project, server)
+    refused = call(evaluate_main, *RUN, "--max_cost", "0.009")
+    assert (refused.returncode, "no price is known" in refused.stderr) == (2, True)
+    write(project, server, '[prices."local-judge"]\ninput = 1000\noutput = 1000\n')
+    stopped = call(evaluate_main, *RUN, "--max_cost", "0.009")
+    assert (stopped.returncode, server.requests) == (1, [])
+    assert "--max_cost" in stopped.stdout
+
+
+def test_a_replay_takes_its_judge_from_the_store(project, server):
+    """A judge that the file names must not hide the stored one; nor is another provider's judge meant."""
+    asked = call(evaluate_main, *RUN, "--judge_model", "m", "--judge_base_url", server.base_url)
+    assert asked.returncode == 0
+    write(project, server)
+    replayed = call(evaluate_main, *RUN, "--llm_provider", "replay")
+    assert (replayed.returncode, "Settings from" in replayed.stdout) == (0, False)
+    other = call(evaluate_main, *RUN, "--llm_provider", "azure_openai")
+    assert "AZURE_OPENAI" in other.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('judge_modl = "m"', "unknown key judge_modl: did you mean judge_model?"),
+        ('judge-model = "m"', "unknown key judge-model: did you mean judge_model?"),
+        ("zzz = 1", "unknown key zzz: known are llm_provider, judge_model,"),
+        ("[prices.m]\ninput = 1\noutptu = 2", "prices of m: unknown key outptu: did you mean output?"),
+        ("[prices.m]\ninput = 1", 'prices of m: write [prices."MODEL"] with input and output'),
+        ("[prices.m]\ninput = 1\noutput = -2", 'prices of m: write [prices."MODEL"]'),
+        ("prices = 3", 'prices: write [prices."MODEL"]'),
+        ('llm_provider = "gemini"', "llm_provider: 'gemini' is none of openai, azure_openai"),
+        ("max_images = -1", "max_images: '-1' is not a whole number"),
+        ("max_llm_requests = 0", "max_llm_requests: '0' is not a whole number of at least 1"),
+        ("judge_model = []", "judge_model is []: give one value, as for --judge_model"),
+        ("judge_model", "cannot read mind2web2.toml: "),
+    ],
+)
+def test_a_mistake_in_the_file_stops_every_command(project, content, message):
+    """One line says what is wrong and what is meant."""
+    (project.root / "mind2web2.toml").write_text(content, encoding="utf-8")
+    for run in (call(evaluate_main, *RUN), call(main, "cache", "bot")):
+        assert (run.returncode, run.stdout) == (2, "")
+        [line] = run.stderr.splitlines()
+        assert message in line
+
+
+def test_cache_asks_the_model_that_the_file_names(project, server):
+    """A key alone names no model; the last line says what was asked and what it cost."""
+    without = call(main, "cache", "bot")
+    assert (without.returncode, without.stderr) == (0, "")
+    assert without.stdout.splitlines()[-1] == (
+        "Links written as plain words were not looked for in 1 answer, as no model was asked. Nothing is "
+        "missing if your answers use normal links."
+    )
+    write(project, server, '[prices."local-judge"]\ninput = 2.0\noutput = 4.0\n')
+    run = call(main, "cache", "bot")
+    assert run.stdout.splitlines()[-1] == (
+        "Asked local-judge for links written as plain words in 1 answer: 1 request, 2,000 tokens in, 500 "
+        "out, $0.0060."
+    )
+    # The reply is kept, also for a run that names no model.
+    assert "plain words" not in call(main, "cache", "bot").stdout
+    (project.root / "mind2web2.toml").unlink()
+    assert "plain words" not in call(main, "cache", "bot").stdout
+    assert len(server.requests) == 1

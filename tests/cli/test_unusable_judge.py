@@ -1,0 +1,114 @@
+"""A judge that cannot be used ends the run with one line, before answers are worked through."""
+
+import socket
+import threading
+import time
+
+import pytest
+from projects import KEY_VARIABLES, Project, call
+from servers.judge_server import VERDICT, JudgeServer, status
+
+from mind2web2.cli import evaluate_main
+
+pytestmark = pytest.mark.usefixtures("project")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project with sixty answers in the working folder, and have a key."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-mine")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold")})
+    for number in range(60):
+        project.add_answer(f"answer_{number:02}", f"Text {number}.")
+    return project
+
+
+def evaluated(address, *options):
+    """Evaluate without pages."""
+    return call(evaluate_main, "--agent_name", "bot", "--judge_base_url", address, "--no_capture", *options)
+
+
+def free_port():
+    """Return a port that no server listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"), [("127.0.0.1", "connection refused"), ("no-such-host.invalid", "host name not found")]
+)
+def test_an_unreachable_judge_ends_the_run(host, reason):
+    """One line names address and reason; no answer is worked through."""
+    address = f"http://{host}:{free_port()}/v1"
+    started_s = time.monotonic()
+    run = evaluated(address)
+    assert time.monotonic() - started_s < 15
+    assert run.returncode == 2
+    line = f"cannot connect to the judge at {address}: {reason}. Is the server running?"
+    assert run.stderr.splitlines() == [f"run_eval.py: {line}"]
+    assert "no result" not in run.stdout
+
+
+@pytest.mark.parametrize(
+    ("denial", "models", "words"),
+    [
+        (status(401, "Incorrect API key"), None, "the key is refused, check OPENAI_API_KEY"),
+        (status(404, "no such model"), ["local-judge"], "has no model o4-mini; did you mean local-judge?"),
+        (status(404, "no such model"), ["o4-mimi", "x", "y"], "has no model o4-mini; did you mean o4-mimi?"),
+        (status(404, "no such model"), ["big", "small"], "has no model o4-mini; it has big, small"),
+    ],
+)
+def test_a_judge_that_rejects_every_request_ends_the_run(denial, models, words):
+    """The line says what to correct."""
+    with JudgeServer(faults=lambda _: denial, models=models) as server:
+        run = evaluated(server.base_url)
+        assert len(server.requests) <= 30
+    assert run.returncode == 2
+    assert run.stderr.count("\n") == 1 and words in run.stderr
+
+
+def test_a_rejection_after_the_first_judgments_keeps_them():
+    """The run ends with status 1 and names the reason once for all answers."""
+    with JudgeServer(
+        faults=lambda _: status(401, "revoked") if len(server.requests) > 40 else None
+    ) as server:
+        run = evaluated(server.base_url, "--max_llm_requests", "2")
+    assert run.returncode == 1
+    assert run.stdout.count("401 revoked") == 2
+
+
+def test_a_server_without_a_list_of_models_is_used():
+    """Its 404 to the probe says that it is there."""
+    with JudgeServer() as server:
+        run = evaluated(server.base_url, "--task_id", "lake")
+    assert run.returncode == 0
+
+
+def test_a_short_outage_costs_no_answer():
+    """A gateway without its server is waited for, however many requests that takes."""
+    down_until_s, lock = [0.0], threading.Lock()
+
+    def fault(_):
+        with lock:
+            if len(server.requests) == 50:
+                down_until_s[0] = time.monotonic() + 3
+            return status(503, "restarting") if time.monotonic() < down_until_s[0] else None
+
+    with JudgeServer(VERDICT, faults=fault) as server:
+        run = evaluated(server.base_url)
+    assert run.returncode == 0
+
+
+def test_an_outage_that_lasts_ends_the_run_soon():
+    """All answers that are left have the one reason, and a result is never made of it."""
+    with JudgeServer(faults=lambda _: status(503, "down") if len(server.requests) > 50 else None) as server:
+        started_s = time.monotonic()
+        run = evaluated(server.base_url, "--judge_outage_wait", "2")
+    assert time.monotonic() - started_s < 30
+    assert run.returncode == 1
+    assert run.stdout.count("503 down") == 2

@@ -1,0 +1,682 @@
+"""Questions in batch jobs: the real SDK against a server with files and batches endpoints."""
+
+import asyncio
+import json
+import math
+import threading
+import time
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+import pytest
+from projects import KEY_VARIABLES, QUICK_RETRY
+from pydantic import BaseModel
+from servers import judge_server as faults
+from servers.batch_server import BatchServer, Ending
+from servers.judge_server import VERDICT, JudgeServer, prompt_text
+
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    UsageError,
+)
+from mind2web2.judge.batch.client import BatchClient
+from mind2web2.judge.batch.endpoints import batch_endpoints
+from mind2web2.judge.batch.jobs import BatchJobs
+from mind2web2.judge.batch.state import BatchFolder, Gathering, LinePlace
+from mind2web2.judge.batch.transfer import BatchPace
+from mind2web2.judge.records import judgment_key
+from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.openai_client import AsyncOpenAIClient
+from mind2web2.llm_client.retry import toll_counted
+
+PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
+
+
+class Verdict(BaseModel):
+    """What is asked for."""
+
+    reasoning: str
+    result: bool
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch):
+    """Keep the machine's own keys out."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-tests")
+
+
+@pytest.fixture
+def batches(tmp_path):
+    """Return how to open the jobs of a server, those of an earlier run included."""
+
+    @asynccontextmanager
+    async def opened(server, pace=PACE, **settings):
+        endpoints = batch_endpoints("openai", server.base_url)
+        async with BatchJobs(
+            endpoints, BatchFolder(tmp_path / "batches"), "gpt-4o", pace, **settings
+        ) as jobs:
+            yield BatchClient(jobs)
+
+    return opened
+
+
+def question(text="Is it so?", **more):
+    """Return a request as a run's judge makes it, named by its key."""
+    request = ChatRequest("gpt-4o", [{"role": "user", "content": text}], Verdict, **more)
+    return replace(request, name=judgment_key(request, 1))
+
+
+async def all_replies(client, *texts):
+    """Ask everything at the same time."""
+    return await asyncio.gather(*(client.chat(question(text)) for text in texts))
+
+
+def files_in(folder):
+    """Return the names of what a run has left, its lock aside."""
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
+
+
+async def cancelled_at(server, job_number, work):
+    """Let work go on until it knows of a job that is held, then cancel it and let the job go on."""
+    task = asyncio.create_task(work)
+    await asyncio.to_thread(server.wait_until_looked_at, job_number)
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+    server.held_from = math.inf
+
+
+def wait_for_lines(path, number):
+    """Return once a file has so many."""
+    while not path.exists() or path.read_bytes().count(b"\n") < number:
+        time.sleep(0.001)
+
+
+async def stopped(batches, server, *texts):
+    """Ask, and stop as Ctrl-C does once the provider has the job."""
+
+    async def run():
+        async with batches(server) as client:
+            await all_replies(client, *texts)
+
+    server.held_from = len(server.jobs) + 1
+    await cancelled_at(server, server.held_from, run())
+
+
+async def test_what_is_asked_together_is_one_job(batches, tmp_path):
+    """Its lines are named by the judgment's key and hold what a request sent directly would."""
+    reply = lambda body: {"reasoning": prompt_text(body), "result": True}  # noqa: E731
+    texts = [f"Is it {number}?" for number in range(30)]
+    with BatchServer(reply) as server:
+        async with batches(server) as client:
+            replies = await all_replies(client, *texts)
+        async with AsyncOpenAIClient(base_url=server.base_url) as direct:
+            directly = await direct.chat(question(texts[0]))
+        [job] = server.jobs
+        in_job, sent_directly = server.requests[0], server.requests[-1]
+    assert [reply.value.reasoning.strip() for reply in replies] == texts
+    assert {line["custom_id"] for line in job.requests} == {question(text).name for text in texts}
+    assert sent_directly in [line["body"] for line in job.requests]
+    assert in_job.keys() == sent_directly.keys()
+    assert replies[0] == directly
+    assert replies[0].usage == TokenUsage(100, 60, 10)
+    assert files_in(tmp_path / "batches") == []
+
+
+async def test_dependent_questions_take_a_job_each(batches):
+    """As many as the chain is long, however wide it is."""
+    with BatchServer() as server:
+        async with batches(server) as client:
+            await all_replies(client, "a1", "a2", "a3")
+            await all_replies(client, "b1", "b2")
+        assert [len(job.requests) for job in server.jobs] == [3, 2]
+
+
+async def test_jobs_keep_to_the_limits_of_a_file(batches):
+    """By number and by size; a full one does not wait for quiet."""
+    texts = [f"Is it {number}?" for number in range(7)]
+    with BatchServer() as server:
+        async with batches(server, replace(PACE, most_requests=3)) as client:
+            await all_replies(client, *texts)
+        assert sorted(len(job.requests) for job in server.jobs) == [1, 3, 3]
+        size = max(server.sizes_bytes) // 3
+        async with batches(server, replace(PACE, most_bytes=size * 2)) as client:
+            await all_replies(client, *texts)
+        assert max(len(job.requests) for job in server.jobs[3:]) <= 2
+        assert len(server.asked) == 14
+
+
+class LateGathering(Gathering):
+    """Writes every line but the first only when no more are taken, or a while later."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._is_begun, self._is_finishing = threading.Event(), threading.Event()
+
+    def write(self, question, line):
+        """Write at once or late."""
+        if self._is_begun.is_set():
+            self._is_finishing.wait(0.2)
+        self._is_begun.set()
+        super().write(question, line)
+
+    def finish(self, unwanted):
+        """Let what is late go on afterwards."""
+        super().finish(unwanted)
+        self._is_finishing.set()
+
+
+async def test_a_full_file_goes_out_with_all_its_lines(batches, monkeypatch):
+    """Also those that were still being written when it was full: nobody would ever get their replies."""
+    monkeypatch.setattr("mind2web2.judge.batch.state.Gathering", LateGathering)
+    with BatchServer() as server:
+        async with asyncio.timeout(20), batches(server, replace(PACE, most_requests=2)) as client:
+            await all_replies(client, *"abc")
+        assert sorted(len(job.requests) for job in server.jobs) == [1, 2]
+
+
+async def test_a_stopped_run_is_gone_on_with(batches, tmp_path):
+    """The questions under way are not sent again, new ones are; what is used up is forgotten."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a", "b", "c")
+        assert files_in(tmp_path / "batches") == ["00001.json"]
+        async with batches(server) as client:
+            replies = await all_replies(client, "a", "b", "c", "d")
+        assert [len(job.requests) for job in server.jobs] == [3, 1]
+    assert all(reply.value.result for reply in replies)
+    assert files_in(tmp_path / "batches") == []
+
+
+async def test_a_stopped_question_has_made_no_request(batches):
+    """The run that fetches its reply counts it, and it is to be counted once."""
+    with BatchServer() as server, toll_counted() as first:
+        await stopped(batches, server, "a")
+        with toll_counted() as second:
+            async with batches(server) as client:
+                await client.chat(question("a"))
+    assert (first.requests, first.untold) == (0, 0)
+    assert (second.requests, second.untold, second.usages) == (1, 0, [TokenUsage(100, 60, 10)])
+
+
+async def test_replies_nobody_asks_for_are_kept(batches, tmp_path):
+    """For a run that does: another may evaluate one task only."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a", "b")
+        async with batches(server) as client:
+            await client.chat(question("a"))
+        assert files_in(tmp_path / "batches") == ["00001.json", "00001.results.jsonl"]
+        record = json.loads((tmp_path / "batches" / "00001.json").read_bytes())
+        assert list(record["questions"]) == [question("b").name]
+        async with batches(server) as client:
+            await client.chat(question("b"))
+        assert len(server.asked) == 2
+    assert files_in(tmp_path / "batches") == []
+
+
+async def test_a_job_that_was_sent_but_not_noted_is_found(batches, tmp_path):
+    """The run was killed between the two; the provider's list, several pages long, has it."""
+    with BatchServer() as server:
+        for text in "vwxyz":
+            async with batches(server) as client:
+                await client.chat(question(text))
+        await stopped(batches, server, "a")
+        server.jobs.insert(0, server.jobs.pop())  # the oldest: last on the list
+        path = tmp_path / "batches" / "00001.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
+        async with batches(server) as client:
+            await client.chat(question("a"))
+        assert len(server.jobs) == 6
+
+
+async def test_a_job_that_never_got_there_is_sent(batches, tmp_path):
+    """The run was killed before."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a")
+        path = tmp_path / "batches" / "00001.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
+        server.jobs.clear()
+        async with batches(server) as client:
+            await client.chat(question("a"))
+        assert len(server.asked) == 1
+
+
+async def test_a_creation_whose_reply_is_lost_is_not_repeated(batches):
+    """The job is looked for before it is sent again."""
+    with BatchServer(lost_replies=1) as server:
+        async with batches(server) as client:
+            await all_replies(client, "a", "b")
+        assert [len(job.requests) for job in server.jobs] == [2]
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        Ending("failed", error=("server_error", "The batch could not be processed.")),
+        Ending("expired", answered=0),
+        Ending("expired", answered=2),
+        Ending(damage=lambda content: content[: len(content) // 2]),
+        Ending(damage=lambda _: b"<html>not here</html>\n"),
+        Ending(damage=lambda content: content.replace(b'"choices"', b'"choises"', 1).replace(b"{", b"[", 1)),
+    ],
+)
+async def test_what_a_job_does_not_answer_goes_out_again(batches, ending):
+    """And only that."""
+    with BatchServer(endings=[ending]) as server:
+        async with batches(server) as client:
+            replies = await all_replies(client, "a", "b", "c", "d")
+        first, second = server.jobs
+        again = {request["custom_id"] for request in second.requests}
+    assert all(reply.value.result for reply in replies)
+    assert again <= {request["custom_id"] for request in first.requests}
+    assert len(again) == (2 if ending.answered else len(again))
+
+
+async def test_a_job_that_keeps_failing_is_given_up(batches, caplog):
+    """After some rounds, with the provider's words, in a line for each job."""
+    ending = Ending("failed", error=("server_error", "The batch could not be processed."))
+    with BatchServer(endings=[ending] * 20) as server:
+        async with batches(server) as client:
+            outcomes = await asyncio.gather(
+                *(client.chat(question(text)) for text in "abc"), return_exceptions=True
+            )
+        assert len(server.jobs) == 4
+    assert {type(outcome) for outcome in outcomes} == {JudgeUnavailableError}
+    assert "batch 4 (batch_4) is failed: server_error The batch could not be processed." in str(outcomes[0])
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 4
+
+
+async def test_a_reply_whose_asker_is_stopped_is_left_for_the_next(batches, monkeypatch):
+    """It was paid for, and nobody has stored it yet."""
+    is_read, may_go_on = threading.Event(), threading.Event()
+    read = LinePlace.read
+
+    def read_slowly(place):
+        is_read.set()
+        may_go_on.wait(30)
+        return read(place)
+
+    with BatchServer() as server:
+        with monkeypatch.context() as slowed:
+            slowed.setattr(LinePlace, "read", read_slowly)
+            async with batches(server) as client:
+                asking = asyncio.create_task(client.chat(question()))
+                await asyncio.to_thread(is_read.wait, 30)
+                asking.cancel()
+                await asyncio.gather(asking, return_exceptions=True)
+                may_go_on.set()
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+        assert len(server.asked) == 1
+
+
+async def test_a_job_that_could_not_be_sent_tells_of_no_requests(batches):
+    """It is not known how often the provider was called for each question in it."""
+    refusals = lambda method, path: faults.status(500, "down") if method == "POST" else None  # noqa: ARG005, E731
+    with BatchServer(refusals=refusals) as server:
+        async with batches(server) as client:
+            with pytest.raises(JudgeUnavailableError, match=r"unavailable: 500 down; try again later"):
+                await client.chat(question())
+
+
+async def test_a_model_without_batches_is_told_at_once(batches):
+    """It would fail again."""
+    ending = Ending("failed", error=("model_not_found", "The model is not supported by the Batch API."))
+    with BatchServer(endings=[ending] * 2) as server:
+        async with batches(server) as client:
+            with pytest.raises(
+                JudgeRequestError, match=r"check the judge model .* not supported by the Batch"
+            ):
+                await client.chat(question())
+        assert len(server.jobs) == 1
+
+
+async def test_a_job_cancelled_by_a_person_is_not_sent_again(batches):
+    """By this run; what it has answered counts, and the next run asks for the rest."""
+    with BatchServer(endings=[Ending("cancelled", answered=2)]) as server:
+        async with batches(server) as client:
+            asking = (client.chat(question(text)) for text in "abc")
+            outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        assert len(server.jobs) == 1
+        async with batches(server) as client:
+            await client.chat(question(prompt_text(server.jobs[0].requests[2]["body"]).strip()))
+        assert len(server.jobs) == 2
+    [error] = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    assert isinstance(error, JudgeUnavailableError)
+    assert "batch 1 (batch_1) is cancelled at the provider" in str(error)
+
+
+async def test_more_than_may_wait_goes_out_in_parts(batches):
+    """OpenAI bounds the tokens that an account has waiting; halves follow one another."""
+    too_many = Ending("failed", error=("token_limit_exceeded", "Enqueued token limit reached"))
+    with BatchServer(endings=[too_many, too_many]) as server:
+        async with batches(server) as client:
+            replies = await all_replies(client, *"abcdefgh")
+        sizes = [len(job.requests) for job in server.jobs]
+    assert all(reply.value.result for reply in replies)
+    assert sizes[:2] == [8, 4]
+    assert max(sizes[2:]) <= 4 and sum(sizes[2:]) == 8
+
+
+async def test_one_request_that_may_never_wait_fails(batches):
+    """There is no smaller part."""
+    too_many = Ending("failed", error=("token_limit_exceeded", "Enqueued token limit reached"))
+    with BatchServer(endings=[too_many] * 9) as server:
+        async with batches(server) as client:
+            with pytest.raises(JudgeRequestError, match="Enqueued token limit reached"):
+                await client.chat(question())
+        assert len(server.jobs) == 1
+
+
+async def test_a_request_that_fails_for_now_goes_out_again(batches):
+    """A rate limit, an error of the server, a lost connection within the job."""
+    trouble = [faults.rate_limited(), faults.status(500, "oops"), faults.drop_before_reply(), None]
+    with BatchServer(faults=trouble) as server:
+        async with batches(server) as client:
+            replies = await all_replies(client, *"abcd")
+        assert [len(job.requests) for job in server.jobs] == [4, 3]
+    assert all(reply.value.result for reply in replies)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        (faults.context_too_long(), ContextTooLongError),
+        (faults.status(400, "no such parameter"), JudgeRequestError),
+        (faults.status(429, "quota", code="insufficient_quota"), JudgeRequestError),
+    ],
+)
+async def test_a_request_that_fails_for_good_is_not_repeated(batches, fault, error):
+    """Its error is the one that it would have met on its own."""
+    with BatchServer(faults=[fault]) as server:
+        async with batches(server) as client:
+            with pytest.raises(error):
+                await client.chat(question())
+        assert len(server.jobs) == 1
+
+
+async def test_replies_are_read_as_direct_ones(batches):
+    """A refusal declines, an unfit reply is sent back for repair, a refused parameter is left out."""
+    trouble = [faults.refusal("not this"), faults.content("I think so."), None]
+    with BatchServer(faults=trouble) as server:
+        async with batches(server) as client:
+            declined = await client.chat(question("a"))
+            repaired = await client.chat(question("b"))
+        assert [len(job.requests) for job in server.jobs] == [1, 1, 1]
+        assert "Your reply cannot be used" in prompt_text(server.requests[-1])
+    assert declined.declined == "refusal: not this"
+    assert repaired.value == Verdict(**VERDICT)
+    assert repaired.usage == TokenUsage(200, 120, 20)
+    with BatchServer(takes_temperature=False) as server:
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+        assert ["temperature" in body for body in server.requests] == [True, False]
+
+
+async def test_a_repair_under_way_is_gone_on_with(batches):
+    """The unfit reply is still there, so that the same repair is asked for, and waited for."""
+    with BatchServer(faults=[faults.content("I think so."), None]) as server:
+        async with batches(server) as client:
+            await client.chat(question("other"))  # takes the unfit reply and repairs it
+        server._faults = [None] * 2 + [faults.content("I think so.")]
+
+        async def run():
+            async with batches(server) as client:
+                await client.chat(question())
+
+        server.held_from = 4
+        await cancelled_at(server, 4, run())
+        async with batches(server) as client:
+            reply = await client.chat(question())
+        assert len(server.jobs) == 4
+    assert reply.value == Verdict(**VERDICT)
+
+
+async def test_an_unfit_reply_is_not_used_by_the_next_run(batches):
+    """It has failed the question for good; whoever asks again wants another try."""
+    with BatchServer(faults=[faults.content("no")] * 3) as server:
+        async with batches(server) as client:
+            with pytest.raises(JudgeOutputError):
+                await client.chat(question())
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+        assert len(server.jobs) == 4
+
+
+async def test_questions_that_are_given_up_are_not_sent(batches, tmp_path):
+    """Their answer has failed while they were being gathered."""
+    gathered = tmp_path / "batches" / "00001.input"
+    with BatchServer() as server:
+        async with batches(server, replace(PACE, quiet_s=2.0)) as client:
+            kept, given_up = (asyncio.ensure_future(client.chat(question(text))) for text in "ab")
+            await asyncio.to_thread(wait_for_lines, gathered, 2)
+            given_up.cancel()
+            await kept
+        assert server.asked == [question("a").name]
+
+
+async def test_overwriting_starts_anew(batches, tmp_path):
+    """Jobs of earlier runs are cancelled, and their replies not used."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a", "b")
+        async with batches(server, overwrite=True) as client:
+            await client.chat(question("a"))
+        assert [job.status for job in server.jobs] == ["cancelled", "completed"]
+        assert len(server.asked) == 3
+    assert files_in(tmp_path / "batches") == []
+
+
+async def test_overwriting_cancels_a_job_that_was_sent_but_not_noted(batches, tmp_path):
+    """The run was killed between the two: the job is looked for, and would be paid for."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a")
+        path = tmp_path / "batches" / "00001.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
+        async with batches(server, overwrite=True):
+            assert [job.status for job in server.jobs] == ["cancelled"]
+    assert files_in(tmp_path / "batches") == []
+
+
+async def test_overwriting_cancels_through_an_outage(batches):
+    """One lost call would leave a job to be paid for."""
+    trouble = [faults.status(503, "overloaded"), faults.drop_before_reply()]
+
+    def refusals(_method, path):
+        return trouble.pop() if path.endswith("/cancel") and trouble else None
+
+    with BatchServer(refusals=refusals) as server:
+        await stopped(batches, server, "a")
+        async with batches(server, overwrite=True):
+            assert [job.status for job in server.jobs] == ["cancelled"]
+    assert trouble == []
+
+
+async def test_overwriting_minds_no_job_that_is_over(batches, tmp_path):
+    """The provider refuses to cancel it, and that is no reason to keep its record."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a")
+        server.jobs[0].status, server.jobs[0].step = "completed", 3
+        async with batches(server, overwrite=True):
+            assert files_in(tmp_path / "batches") == []
+
+
+async def test_overwriting_keeps_what_it_cannot_cancel(batches, tmp_path):
+    """The run does not begin, and the next one tries again."""
+    refusals = lambda _, path: faults.status(503, "down") if path.endswith("/cancel") else None  # noqa: E731
+    with BatchServer(refusals=refusals) as server:
+        await stopped(batches, server, "a")
+        with pytest.raises(JudgeUnavailableError, match="503 down"):
+            await batches(server, overwrite=True).__aenter__()
+        assert files_in(tmp_path / "batches") == ["00001.json"]
+
+
+async def test_files_at_the_provider_are_deleted(batches):
+    """The input and the results, also of a job that brought errors only in part."""
+    with BatchServer(faults=[faults.status(500, "oops")]) as server:
+        async with batches(server) as client:
+            await all_replies(client, "a", "b")
+        assert (len(server.jobs), len(server.sizes_bytes), server.files) == (2, 5, {})
+
+
+async def test_files_that_cannot_be_deleted_are_left(batches, caplog):
+    """Nothing hangs on it but room at the provider."""
+    caplog.set_level("INFO")
+    refusals = lambda method, _: faults.status(503, "no") if method == "DELETE" else None  # noqa: E731
+    with BatchServer(refusals=refusals) as server:
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+        assert len(server.files) == 2
+    assert caplog.text.count("batch file not deleted at the provider") == 2
+
+
+async def test_replies_that_are_stored_already_are_forgotten(batches, tmp_path):
+    """The run that had stored them was stopped before it could forget them itself."""
+
+    async def is_stored(key):
+        return key == question("a").name
+
+    with BatchServer() as server:
+        with suppress(KeyboardInterrupt):
+            async with batches(server) as client:
+                await all_replies(client, "a", "b")
+                raise KeyboardInterrupt
+        assert files_in(tmp_path / "batches") == ["00001.json", "00001.results.jsonl"]
+        async with batches(server, is_stored=is_stored) as client:
+            await client.chat(question("b"))
+        assert files_in(tmp_path / "batches") == []
+        assert len(server.jobs) == 1
+
+
+async def test_jobs_of_another_server_are_left_alone(batches, tmp_path):
+    """They are for whoever asks that one."""
+    with BatchServer() as one, BatchServer() as other:
+        await stopped(batches, one, "a")
+        async with batches(other) as client:
+            await client.chat(question("a"))
+        assert len(other.asked) == 1
+        assert files_in(tmp_path / "batches") == ["00001.json"]
+
+
+async def test_one_run_at_a_time(batches):
+    """Two would pay for the same questions twice."""
+    with BatchServer() as server:
+        async with batches(server):
+            with pytest.raises(UsageError, match=r"another run with --batch is at work in .*batches"):
+                await batches(server).__aenter__()
+
+
+async def test_a_server_without_the_endpoints(batches):
+    """Is told before anything is asked, with the cure."""
+    refused = faults.status(401, "Incorrect key sk-secret-of-tests")
+    with JudgeServer() as bare, BatchServer(refusals=lambda *_: refused) as locked:
+        with pytest.raises(UsageError, match=r"has no batch endpoints .*: evaluate without --batch"):
+            await batches(bare).__aenter__()
+        with pytest.raises(UsageError, match="check OPENAI_API_KEY") as caught:
+            await batches(locked).__aenter__()
+    assert "sk-secret" not in str(caught.value)
+
+
+async def test_an_outage_of_the_endpoints_passes(batches):
+    """Each call is tried again; what is downloaded anew replaces what came before."""
+    seen = {}
+
+    def refusals(method, path):
+        seen[method, path] = seen.get((method, path), 0) + 1
+        return faults.status(503, "overloaded") if seen[method, path] == 1 else None
+
+    with BatchServer(refusals=refusals) as server:
+        async with batches(server) as client:
+            replies = await all_replies(client, "a", "b")
+        assert [len(job.requests) for job in server.jobs] == [2]
+    assert all(reply.value.result for reply in replies)
+
+
+async def test_an_outage_that_lasts_fails_the_questions_and_keeps_the_job(batches):
+    """The next run fetches what this one could not."""
+    is_down = False
+
+    def refusals(_method, path):
+        return faults.status(503, "overloaded") if is_down and path.startswith("/batches/") else None
+
+    with BatchServer(refusals=refusals) as server:
+        is_down = True
+        async with batches(server) as client:
+            with pytest.raises(JudgeUnavailableError, match="503 overloaded"):
+                await client.chat(question())
+            with pytest.raises(JudgeUnavailableError, match="503 overloaded"):
+                await client.chat(question())
+        is_down = False
+        async with batches(server) as client:
+            assert (await client.chat(question())).value == Verdict(**VERDICT)
+        assert len(server.asked) == 1
+
+
+async def test_a_job_the_provider_forgot_is_sent_again(batches):
+    """A record of ours is not enough."""
+    with BatchServer() as server:
+        await stopped(batches, server, "a")
+        server.jobs.clear()
+        async with batches(server) as client:
+            await client.chat(question("a"))
+        assert len(server.asked) == 1
+
+
+async def test_work_that_breaks_down_leaves_nobody_waiting(batches, tmp_path, caplog):
+    """Here the folder is gone, under a job that is to be written down."""
+    with BatchServer() as server:
+        async with batches(server) as client:
+            (tmp_path / "batches" / "00001.json").mkdir()
+            with pytest.raises(JudgeError, match=r"IsADirectoryError|Is a directory"):
+                await client.chat(question())
+            with pytest.raises(JudgeError, match=r"IsADirectoryError|Is a directory"):
+                await client.chat(question("other"))
+    assert "batch jobs break off" in caplog.text
+
+
+async def test_a_damaged_record_is_ignored(batches, tmp_path, caplog):
+    """Its questions are asked again."""
+    (tmp_path / "batches").mkdir()
+    (tmp_path / "batches" / "00001.json").write_text("{")
+    with BatchServer() as server:
+        async with batches(server) as client:
+            await client.chat(question())
+    assert "damaged record of a batch job ignored" in caplog.text
+
+
+async def test_time_does_not_count_while_a_batch_is_waited_for(tmp_path):
+    """What a script itself takes does."""
+    with BatchServer() as server:
+        endpoints = batch_endpoints("openai", server.base_url)
+        async with BatchJobs(endpoints, BatchFolder(tmp_path / "batches"), "gpt-4o", PACE) as jobs:
+            server.held_from = 1
+            asking = asyncio.ensure_future(BatchClient(jobs).chat(question()))
+            await asyncio.to_thread(server.wait_until_looked_at, 1)
+            stood_at_s = jobs.worked_s()
+            assert jobs.worked_s() == pytest.approx(stood_at_s, abs=1e-6)
+            server.held_from = math.inf
+            await asking
+            before_s = jobs.worked_s()
+            assert jobs.worked_s() > before_s
+
+
+async def test_azure_has_its_own_address_and_key(tmp_path, monkeypatch):
+    """And calls the endpoint of a job otherwise."""
+    with BatchServer() as server:
+        monkeypatch.setenv("AZURE_OPENAI_API_KEY", "azure-key")
+        monkeypatch.setenv("AZURE_OPENAI_ENDPOINT_URL", server.url)
+        monkeypatch.setenv("AZURE_OPENAI_API_VERSION", "2025-03-01-preview")
+        endpoints = batch_endpoints("azure_openai")
+        async with BatchJobs(endpoints, BatchFolder(tmp_path / "batches"), "mine", PACE) as jobs:
+            assert (await BatchClient(jobs).chat(question())).value == Verdict(**VERDICT)
+        assert (server.jobs[0].endpoint, server.jobs[0].requests[0]["url"]) == ("/chat/completions",) * 2
+
+
+def test_other_providers_have_no_batches():
+    """The message names those that do."""
+    with pytest.raises(UsageError, match="--batch needs --llm_provider openai or azure_openai, not bedrock"):
+        batch_endpoints("bedrock_anthropic")

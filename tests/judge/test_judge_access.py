@@ -1,0 +1,316 @@
+"""A run whose key is refused finds that out by few requests; one whose prompts are refused goes on."""
+
+import asyncio
+import re
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+from projects import KEY_VARIABLES, QUICK_RETRY, Project, call
+from servers.batch_server import BatchServer
+from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_text, status
+
+from mind2web2.cli import evaluate_main
+from mind2web2.errors import JudgeError
+from mind2web2.judge.batch.client import BatchClient
+from mind2web2.judge.batch.endpoints import batch_endpoints
+from mind2web2.judge.batch.jobs import BatchJobs
+from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch.transfer import BatchPace
+from mind2web2.judge.budget import Budget
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.verification.claims import BinaryEvalResult
+
+REQUEST = ChatRequest("o4-mini", [], BinaryEvalResult)
+QUOTA = status(429, "You exceeded your current quota", code="insufficient_quota")
+BLOCKED = status(403, "request blocked by policy")
+AT_ONCE = 3
+# Of so many answers in a row each was denied a request: then no other is sent.
+ENOUGH = 10
+
+
+@asynccontextmanager
+async def judge_at(server, budget=None):
+    """Open a run's judge."""
+    with JudgmentStore(None) as store:
+        async with LLMClient(
+            "openai", True, base_url=server.base_url, api_key="key", retry=QUICK_RETRY
+        ) as client:
+            yield RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store, budget=budget)
+
+
+async def told(run, number, words="", limit=None):
+    """Ask a question for one answer; return why there is no reply, ``None`` if there is one."""
+    request = replace(REQUEST, messages=[{"role": "user", "content": f"{words} Is it {number}?"}])
+    source = ("lake", f"answer_{number}.md")
+    try:
+        await run.judgment(request, Subject("verify"), source, limit or asyncio.Semaphore())
+    except JudgeError as error:
+        return str(error)
+    return None
+
+
+async def asked(faults, budget=None):
+    """Ask for an answer for each of these, one after the other; return how many were sent and what failed."""
+    with JudgeServer(faults=faults) as server:
+        async with judge_at(server, budget) as run:
+            errors = [error for number in range(len(faults)) if (error := await told(run, number))]
+        assert run.totals.requests == len(server.requests)
+        return len(server.requests), errors
+
+
+@pytest.mark.parametrize("denial", [status(401, "bad"), QUOTA])
+async def test_nothing_is_sent_after_a_denial_for_all(denial):
+    """Whatever is asked then fails for the same reason."""
+    sent, errors = await asked([denial, None, None])
+    assert sent == 1
+    assert len(errors) == 3 and len(set(errors)) == 1
+
+
+@pytest.mark.parametrize("denial", [status(401, "revoked"), QUOTA])
+async def test_a_key_may_be_refused_in_the_middle_of_a_run(denial):
+    """From then on nothing is sent either."""
+    sent, errors = await asked([None, denial, None, None])
+    assert (sent, len(errors)) == (2, 3)
+
+
+class SlowReply:
+    """A reply that comes when it may."""
+
+    def __init__(self):
+        self.is_asked, self.may_come = threading.Event(), threading.Event()
+
+    def __call__(self, _):
+        """Return it."""
+        self.is_asked.set()
+        assert self.may_come.wait(20)
+        return VERDICT
+
+
+async def test_a_reply_under_way_lifts_no_denial_for_all():
+    """It was asked for before the key was revoked."""
+    slow = SlowReply()
+
+    def fault(body):
+        return status(401, "revoked") if "Is it 1" in prompt_text(body) else None
+
+    with JudgeServer(slow, faults=fault) as server:
+        async with judge_at(server) as run:
+            early = asyncio.create_task(told(run, 0))
+            await asyncio.to_thread(slow.is_asked.wait, 20)
+            assert "revoked" in await told(run, 1)
+            slow.may_come.set()
+            assert await early is None
+            assert "revoked" in await told(run, 2)
+        assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("first", [[], [None]], ids=["at first", "later"])
+@pytest.mark.parametrize("denial", [status(402, "credit"), BLOCKED, status(404, "no route")])
+async def test_what_may_be_about_one_prompt_ends_no_run(first, denial):
+    """Neither before the first reply nor later, and a reply makes earlier denials count no more."""
+    faults = [*first, denial, None, *[denial] * (ENOUGH - 1), None, *[denial] * (ENOUGH - 1), None]
+    sent, errors = await asked(faults)
+    assert (sent, len(errors)) == (len(faults), 2 * ENOUGH - 1)
+
+
+@pytest.mark.parametrize("first", [[], [None]], ids=["at first", "later"])
+@pytest.mark.parametrize("denial", [status(402, "credit"), status(403, "no"), status(404, "which?")])
+async def test_nothing_is_sent_after_denials_of_many_answers_in_a_row(first, denial):
+    """Then it is hardly about what they say."""
+    sent, errors = await asked([*first, *[denial] * ENOUGH, None, None])
+    assert sent == len(first) + ENOUGH
+    assert len(errors) == ENOUGH + 2 and errors[-1] == errors[0]
+
+
+async def test_one_answer_that_is_denied_again_and_again_counts_once():
+    """Others are asked."""
+    with JudgeServer(faults=[BLOCKED] * ENOUGH) as server:
+        async with judge_at(server) as run:
+            for trial in range(ENOUGH):
+                assert "blocked" in await told(run, 0, words=f"Trial {trial}.")
+            assert await told(run, 1) is None
+
+
+async def test_a_spent_budget_is_no_sign_of_a_judge_that_lets_in():
+    """Who finds the budget spent has sent nothing."""
+    budget = Budget(1e-9, "o4-mini")
+    faults = [status(404, "which?")] * (ENOUGH - 1)
+    with JudgeServer(faults=faults * 2) as server:
+        async with judge_at(server) as run:
+            for number in range(ENOUGH - 1):
+                await told(run, number)
+            run.budget = budget
+            assert "--max_cost" in await told(run, ENOUGH - 1)
+            run.budget = None
+            await told(run, ENOUGH)
+            assert len(server.requests) == ENOUGH
+            await told(run, ENOUGH + 1)
+            assert len(server.requests) == ENOUGH
+
+
+async def test_other_failures_deny_nobody():
+    """Before any reply as well."""
+    sent, errors = await asked([status(400, "bad parameter"), None])
+    assert (sent, len(errors)) == (2, 1)
+    sent, errors = await asked([context_too_long(), None])
+    assert (sent, len(errors)) == (2, 0)
+
+
+class LeftLimit(asyncio.Semaphore):
+    """A limit that tells when it was left."""
+
+    def __init__(self):
+        super().__init__()
+        self.is_left = asyncio.Event()
+
+    def release(self):
+        """Give the permit back."""
+        super().release()
+        self.is_left.set()
+
+
+@pytest.mark.parametrize(("replies", "denials"), [(0, 1), (1, 3)])
+async def test_in_doubt_what_is_under_way_is_waited_for(replies, denials):
+    """Its reply lets others in, who have left their limit meanwhile; after a reply doubt comes later."""
+    slow = SlowReply()
+
+    def reply(body):
+        return slow(body) if "slow" in prompt_text(body) else VERDICT
+
+    def fault(body):
+        return BLOCKED if "bad" in prompt_text(body) else None
+
+    with JudgeServer(reply, faults=fault) as server:
+        async with judge_at(server) as run:
+            for number in range(replies):
+                assert await told(run, number) is None
+            early = asyncio.create_task(told(run, 1, words="A slow one."))
+            await asyncio.to_thread(slow.is_asked.wait, 20)
+            for number in range(2, 2 + denials):
+                assert "blocked" in await told(run, number, words="A bad one.")
+            limit = LeftLimit()
+            other = asyncio.create_task(told(run, 9, limit=limit))
+            await limit.is_left.wait()
+            assert len(server.requests) == replies + 1 + denials
+            slow.may_come.set()
+            assert await asyncio.gather(early, other) == [None, None]
+
+
+async def test_in_doubt_requests_go_one_at_a_time():
+    """Until one is replied to; the others then go together."""
+    first, together, asked_before = threading.Lock(), threading.Barrier(4), []
+
+    def reply(_):
+        if first.acquire(blocking=False):
+            asked_before.append(len(server.requests) - 1)
+        else:
+            together.wait(20)
+        return VERDICT
+
+    with JudgeServer(reply, faults=[BLOCKED]) as server:
+        async with judge_at(server) as run:
+            await told(run, 0)
+            assert await asyncio.gather(*(told(run, number) for number in range(1, 6))) == [None] * 5
+    assert asked_before == [1]
+
+
+async def test_in_doubt_an_answer_is_denied_once():
+    """Its other questions wait meanwhile, and are not sent after its failure."""
+    with JudgeServer(faults=lambda _: status(404, "which?")) as server:
+        async with judge_at(server) as run:
+            await told(run, 0)
+            judges = [AnswerJudge(run, "lake", f"other_{number}.md") for number in range(3)]
+            questions = [replace(REQUEST, messages=[{"role": "user", "content": f"{n}?"}]) for n in range(5)]
+            errors = await asyncio.gather(
+                *(judge.ask(question, Subject("verify"), None) for judge in judges for question in questions),
+                return_exceptions=True,
+            )
+        assert all(isinstance(error, JudgeError) for error in errors)
+        assert len(server.requests) == 1 + len(judges)
+
+
+async def test_questions_in_batch_jobs_go_together_after_a_denial(tmp_path, monkeypatch):
+    """One by one each would wait for a job of its own."""
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    pace = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
+    settings = JudgeSettings("openai", "o4-mini", batch=True)
+    with BatchServer(faults=[BLOCKED]) as server, JudgmentStore(None) as store:
+        endpoints = batch_endpoints("openai", server.base_url)
+        async with BatchJobs(endpoints, BatchFolder(tmp_path / "batches"), "o4-mini", pace) as jobs:
+            run = RecordedJudge(settings, BatchClient(jobs), store)
+            assert "blocked" in await told(run, 0)
+            assert await asyncio.gather(*(told(run, number) for number in range(1, 4))) == [None] * 3
+        assert [len(job.requests) for job in server.jobs] == [1, 3]
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project in the working folder, and have a key."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "wrong-key")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")})
+    return project
+
+
+def evaluated(server, *options):
+    """Evaluate without pages."""
+    words = ("--agent_name", "bot", "--judge_base_url", server.base_url, "--no_capture", *options)
+    return call(evaluate_main, *words)
+
+
+def test_a_wrong_key_costs_what_is_under_way(project):
+    """Those that wait for their turn are not sent, and all answers have the one reason."""
+    for number in range(8):
+        project.add_answer(f"answer_{number}", f"Text {number}.")
+    with JudgeServer(faults=lambda _: status(401, "Incorrect API key")) as server:
+        run = evaluated(server, "--max_llm_requests", AT_ONCE, "--max_concurrent_answers", "8")
+        assert 1 <= len(server.requests) <= AT_ONCE
+    assert run.returncode == 2
+    assert run.stderr.endswith("the key is refused, check OPENAI_API_KEY: 401 Incorrect API key\n")
+
+
+def test_a_wrong_model_costs_each_answer_a_request_and_many_none(project):
+    """After what was under way at first."""
+    for number in range(ENOUGH + 5):
+        project.add_answer(f"answer_{number:02}", f"Text {number}.")
+    with JudgeServer(faults=lambda _: status(404, "no such model")) as server:
+        run = evaluated(server, "--max_llm_requests", AT_ONCE)
+        assert len(server.requests) <= AT_ONCE + ENOUGH
+    assert run.returncode == 2
+    assert run.stderr.endswith("404 no such model\n")
+
+
+def test_a_refused_prompt_costs_its_own_answer_its_result(project):
+    """Although it is asked before all others, every time."""
+    project.add_answer("answer_0", "A forbidden word.")
+    for number in range(1, 4):
+        project.add_answer(f"answer_{number}", f"Text {number}.")
+    with JudgeServer(faults=lambda body: BLOCKED if "forbidden" in prompt_text(body) else None) as server:
+        run = evaluated(server, "--max_concurrent_answers", "1")
+        results = [len(project.result_paths(f"answer_{number}")) for number in range(4)]
+    assert (run.returncode, results) == (1, [0, 1, 1, 1])
+    [reason] = re.findall(r"^No result: (.+)$", run.stdout, re.M)
+    assert reason.startswith("lake/answer_0.md: ") and reason.endswith("403 request blocked by policy")
+
+
+def test_a_limit_by_the_minute_that_is_worded_as_a_quota_ends_no_run(project):
+    """The request waits as long as the server asks and is sent again."""
+    for number in range(3):
+        project.add_answer(f"answer_{number}", f"Text {number}.")
+    passing = status(
+        429, "You exceeded your current quota", headers={"retry-after": "0"}, code="RESOURCE_EXHAUSTED"
+    )
+    with JudgeServer(faults=[None, passing, None, None, passing]) as server:
+        run = evaluated(server)
+        assert len(server.requests) == 3 * 6 + 2
+    assert run.returncode == 0

@@ -1,0 +1,279 @@
+"""The store of judge replies."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+from projects import clean_environment
+from stored_judgments import judgment
+
+from mind2web2.errors import JudgmentStoreError
+from mind2web2.judge.records import JudgeIdentity
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.transfer import export_judgments, read_judgments
+
+
+@pytest.fixture
+def path(tmp_path):
+    """Return where a store may be made."""
+    return tmp_path / "bot" / FILE_NAME
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "schön 日本 🐟",
+        "a\u2028b\u2029c\x85d",
+        'quotes " and \\ and \n\r\n\t',
+        "nul \0 within",
+        "x" * 5_000_000,
+    ],
+    ids=["empty", "unicode", "separators", "escapes", "nul", "big"],
+)
+async def test_any_text_comes_back_as_it_was(path, tmp_path, text):
+    """From the file, and from an export of it."""
+    kept = judgment(text=text, claim=text[:1000], page="https://a.example/ü", node="leaf")
+    with JudgmentStore(path) as store:
+        await store.put(kept)
+    with JudgmentStore(path) as store:
+        assert await store.get("k1") == kept
+        assert export_judgments(store, tmp_path / "out.jsonl") == 1
+    assert list(read_judgments(tmp_path / "out.jsonl")) == [kept]
+
+
+async def test_every_field_comes_back(path):
+    """None of what a reader wants to know is lost."""
+    kept = judgment(
+        temperature=0.5,
+        reasoning_effort="low",
+        outcome="declined",
+        served_model="judge-1-2025",
+        system_fingerprint="fp",
+        input_tokens=1,
+        cached_tokens=2,
+        cache_write_tokens=3,
+        output_tokens=4,
+        attempts=5,
+        seconds=6.5,
+        task_id="t",
+        answer_name="answer_1.md",
+        node="n",
+        claim="c",
+        page="p",
+        trial=7,
+    )
+    with JudgmentStore(path) as store:
+        await store.put(kept)
+        assert await store.get("k1") == kept
+        assert await store.get("k2") is None
+
+
+async def test_each_endpoint_has_its_own_judgment(path):
+    """Asked for by endpoint it is that one's; asked for by key alone it is the newest."""
+    old = judgment(endpoint="a", text="old", created="2025-01-01T00:00:00.000+00:00")
+    new = judgment(endpoint="b", text="new", created="2026-01-01T00:00:00.000+00:00")
+    with JudgmentStore(path) as store:
+        await store.put(new)
+        await store.put(old)
+        assert await store.get("k1", "a") == old
+        assert await store.get("k1", "b") == new
+        assert await store.get("k1") == new
+        assert await store.get("k1", "c") is None
+
+
+async def test_asked_anew_replaces_and_imported_does_not(path):
+    """What somebody else's file says never displaces one's own."""
+    with JudgmentStore(path) as store:
+        await store.put(judgment(text="first"))
+        await store.put(judgment(text="second"))
+        assert store.add([judgment(text="third"), judgment(key="k2")]) == 1
+        assert store.add([judgment(key="k2")]) == 0
+        assert [kept.text for kept in store.all()] == ["second", "yes"]
+
+
+def test_the_judges_in_a_store(path):
+    """Each model with its parameters and its server once."""
+    with JudgmentStore(path) as store:
+        store.add(
+            [
+                judgment(endpoint="a"),
+                judgment(endpoint="a", key="k2"),
+                judgment(endpoint="b", key="k2"),
+                judgment(endpoint="a", key="k3", model="judge-2", temperature=0.5, reasoning_effort="low"),
+            ]
+        )
+        judges = store.identities()
+    assert judges == [
+        JudgeIdentity(model="judge-1", endpoint="a"),
+        JudgeIdentity(model="judge-1", endpoint="b"),
+        JudgeIdentity(model="judge-2", endpoint="a", temperature=0.5, reasoning_effort="low"),
+    ]
+    assert judges[2].in_words() == ["judge-2", "temperature=0.5", "reasoning_effort=low", "at a"]
+
+
+async def test_a_store_in_memory_is_its_own(tmp_path, monkeypatch):
+    """Two of them share nothing, and nothing is written."""
+    monkeypatch.chdir(tmp_path)
+    with JudgmentStore(None) as first, JudgmentStore(None) as second:
+        await first.put(judgment())
+        assert await second.get("k1") is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_file_is_kept_in_wal_mode(path):
+    """So that a reader never waits for a writer."""
+    JudgmentStore(path).close()
+    connection = sqlite3.connect(path)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+
+
+WRITER = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import JudgmentStore
+
+async def write(store, name):
+    for number in range(100):
+        await store.put(Judgment(
+            key=f"{name}{number}", endpoint="e", model="m", outcome="reply", text="yes", created="now",
+            purpose="verify",
+        ))
+
+store = JudgmentStore(Path(sys.argv[1]))
+print("ready", flush=True)
+sys.stdin.readline()
+asyncio.run(write(store, sys.argv[2]))
+if sys.argv[3] == "die":
+    os.kill(os.getpid(), signal.SIGKILL)
+store.close()
+"""
+
+
+def started_writer(path, name, end):
+    """Start a process that writes a hundred judgments once it is told to."""
+    return subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path), name, end],
+        env=clean_environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_writers_at_the_same_time_lose_nothing(path):
+    """Two processes and a reader, and one of the writers is killed right after its last reply."""
+    with started_writer(path, "a", "close") as one, started_writer(path, "b", "die") as other:
+        for process in (one, other):
+            assert process.stdout.readline() == "ready\n"
+        for process in (one, other):
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        with JudgmentStore(path) as store:
+            store.add([judgment(key=f"c{number}") for number in range(100)])
+        assert (one.wait(60), other.wait(60)) == (0, -9)
+    with JudgmentStore(path) as store:
+        kept = {judgment.key for judgment in store.all()}
+    assert kept == {f"{name}{number}" for name in "abc" for number in range(100)}
+
+
+CROWD = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import JudgmentStore
+
+async def put(store, number):
+    await store.put(Judgment(
+        key=f"k{number}", endpoint="e", model="m", outcome="reply", text="yes", created="now",
+        purpose="verify",
+    ))
+    os.write(1, f"k{number}\\n".encode())
+    if number == 700:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+async def crowd(store):
+    first = asyncio.gather(*(put(store, number) for number in range(500)))
+    await asyncio.sleep(0)
+    await asyncio.gather(first, *(put(store, number) for number in range(500, 1500)))
+
+asyncio.run(crowd(JudgmentStore(Path(sys.argv[1]))))
+"""
+
+
+def test_what_a_killed_run_relied_on_is_kept(path):
+    """Hundreds share a transaction, and none counts before it is committed."""
+    command = [sys.executable, "-c", CROWD, str(path)]
+    killed = subprocess.run(command, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=False)
+    relied_on = set(killed.stdout.split())
+    assert (killed.returncode, len(relied_on) >= 500) == (-9, True)
+    with JudgmentStore(path) as store:
+        assert relied_on <= {judgment.key for judgment in store.all()}
+
+
+async def test_hundreds_at_once_share_transactions(path):
+    """Each comes back, whatever else gathered with it."""
+    with JudgmentStore(path) as store:
+        keys = [f"k{number}" for number in range(500)]
+        await asyncio.gather(*(store.put(judgment(key=key, text=key)) for key in keys))
+        found = await asyncio.gather(*(store.get(key, judgment().endpoint) for key in keys))
+        assert [kept.text for kept in found] == keys
+
+
+async def test_one_that_cannot_be_kept_costs_no_other(path):
+    """A text that no database takes fails alone, though it shares a transaction."""
+    with JudgmentStore(path) as store:
+        wanted = [judgment(key="k1"), judgment(key="k2", text="half a pair: \ud83d"), judgment(key="k3")]
+        wanted += [judgment(key="k4", text="half a pair: \ud83d"), judgment(key="k5")]
+        outcomes = await asyncio.gather(*(store.put(each) for each in wanted), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes[1::2]] == [UnicodeEncodeError] * 2
+        assert outcomes[::2] == [None] * 3
+        assert sorted(kept.key for kept in store.all()) == ["k1", "k3", "k5"]
+
+
+def test_a_file_that_is_no_database(path):
+    """One line that names it; the file stays as it is."""
+    path.parent.mkdir()
+    path.write_text("My notes on judgments, far longer than a header of a database would be. " * 10)
+    with pytest.raises(
+        JudgmentStoreError, match=rf"{FILE_NAME} cannot be kept: file is not a database; move "
+    ):
+        JudgmentStore(path)
+    assert path.read_text().startswith("My notes")
+
+
+def test_a_database_of_something_else(path):
+    """A table of that name with other columns is not taken for judgments."""
+    path.parent.mkdir()
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE judgments (title, verdict)")
+    connection.commit()
+    connection.close()
+    with JudgmentStore(path) as store, pytest.raises(JudgmentStoreError, match=FILE_NAME):
+        store.all()
+
+
+def test_a_file_of_an_earlier_version(path):
+    """It gets the columns that it lacks, and its judgments stay."""
+    with JudgmentStore(path) as store:
+        store.add([judgment()])
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE judgments DROP COLUMN batch")
+    connection.close()
+    for _ in range(2):
+        with JudgmentStore(path) as store:
+            assert store.all() == [judgment()]
+
+
+def test_a_place_where_nothing_can_be_written(tmp_path):
+    """A folder in place of the file, or a file in place of the folder."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(JudgmentStoreError, match="folder cannot be kept: unable to open"):
+        JudgmentStore(tmp_path / "folder")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(JudgmentStoreError, match=r"cannot make folder .*file: "):
+        JudgmentStore(tmp_path / "file" / FILE_NAME)

@@ -1,0 +1,133 @@
+"""How much is done at once, and that scripts may hold the pair of limits around everything."""
+
+import asyncio
+
+import pytest
+from evaluations import started
+from scripted_judge import ScriptedJudge
+from virtual_time import run_virtually
+
+from mind2web2.errors import JudgeError
+from mind2web2.judge.protocol import Admission, CheckedLimit, DualSemaphore, FailureLatch
+
+
+class CrowdedJudge:
+    """Notes how many requests are under way at once, and lets others run in between."""
+
+    def __init__(self):
+        self.judge, self.now, self.most = ScriptedJudge(), 0, 0
+
+    async def async_response(self, **keywords):
+        """Answer after everybody else has had a chance to come in."""
+        self.now += 1
+        self.most = max(self.most, self.now)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        self.now -= 1
+        return await self.judge.async_response(**keywords)
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda limit: DualSemaphore(asyncio.Semaphore(5), asyncio.Semaphore(limit)),
+        asyncio.Semaphore,
+    ],
+)
+async def test_requests_at_once_are_limited(limit, wrapped):
+    """By the pair's semaphore for the judge, or by any one semaphore; all of it is used."""
+    judge = CrowdedJudge()
+    evaluator = started(judge, global_semaphore=wrapped(limit))
+    assert await evaluator.batch_verify([("claim", None, None, None)] * 8) == [True] * 8
+    assert judge.most == limit
+
+
+async def test_without_a_semaphore_nothing_is_limited():
+    """Then all trials are asked at once."""
+    judge = CrowdedJudge()
+    await started(judge).batch_verify([("claim", None, None, None)] * 8)
+    assert judge.most == 16
+
+
+def test_the_pair_keeps_what_it_is_given():
+    """Two attributes, in this order."""
+    pair = DualSemaphore("pages", "judge")
+    assert (pair.webpage, pair.llm) == ("pages", "judge")
+    assert DualSemaphore(webpage_semaphore=1, llm_semaphore=2).llm == 2
+
+
+async def test_scripts_may_hold_the_pair_around_everything():
+    """``async with semaphore:`` takes no permit, so that what is inside is not locked out."""
+    pair = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(1))
+    async with pair as held:
+        assert held is pair
+        assert not pair.llm.locked()
+        assert await started(global_semaphore=pair).verify("claim", None)
+
+
+async def test_a_failed_judge_empties_the_queue():
+    """Permits are given back, so that other answers go on."""
+    limit = asyncio.Semaphore(1)
+    evaluator = started(ScriptedJudge([JudgeError("outage")]), global_semaphore=limit)
+    with pytest.raises(JudgeError, match="outage"):
+        await evaluator.batch_verify([("claim", None, None, None)] * 5)
+    assert not limit.locked()
+    assert await started(global_semaphore=limit).verify("claim", None)
+
+
+async def test_nobody_who_waited_gets_in_after_a_failure():
+    """The permit is given back at once."""
+    limit, latch = asyncio.Semaphore(1), FailureLatch()
+    async with CheckedLimit(limit, latch.check):
+        latch.fail(JudgeError("outage"))
+    with pytest.raises(JudgeError, match="outage"):
+        async with CheckedLimit(limit, latch.check):
+            pytest.fail("let in")
+    assert not limit.locked()
+    async with CheckedLimit(None, FailureLatch().check):
+        assert not limit.locked()
+
+
+async def test_who_is_not_let_in_leaves_the_limit_with_the_reason():
+    """A limit that takes any end without an error for a reply would be misled otherwise."""
+    ends = []
+
+    class Noting:
+        async def __aenter__(self):
+            pass
+
+        async def __aexit__(self, kind, error, trace):
+            ends.append(kind)
+
+    latch = FailureLatch()
+    limit = CheckedLimit(Noting(), latch.check)
+    async with limit:
+        latch.fail(JudgeError("outage"))
+    with pytest.raises(JudgeError, match="outage"):
+        async with limit:
+            pytest.fail("let in")
+    assert ends == [None, JudgeError]
+
+
+@pytest.mark.parametrize(
+    ("free", "least", "most", "expected"), [(1, 2, 5, 5), (0, 2, 5, 2), (1, 3, 2, 3), (0, 9, 9, 6)]
+)
+def test_further_answers_start_while_requests_are_free(free, least, most, expected):
+    """The least number in any case, never more than the most; those that wait start as others end."""
+
+    async def six_answers():
+        admission, running, most_at_once = Admission(asyncio.Semaphore(free), least, most), 0, 0
+
+        async def answer():
+            nonlocal running, most_at_once
+            async with admission:
+                running += 1
+                most_at_once = max(most_at_once, running)
+                await asyncio.sleep(60)
+                running -= 1
+
+        await asyncio.gather(*(answer() for _ in range(6)))
+        return most_at_once
+
+    assert run_virtually(six_answers())[0] == expected

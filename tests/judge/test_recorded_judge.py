@@ -1,0 +1,456 @@
+"""A run's judge: what is stored is reused, what is new is asked once and kept, failures stay failures."""
+
+import asyncio
+import contextlib
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from pydantic import BaseModel
+
+from mind2web2.errors import (
+    ContextTooLongError,
+    JudgeDeclinedError,
+    JudgeError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    JudgmentMissingError,
+    JudgmentStoreError,
+)
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.usage import Rejection
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
+
+SETTINGS = JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="low")
+USAGE = TokenUsage(input_tokens=100, cached_tokens=60, output_tokens=10)
+
+
+class Verdict(BaseModel):
+    """What is asked for."""
+
+    reasoning: str = "read"
+    result: bool = True
+
+
+class Provider:
+    """A chat provider whose replies are made by a function; it counts what it is asked."""
+
+    def __init__(self, reply=None, endpoint="openai http://localhost/v1"):
+        """Answer every request with ``reply(text)``, which may raise."""
+        self.endpoint = endpoint
+        self.requests = []
+        self.arrived = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._reply = reply or (lambda _text: said())
+
+    @property
+    def texts(self):
+        """Return how often each question was asked."""
+        return Counter(request.messages[0]["content"] for request in self.requests)
+
+    async def chat(self, request, limit=None):
+        """Answer one request once the gate is open."""
+        async with limit or contextlib.nullcontext():
+            self.requests.append(request)
+            self.arrived.set()
+            await self.gate.wait()
+            return self._reply(request.messages[0]["content"])
+
+
+def said(result=True, **more):
+    """Return a reply with a verdict."""
+    value = Verdict(result=result)
+    return ChatReply(text=value.model_dump_json(), value=value, usage=USAGE, **more)
+
+
+def declined(reason="not this"):
+    """Return a reply that declines the content."""
+    return ChatReply(text="", declined=reason, usage=USAGE)
+
+
+def question(text="Is it so?", template=Verdict):
+    """Return a request as an evaluator makes it, with the model that its script names."""
+    return ChatRequest(
+        model="named-by-script", messages=[{"role": "user", "content": text}], template=template
+    )
+
+
+def subject(trial=1, node="leaf"):
+    """Return what a question is about."""
+    return Subject("verify", node=node, claim="It is so.", page="https://a.example/x", trial=trial)
+
+
+def answer_judge(run, limit=None):
+    """Return the judge of one answer."""
+    return AnswerJudge(run, "task", "answer_1.md", limit)
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Return an open store."""
+    with JudgmentStore(tmp_path / "judgments.sqlite3") as store:
+        yield store
+
+
+async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
+    """The second time the stored judgment answers, in this run or a later one."""
+    provider = Provider(lambda _: said(served_model="gpt-4o-2024", system_fingerprint="fp", attempts=2))
+    run = RecordedJudge(SETTINGS, provider, store)
+    first = await answer_judge(run).ask(question(), subject(), None)
+    again = await answer_judge(run).ask(question(), subject(), None)
+    later = await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    assert first == again == later
+    assert first.value == Verdict()
+    assert len(provider.requests) == 1
+    assert (run.totals.asked, run.totals.reused, run.totals.requests) == (1, 1, 2)
+    assert run.totals.usage == USAGE
+    assert run.totals.cost_usd == pytest.approx((40 * 2.5 + 60 * 1.25 + 10 * 10) / 1e6)
+    [kept] = store.all()
+    assert kept.model_dump(exclude={"key", "created", "seconds"}) == {
+        "endpoint": "openai http://localhost/v1",
+        "model": "gpt-4o",
+        "temperature": 0.5,
+        "reasoning_effort": "low",
+        "max_images": None,
+        "outcome": "reply",
+        "text": '{"reasoning":"read","result":true}',
+        "served_model": "gpt-4o-2024",
+        "system_fingerprint": "fp",
+        "input_tokens": 100,
+        "cached_tokens": 60,
+        "cache_write_tokens": 0,
+        "output_tokens": 10,
+        "attempts": 2,
+        "cost_usd": pytest.approx(0.000275),
+        "batch": None,
+        "task_id": "task",
+        "answer_name": "answer_1.md",
+        "purpose": "verify",
+        "node": "leaf",
+        "claim": "It is so.",
+        "page": "https://a.example/x",
+        "trial": 1,
+    }
+
+
+async def test_the_runs_judge_answers_whatever_the_script_names(store):
+    """Model and parameters are the run's: one run has one judge."""
+    provider = Provider()
+    judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+    assert judge.model_for("named-by-script") == "gpt-4o"
+    await judge.ask(question(), subject(), None)
+    [request] = provider.requests
+    assert (request.model, request.temperature, request.reasoning_effort) == ("gpt-4o", 0.5, "low")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        JudgeSettings("openai", "gpt-4o-mini", temperature=0.5, reasoning_effort="low"),
+        JudgeSettings("openai", "gpt-4o", temperature=0.6, reasoning_effort="low"),
+        JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="high"),
+    ],
+)
+async def test_another_judge_is_asked_anew(store, changed):
+    """What one model said is not what another says."""
+    provider = Provider()
+    for settings in (SETTINGS, changed):
+        await answer_judge(RecordedJudge(settings, provider, store)).ask(question(), subject(), None)
+    assert len(provider.requests) == 2
+
+
+async def test_each_trial_is_a_request_of_its_own(store):
+    """Votes at the same time do not share a reply."""
+    provider = Provider()
+    judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+    await asyncio.gather(*(judge.ask(question(), subject(trial), None) for trial in (1, 2, 3)))
+    assert len(provider.requests) == 3
+
+
+async def test_equal_questions_at_the_same_time_are_asked_once(store):
+    """Two answers wait for one reply; each counts it as a judgment of its own."""
+    provider = Provider()
+    provider.gate.clear()
+    run = RecordedJudge(SETTINGS, provider, store)
+    judges = [answer_judge(run), answer_judge(run)]
+    asking = [asyncio.ensure_future(judge.ask(question(), subject(), None)) for judge in judges]
+    await provider.arrived.wait()
+    provider.gate.set()
+    assert await asyncio.gather(*asking) == [said(), said()]
+    assert len(provider.requests) == 1
+    assert [judge.ledger.judgments for judge in judges] == [1, 1]
+
+
+async def test_who_waits_for_a_reply_that_never_comes_asks_itself(store):
+    """The one who asked first was stopped; the other must not fail with it."""
+    provider = Provider()
+    provider.gate.clear()
+    run = RecordedJudge(SETTINGS, provider, store)
+    first = asyncio.ensure_future(answer_judge(run).ask(question(), subject(), None))
+    await provider.arrived.wait()
+    second = asyncio.ensure_future(answer_judge(run).ask(question(), subject(), None))
+    first.cancel()
+    provider.gate.set()
+    assert await second == said()
+    assert first.cancelled()
+    assert len(provider.requests) == 2
+
+
+async def test_overwrite_asks_each_question_anew_once(store):
+    """Within the run the new judgment is reused, and it takes the old one's place."""
+    await answer_judge(RecordedJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
+    provider = Provider(lambda _: said(result=False))
+    run = RecordedJudge(SETTINGS, provider, store, overwrite=True)
+    for _ in range(3):
+        reply = await answer_judge(run).ask(question(), subject(), None)
+        assert reply.value.result is False
+    assert len(provider.requests) == 1
+    assert [kept.text for kept in store.all()] == ['{"reasoning":"read","result":false}']
+
+
+async def test_another_server_is_asked_anew(store):
+    """Two servers may call different models by one name; a replay is of one of them."""
+    for endpoint, result in (("a", True), ("b", False)):
+        provider = Provider(lambda _, result=result: said(result), endpoint)
+        await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+        assert len(provider.requests) == 1
+    for endpoint, result in (("a", True), ("b", False)):
+        replay = RecordedJudge(replace(SETTINGS, replayed_endpoint=endpoint), None, store)
+        assert replay.endpoint == "replay"
+        reply = await answer_judge(replay).ask(question(), subject(), None)
+        assert reply.value.result is result
+        assert (replay.totals.asked, replay.totals.reused) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(SETTINGS, model="gpt-4o-mini"),
+        replace(SETTINGS, temperature=0.6),
+        replace(SETTINGS, reasoning_effort="high"),
+    ],
+)
+async def test_what_one_judge_skipped_another_may_have_been_asked(store, other):
+    """Both are recorded, at one server, and each is replayed as it was."""
+    reasons = {SETTINGS: None, other: "not judged, because 'gate' failed"}
+    place = (subject(), ("task", "answer_1.md"), 1)
+    for settings, reason in reasons.items():
+        assert await RecordedJudge(settings, Provider(), store).gate(*place, reason) == reason
+    for settings, reason in reasons.items():
+        replay = RecordedJudge(replace(settings, replayed_endpoint=Provider().endpoint), None, store)
+        for seen_now in reasons.values():
+            assert await replay.gate(*place, seen_now) == reason
+
+
+async def test_a_replay_fails_clearly_on_what_is_not_stored(store):
+    """One line with claim, page, node, trial and answer; whether it is a failure depends on who asks."""
+    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+    with pytest.raises(JudgmentMissingError) as caught:
+        await judge.ask(question(), subject(trial=2), None)
+    for part in ("'It is so.'", "https://a.example/x", "'leaf'", "trial 2", "task/answer_1.md"):
+        assert part in str(caught.value)
+    assert judge.failure is None
+    with pytest.raises(JudgmentMissingError) as caught:
+        await judge.async_response(model="o9", messages=[{"role": "user", "content": "text"}])
+    assert judge.failure is caught.value
+
+
+async def test_a_missing_extraction_is_named(store):
+    """It has no claim; a long claim is shortened."""
+    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+    with pytest.raises(JudgmentMissingError, match="no stored judgment on extract 'facts' "):
+        await judge.ask(question(), Subject("extract", node="facts"), None)
+    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+    with pytest.raises(JudgmentMissingError) as caught:
+        await judge.ask(question(), Subject("verify", node="leaf", claim="so " * 500), None)
+    assert len(str(caught.value)) < 300
+
+
+async def test_declined_once_is_asked_again(store):
+    """The second reply counts, and what both cost."""
+    replies = iter([declined(), said()])
+    judge = answer_judge(RecordedJudge(SETTINGS, Provider(lambda _: next(replies)), store))
+    reply = await judge.ask(question(), subject(), None)
+    assert (reply.value, reply.declined, reply.attempts) == (Verdict(), None, 2)
+    assert judge.ledger.usage == USAGE + USAGE
+    assert judge.ledger.rejections == []
+
+
+async def test_declined_twice_is_a_judgment_of_its_own(store):
+    """It is listed, kept, and not asked about again."""
+    provider = Provider(lambda _: declined())
+    ledgers = []
+    for _ in range(2):
+        judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+        reply = await judge.ask(question(), subject(), None)
+        assert (reply.value, reply.declined) == (None, "not this")
+        assert judge.failure is None
+        ledgers.append(judge.ledger)
+    assert ledgers[0] == ledgers[1]
+    assert ledgers[0].rejections == [Rejection("leaf", "https://a.example/x", "not this")]
+    assert len(provider.requests) == 2
+
+
+async def test_too_long_is_kept_too(store):
+    """The evaluator shows less of the page; the long request is not sent a second time."""
+
+    def too_long(_):
+        raise ContextTooLongError("too long")
+
+    provider = Provider(too_long)
+    for _ in range(2):
+        judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+        with pytest.raises(ContextTooLongError, match="too long"):
+            await judge.ask(question(), subject(), None)
+        assert judge.failure is None
+    assert len(provider.requests) == 1
+
+
+async def test_a_ledger_is_the_same_from_stored_judgments(store):
+    """A result must not depend on whether a judgment was paid for in this run."""
+    ledgers = []
+    provider = Provider()
+    for _ in range(2):
+        judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
+        for text in ("a", "b"):
+            await judge.ask(question(text), subject(), None)
+        ledgers.append(judge.ledger)
+    assert ledgers[0] == ledgers[1]
+    assert (ledgers[0].judgments, ledgers[0].usage) == (2, USAGE + USAGE)
+
+
+async def test_the_cost_of_an_unknown_model_is_unknown(store):
+    """Tokens are shown, no price."""
+    run = RecordedJudge(JudgeSettings("openai", "judge-1"), Provider(), store)
+    await answer_judge(run).ask(question(), subject(), None)
+    assert (run.totals.cost_usd, run.totals.usage) == (None, USAGE)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "words"),
+    [
+        (JudgeUnavailableError("out of reach"), JudgeUnavailableError, "out of reach"),
+        (JudgeRequestError("wrong key"), JudgeRequestError, "wrong key"),
+        (RuntimeError("a bug"), JudgeError, "RuntimeError: a bug"),
+        (JudgeDeclinedError("no"), JudgeDeclinedError, "no"),
+    ],
+)
+async def test_after_a_failure_nothing_more_is_asked_for_the_answer(store, error, kind, words):
+    """Nothing is kept of it, and another answer goes on."""
+
+    def fail(text):
+        if text == "bad":
+            raise error
+        return said()
+
+    provider = Provider(fail)
+    run = RecordedJudge(SETTINGS, provider, store)
+    judge, other = answer_judge(run), answer_judge(run)
+    with pytest.raises(kind, match=words) as caught:
+        await judge.ask(question("bad"), subject(), None)
+    assert judge.failure is caught.value
+    with pytest.raises(JudgeError, match=f"nothing more is asked after a failure: .*{words}"):
+        await judge.ask(question("good"), subject(), None)
+    assert judge.failure is caught.value
+    assert provider.texts == {"bad": 1}
+    assert store.all() == []
+    assert (await other.ask(question("good"), subject(), None)).value == Verdict()
+
+
+async def test_questions_that_wait_for_their_turn_are_not_sent_after_a_failure(store):
+    """One permit, five questions; the first fails."""
+
+    def fail(_):
+        raise JudgeUnavailableError("out of reach")
+
+    provider = Provider(fail)
+    limit = asyncio.Semaphore(1)
+    judge = answer_judge(RecordedJudge(SETTINGS, provider, store), limit)
+    asking = [judge.ask(question(text), subject(), None) for text in "abcde"]
+    outcomes = await asyncio.gather(*asking, return_exceptions=True)
+    assert all(isinstance(outcome, JudgeError) for outcome in outcomes)
+    assert len(provider.requests) == 1
+    async with limit:
+        assert limit.locked()
+
+
+async def test_a_reply_that_cannot_be_kept_decides_nothing(store):
+    """The store was damaged from outside while the run went on."""
+    connection = sqlite3.connect(store.path)
+    connection.execute("DROP TABLE judgments")
+    connection.close()
+    judge = answer_judge(RecordedJudge(SETTINGS, Provider(), store))
+    with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be kept"):
+        await judge.ask(question(), subject(), None)
+    assert isinstance(judge.failure, JudgmentStoreError)
+
+
+async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
+    """Somebody edited it, say: a replay fails and says so, a judge is asked anew."""
+    provider = Provider()
+    await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    [kept] = store.all()
+    await store.put(kept.model_copy(update={"text": '{"result": "perhaps"}'}))
+    judge = answer_judge(RecordedJudge(SETTINGS, None, store))
+    with pytest.raises(JudgmentMissingError, match="does not fill Verdict; run with --overwrite"):
+        await judge.ask(question(), subject(), None)
+    reply = await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
+    assert (reply.value, len(provider.requests)) == (Verdict(), 2)
+    assert [again.text for again in store.all()] == [kept.text]
+
+
+async def test_a_scripts_own_requests_are_kept_too(store):
+    """They come as text or as the class asked for, with the tokens on request."""
+    replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": said()}
+    run = RecordedJudge(SETTINGS, Provider(lambda text: replies[text]), store)
+    for judge in (answer_judge(run), answer_judge(run)):
+        text = await judge.async_response(
+            model="o9", messages=[{"role": "user", "content": "text"}], count_token=True
+        )
+        assert text == (
+            "Zürich",
+            {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60, "total_tokens": 110},
+        )
+        filled = await judge.async_response(
+            model="o9", messages=[{"role": "user", "content": "class"}], response_format=Verdict
+        )
+        assert filled == Verdict()
+    assert run.totals.asked == 2
+    assert {kept.purpose for kept in store.all()} == {"script"}
+
+
+async def test_the_same_request_of_a_script_again_is_another_trial(store):
+    """A script that takes votes of its own gets independent ones, and the same ones when run again."""
+    replies = iter("abc")
+    run = RecordedJudge(SETTINGS, Provider(lambda _: ChatReply(text=next(replies))), store)
+    for _ in range(2):
+        judge = answer_judge(run)
+        messages = [{"role": "user", "content": "x"}]
+        assert [await judge.async_response(model="o9", messages=messages) for _ in range(3)] == [
+            "a",
+            "b",
+            "c",
+        ]
+
+
+async def test_a_synchronous_request_of_a_script_is_refused(store):
+    """It would hold up the whole run (contract.md)."""
+    with pytest.raises(ValueError, match="this client is asynchronous"):
+        answer_judge(RecordedJudge(SETTINGS, Provider(), store)).response(model="o9", messages=[])
+
+
+async def test_a_scripts_own_request_fails_like_any_other(store):
+    """Too long for the judge is a failure here, since nothing can be cut."""
+
+    def too_long(_):
+        raise ContextTooLongError("too long")
+
+    judge = answer_judge(RecordedJudge(SETTINGS, Provider(too_long), store))
+    with pytest.raises(ContextTooLongError):
+        await judge.async_response(model="o9", messages=[{"role": "user", "content": "x"}])
+    assert isinstance(judge.failure, ContextTooLongError)

@@ -1,0 +1,66 @@
+"""Scripts that verify several claims at the same time: a replay skips what the recorded run skipped."""
+
+import asyncio
+
+import pytest
+from evaluations import started
+
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.direct import ClientProvider
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.verification.extractor import BinaryEvalResult
+
+SETTINGS = JudgeSettings("client", "o4-mini")
+
+
+class ByClaim:
+    """Supports every claim but the wrong one."""
+
+    async def async_response(self, *, messages, **_):
+        """Answer a verification."""
+        return BinaryEvalResult(reasoning="", result="wrong claim" not in str(messages))
+
+
+async def statuses(judge, *, gate_decides_first):
+    """Verify a gate and what depends on it at the same time, either of them first."""
+    evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
+    gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
+    go_on = asyncio.Event()
+
+    async def first(*arguments, **keywords):
+        await evaluator.verify(*arguments, **keywords)
+        go_on.set()
+
+    async def second(*arguments, **keywords):
+        await go_on.wait()
+        await evaluator.verify(*arguments, **keywords)
+
+    early, late = (first, second) if gate_decides_first else (second, first)
+    await asyncio.gather(early("wrong claim", gate), late("claim", dependent, extra_prerequisites=[gate]))
+    return evaluator.find_node("gate").status, evaluator.find_node("dependent").status
+
+
+@pytest.mark.parametrize(
+    ("gate_decides_first", "expected"),
+    [(False, ("failed", "passed")), (True, ("failed", "skipped"))],
+)
+async def test_a_replay_skips_what_the_run_skipped(gate_decides_first, expected):
+    """Whichever of the two happens to be decided first this time."""
+    with JudgmentStore(None) as store:
+        live = RecordedJudge(SETTINGS, ClientProvider(ByClaim()), store)
+        assert await statuses(live, gate_decides_first=gate_decides_first) == expected
+        for order in (True, False):
+            replay = RecordedJudge(SETTINGS, None, store)
+            assert await statuses(replay, gate_decides_first=order) == expected
+
+
+async def test_what_is_verified_one_after_another_needs_no_record():
+    """It is the same in every run."""
+    with JudgmentStore(None) as store:
+        judge = RecordedJudge(SETTINGS, ClientProvider(ByClaim()), store)
+        evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
+        gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
+        await evaluator.verify("wrong claim", gate)
+        await evaluator.verify("claim", dependent, extra_prerequisites=[gate])
+        assert {judgment.purpose for judgment in store.all()} == {"verify"}

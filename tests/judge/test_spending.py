@@ -1,0 +1,266 @@
+"""A run's budget: requests fit into it, wait for room or are refused, and little is spent beyond it."""
+
+import asyncio
+import random
+from collections import Counter
+from contextlib import nullcontext
+
+import pytest
+from projects import QUICK_RETRY
+from servers.judge_server import JudgeServer, status
+
+from mind2web2.errors import BudgetReachedError, UsageError
+from mind2web2.judge.budget import BATCH_CAUTION, Budget, request_tokens
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Subject
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
+from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
+
+MODEL = "gpt-4o"
+# $2.50 for the tokens in, $10 for those out, per million.
+USAGE = TokenUsage(input_tokens=2000, output_tokens=500)
+PRICE_USD = 0.01
+
+
+def question(text="Is it so?"):
+    """Return a request."""
+    return ChatRequest(model=MODEL, messages=[{"role": "user", "content": text}])
+
+
+def taught(max_usd):
+    """Return a budget that has seen what a request costs: a hundredth of a dollar."""
+    budget = Budget(max_usd, MODEL)
+    for _ in range(5):
+        budget.learn(request_tokens(question()), USAGE)
+    return budget
+
+
+async def reserved(budget, limit=None):
+    """Return an exchange whose request is under way."""
+    exchange = budget.exchange(question(), limit or nullcontext())
+    await exchange.__aenter__()
+    return exchange
+
+
+async def ended(exchange, error=None, usage=USAGE):
+    """End an exchange's request."""
+    await exchange.__aexit__(None if error is None else type(error), error, None)
+    if error is None:
+        exchange.settle([usage])
+
+
+async def started(*coroutines):
+    """Return tasks that have come as far as they can."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    return tasks
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Return an open store."""
+    with JudgmentStore(tmp_path / "judgments.sqlite3") as store:
+        yield store
+
+
+def test_a_price_list_gives_the_price_of_the_tests():
+    """The numbers below rest on it."""
+    assert price_usd(USAGE, MODEL) == pytest.approx(PRICE_USD)
+
+
+def test_an_unknown_price_is_a_usage_error():
+    """It names the model and the cure."""
+    with pytest.raises(UsageError, match="no price is known for model judge-1; leave the option out"):
+        Budget(20, "judge-1")
+
+
+async def test_a_request_waits_for_room_while_others_are_under_way():
+    """One that costs less than reserved makes it."""
+    budget = taught(3.95 * PRICE_USD)
+    running = [await reserved(budget) for _ in range(3)]
+    [waiting] = await started(reserved(budget))
+    assert not waiting.done()
+    await ended(running.pop(), usage=TokenUsage(input_tokens=2000))
+    exchange = await waiting
+    for other in (*running, exchange):
+        await ended(other)
+    assert budget.spent_usd == pytest.approx(3.5 * PRICE_USD)
+
+
+async def test_a_request_is_refused_once_what_is_spent_leaves_no_room():
+    """Whoever waits is refused with it, and all that come later."""
+    budget = taught(2.4 * PRICE_USD)
+    running = [await reserved(budget) for _ in range(2)]
+    waiting = await started(reserved(budget), reserved(budget))
+    for exchange in running:
+        await ended(exchange)
+    for task in waiting:
+        with pytest.raises(BudgetReachedError, match=r"--max_cost 0\.024 is reached"):
+            await task
+    assert budget.is_reached
+    with pytest.raises(BudgetReachedError):
+        await reserved(budget)
+
+
+async def test_a_first_request_that_exceeds_the_whole_budget_is_refused_with_another_cure():
+    """The same command would never get any further."""
+    with pytest.raises(BudgetReachedError, match=r"more than all of --max_cost 0\.001: give a higher one"):
+        await reserved(taught(0.001))
+
+
+async def test_until_replies_are_in_estimates_are_distrusted():
+    """A budget that is many times the estimate lets all go at once, a small one only some."""
+    many = await started(*(reserved(Budget(20, MODEL)) for _ in range(50)))
+    assert all(task.done() for task in many)
+    small = Budget(1, MODEL)
+    tasks = await started(*(reserved(small) for _ in range(50)))
+    at_once = [task for task in tasks if task.done()]
+    assert 1 <= len(at_once) <= 5
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
+    """Whatever does not fit into it waits until the first job is back, for a day it may be."""
+    one_usd = price_usd(TokenUsage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
+    budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
+    tasks = await started(*(reserved(budget) for _ in range(50)))
+    assert all(task.done() for task in tasks)
+
+
+@pytest.mark.parametrize(
+    ("error", "spent"),
+    [
+        (RequestFailedError("rate limited", status=429), 0.0),
+        (asyncio.CancelledError(), PRICE_USD),
+    ],
+)
+async def test_what_may_be_billed_counts(error, spent):
+    """A server's refusal costs nothing, a request that nobody waits for any more may."""
+    budget = taught(1)
+    await ended(await reserved(budget), error)
+    assert budget.spent_usd == pytest.approx(spent)
+
+
+async def test_a_timeout_may_be_billed():
+    """The provider may have answered by then."""
+    budget = taught(1)
+    error = RequestFailedError("no answer within 300 s")
+    error.__cause__ = TimeoutError()
+    exchange = await reserved(budget)
+    await ended(exchange, error)
+    await exchange.__aenter__()
+    await ended(exchange)
+    assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
+
+
+async def test_a_server_that_tells_no_tokens_is_not_free():
+    """The estimate counts then."""
+    budget = taught(1)
+    await ended(await reserved(budget), usage=TokenUsage())
+    assert budget.spent_usd == pytest.approx(PRICE_USD)
+
+
+async def test_a_repair_counts_with_what_came_before():
+    """Two HTTP requests of one question are settled together, by what both took."""
+    budget = taught(1)
+    exchange = await reserved(budget)
+    await exchange.__aexit__(None, None, None)
+    await exchange.__aenter__()
+    await ended(exchange, usage=USAGE + USAGE)
+    assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
+
+
+async def test_who_waits_for_room_can_be_stopped():
+    """The permit that was held goes back."""
+    budget = taught(1.4 * PRICE_USD)
+    await reserved(budget)
+    limit = asyncio.Semaphore(1)
+    [waiting] = await started(reserved(budget, limit))
+    assert limit.locked()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert not limit.locked()
+
+
+class Provider:
+    """A judge whose replies are of very different lengths."""
+
+    endpoint = "a judge"
+
+    def __init__(self):
+        """Start anew."""
+        self.cost_usd = 0.0
+        self.dearest_usd = 0.0
+        self._random = random.Random(7)
+
+    async def chat(self, _request, limit=None):
+        """Answer at length, at times at great length."""
+        async with limit or nullcontext():
+            for _ in range(self._random.randrange(1, 20)):
+                await asyncio.sleep(0)
+        usage = TokenUsage(30_000, 0, round(self._random.lognormvariate(6, 1)))
+        price = price_usd(usage, MODEL)
+        self.cost_usd += price
+        self.dearest_usd = max(self.dearest_usd, price)
+        return ChatReply(text="so", usage=usage)
+
+
+async def outcomes(run, count, limit=None):
+    """Ask many questions at once, each for an answer of its own, and count what became of them."""
+
+    async def ask(number):
+        judge = AnswerJudge(run, "task", f"answer_{number}.md", limit)
+        try:
+            await judge.ask(question(f"Is {number} so?"), Subject("verify", node="leaf"), None)
+        except BudgetReachedError:
+            assert isinstance(judge.failure, BudgetReachedError)
+            return "refused"
+        return "answered"
+
+    return Counter(await asyncio.gather(*(ask(number) for number in range(count))))
+
+
+async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
+    """Two hundred under way, with replies whose length nobody knows before."""
+    provider, budget = Provider(), Budget(20, MODEL)
+    run = RecordedJudge(JudgeSettings("openai", MODEL), provider, store, budget=budget)
+    found = await outcomes(run, 600, asyncio.Semaphore(200))
+    assert set(found) == {"answered", "refused"}
+    assert budget.spent_usd == pytest.approx(provider.cost_usd)
+    assert 20 - 2 * provider.dearest_usd < provider.cost_usd < 20 + provider.dearest_usd
+    assert len(store.all()) == found["answered"]
+
+
+async def test_a_server_far_dearer_than_expected_is_found_out_in_time(store):
+    """Its tokens are a hundred times those of the estimate; what it is asked all the same fits."""
+    usage = TokenUsage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
+    price = price_usd(usage, MODEL)
+    with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
+        async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x") as client:
+            budget = Budget(30.5 * price, MODEL)
+            run = RecordedJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            found = await outcomes(run, 200)
+        assert found == {"answered": 30, "refused": 170}
+        assert len(server.calls) == 30
+    assert budget.spent_usd == pytest.approx(30 * price)
+    assert run.usage.total().asked.cost_usd == pytest.approx(30 * price)
+
+
+async def test_retries_neither_hold_up_others_nor_cost(store):
+    """One permit: whoever waits to try again holds neither it nor dollars."""
+    with JudgeServer("so", faults=[status(503)] * 3, input_tokens=2000, output_tokens=500) as server:
+        client = LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x", retry=QUICK_RETRY)
+        async with client:
+            budget = taught(3.4 * PRICE_USD)
+            run = RecordedJudge(JudgeSettings("openai", MODEL), client, store, budget=budget)
+            found = await outcomes(run, 6, asyncio.Semaphore(1))
+    assert found == {"answered": 3, "refused": 3}
+    assert len(server.calls) == 6

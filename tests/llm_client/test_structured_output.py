@@ -1,0 +1,336 @@
+"""Filling templates: schemas for strict modes, and replies read into them."""
+
+import json
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, RootModel
+
+from mind2web2.llm_client.chat import Completion
+from mind2web2.llm_client.structured_output import (
+    InvalidOutputError,
+    json_text,
+    read_template,
+    read_text,
+    repair_messages,
+    schema_of,
+    schema_text,
+)
+
+
+class Colour(Enum):
+    """A choice."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Item(BaseModel):
+    """A part with a default."""
+
+    name: str | None = None
+    price: float = Field(default=1.5, ge=0)
+
+
+class Rich(BaseModel):
+    """Most of what scripts use."""
+
+    title: str = Field(description="the title", min_length=1)
+    items: list[Item] = []
+    first: Item = Field(description="the first one")
+    colour: Colour = Colour.RED
+    link: HttpUrl | None = None
+    kind: Literal["a", "b"] = "a"
+    amount: Decimal = Decimal(0)
+
+
+class Cat(BaseModel):
+    """One of two."""
+
+    kind: Literal["cat"]
+
+
+class Dog(BaseModel):
+    """The other of two."""
+
+    kind: Literal["dog"]
+
+
+class Pet(BaseModel):
+    """A discriminated union."""
+
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")]
+
+
+class Tree(BaseModel):
+    """A template that contains itself."""
+
+    name: str
+    children: list["Tree"] = []
+    best: "Tree | None" = None
+
+
+class FreeDict(BaseModel):
+    """Free-form values."""
+
+    values: dict[str, str]
+
+
+class Anything(BaseModel):
+    """Free-form value."""
+
+    value: Any = None
+
+
+class BareList(BaseModel):
+    """A list of whatever."""
+
+    values: list
+
+
+class Pair(BaseModel):
+    """A tuple."""
+
+    pair: tuple[int, str]
+
+
+class Open(BaseModel):
+    """Further keys are welcome."""
+
+    model_config = ConfigDict(extra="allow")
+    name: str
+
+
+class Names(RootModel[list[str]]):
+    """No object."""
+
+
+def objects_in(schema):
+    """Yield every schema of an object, at any depth."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield schema
+        for value in schema.values():
+            yield from objects_in(value)
+    elif isinstance(schema, list):
+        for value in schema:
+            yield from objects_in(value)
+
+
+@pytest.mark.parametrize("template", [Rich, Item, Pet, Tree])
+def test_strict_schemas_close_every_object(template):
+    """Every object requires all its properties and allows no other, as strict modes demand."""
+    strict = schema_of(template).strict
+    objects = list(objects_in(strict))
+    assert strict["type"] == "object"
+    assert all(found["additionalProperties"] is False for found in objects)
+    assert all(found["required"] == list(found["properties"]) for found in objects)
+
+
+def test_strict_schemas_drop_what_only_advises():
+    """Keywords that strict modes refuse are left to pydantic."""
+    text = json.dumps(schema_of(Rich).strict)
+    assert not any(f'"{word}"' in text for word in ("default", "minLength", "maxLength", "uri", "oneOf"))
+    assert schema_of(Rich).strict["properties"]["title"]["description"] == "the title"
+
+
+def test_strict_schemas_keep_references_alone():
+    """A reference with a description stands as the only alternative."""
+    first = schema_of(Rich).strict["properties"]["first"]
+    assert first == {"description": "the first one", "anyOf": [{"$ref": "#/$defs/Item"}]}
+
+
+@pytest.mark.parametrize("template", [FreeDict, Anything, BareList, Pair, Open, Names])
+def test_free_forms_have_no_strict_schema(template):
+    """What strict modes cannot say is not said in part."""
+    assert schema_of(template).strict is None
+
+
+def test_only_objects_count_as_objects():
+    """JSON mode and tools need an object at the root."""
+    assert schema_of(Tree).is_object
+    assert not schema_of(Names).is_object
+
+
+def test_names_are_fit_for_providers():
+    """Generic and foreign names become what providers allow."""
+    template = type("Prüfung[int]", (Item,), {"__module__": __name__})
+    assert schema_of(template).name == "Pr_fung_int_"
+
+
+class Verdict(BaseModel):
+    """A verdict."""
+
+    reasoning: str
+    result: bool
+
+
+class Place(BaseModel):
+    """All optional."""
+
+    name: str | None = None
+    url: str | None = None
+
+
+class Places(BaseModel):
+    """Nested, all optional."""
+
+    places: list[Place] = []
+    best: Place = Place()
+
+
+class Maybe(BaseModel):
+    """One of several kinds."""
+
+    pet: Place | str | None = None
+
+
+class ByName(BaseModel):
+    """Objects under free keys."""
+
+    values: dict[str, Place]
+
+
+class Aliased(BaseModel):
+    """A field under another name."""
+
+    model_config = ConfigDict(extra="allow")
+    name: str | None = Field(default=None, alias="fullName")
+
+
+VALID = '{"reasoning": "r", "result": false}'
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        VALID,
+        f"```json\n{VALID}\n```",
+        f"```\n{VALID}```",
+        f"Here you are:\n```json\n{VALID}\n```\nAnything else?",
+        f"<think>first {{ I think }}</think>\n{VALID}",
+        f"the tag was opened by the template</think>\n\n```json\n{VALID}\n```",
+        f"<think></think><reasoning>so</reasoning>{VALID}",
+        f"\n  {VALID}  \n",
+    ],
+)
+def test_json_is_found_in_its_wrapping(reply):
+    """Code fences and thinking aloud do not make a reply invalid."""
+    text, value = read_template(Completion(reply), Verdict)
+    assert (text, value) == (VALID, Verdict(reasoning="r", result=False))
+
+
+def test_a_fence_inside_a_string_stays():
+    """Code fences within a JSON text are part of it."""
+    reply = '{"reasoning": "see\\n```\\ncode\\n```", "result": true}'
+    assert json_text(reply) == reply
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "  \n",
+        "I think it is true.",
+        '{"reasoning": "r"}',
+        '{"reasoning": "r", "result": "perhaps"}',
+        '{"reasoning": "r", "result": null}',
+        '[{"reasoning": "r", "result": true}]',
+        '{"verdict": {"reasoning": "r", "result": true}}',
+        f"{VALID} {VALID}",
+        f"```json\n{VALID}\n```\nor\n```json\n{VALID}\n```",
+        '{"reasoning": "r", "result": tr',
+    ],
+)
+def test_what_is_not_the_template_is_invalid(reply):
+    """No reply is bent into a verdict."""
+    with pytest.raises(InvalidOutputError):
+        read_template(Completion(reply), Verdict)
+
+
+def test_a_truncated_reply_is_invalid_even_where_it_parses():
+    """A reply cut at the limit may lack its end."""
+    with pytest.raises(InvalidOutputError, match="cut off"):
+        read_template(Completion(VALID, is_truncated=True), Verdict)
+
+
+@pytest.mark.parametrize(
+    ("reply", "template", "missing"),
+    [
+        ('{"extraction": {"name": "A", "url": "B"}}', Place, "name: Field required; url: Field required"),
+        ("{}", Place, "name: Field required; url: Field required"),
+        ('{"name": "A"}', Place, "url: Field required"),
+        ('{"places": [{"name": "A", "url": null}, {"title": "B"}], "best": {}}', Places, "places.1.name: "),
+        ('{"places": [], "best": {"name": null}}', Places, "best.url: Field required"),
+        ('{"other": 1}', Aliased, "fullName: Field required"),
+        (
+            '{"name": "a", "children": [{"name": "b", "children": []}], "best": null}',
+            Tree,
+            "children.0.best: ",
+        ),
+        ('{"pet": {}}', Maybe, "pet.name: Field required"),
+        ('{"values": {"a": {"name": "A"}}}', ByName, "values.a.url: Field required"),
+        ("null", Place, "reply: Input should be an object"),
+    ],
+)
+def test_every_property_has_to_be_given(reply, template, missing):
+    """A default of the template fills no gap: what is not in the reply was not looked for."""
+    with pytest.raises(InvalidOutputError) as caught:
+        read_template(Completion(reply), template)
+    assert str(caught.value).startswith(missing) or missing in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("reply", "template", "expected"),
+    [
+        ('{"name": null, "url": null}', Place, Place()),
+        ('{"places": [], "best": {"url": null, "name": null}}', Places, Places()),
+        ('["a", "b"]', Names, Names(["a", "b"])),
+        ("[]", Names, Names([])),
+        ('{"fullName": "A", "other": 1}', Aliased, Aliased(fullName="A", other=1)),
+        ('{"pet": null}', Maybe, Maybe()),
+        ('{"pet": "a cat"}', Maybe, Maybe(pet="a cat")),
+        ('{"values": {}}', ByName, ByName(values={})),
+    ],
+)
+def test_nothing_found_is_a_valid_reply(reply, template, expected):
+    """Nulls, empty lists, aliases and welcome extra keys fill a template."""
+    assert read_template(Completion(reply), template)[1] == expected
+
+
+def test_a_repair_shows_the_reply_and_the_error():
+    """The model sees what it wrote and which field is wrong."""
+    completion = Completion('{"reasoning": "r", "result": "perhaps"}')
+    with pytest.raises(InvalidOutputError) as caught:
+        read_template(completion, Verdict)
+    assistant, user = repair_messages(completion, caught.value)
+    assert assistant == {"role": "assistant", "content": completion.text}
+    assert user["role"] == "user" and "result: " in user["content"]
+
+
+def test_a_repair_of_nothing_has_no_empty_turn():
+    """Providers refuse empty assistant messages."""
+    assert [turn["role"] for turn in repair_messages(Completion(""), InvalidOutputError("it was empty"))] == [
+        "user"
+    ]
+
+
+def test_a_runaway_reply_is_shown_in_part():
+    """A repair request is not longer than it needs to be."""
+    assistant, _ = repair_messages(Completion("x" * 1_000_000), InvalidOutputError("no JSON"))
+    assert len(assistant["content"]) < 21_000
+
+
+def test_the_schema_is_shown_as_pydantic_says_it():
+    """A model without schema mode reads the same schema, and the word JSON that JSON modes ask for."""
+    text = schema_text(schema_of(Verdict))
+    assert "JSON object" in text and '"required": ["reasoning", "result"]' in text
+
+
+def test_free_text_may_be_cut_but_not_missing():
+    """Text is given as it came; an empty reply is not an answer."""
+    assert read_text(Completion("half a sen", is_truncated=True)) == "half a sen"
+    with pytest.raises(InvalidOutputError):
+        read_text(Completion(" \n"))

@@ -1,0 +1,75 @@
+"""Real agents' answers, read in place: URL handling, prompts and a whole evaluation take them as they are."""
+
+import re
+from pathlib import Path
+
+import pytest
+from evaluations import started, tree_nodes
+from scripted_judge import Question, ScriptedJudge
+
+from mind2web2 import CacheFileSys
+from mind2web2.urls.tools import URLs, lookup_key, regex_find_urls
+from mind2web2.verification.messages import extraction_messages, verification_messages
+
+FOLDER = Path(__file__).parents[3] / "shared/data/answers"
+ANSWERS = sorted(FOLDER.glob("*/answer_*.md"))
+# Where the folder is absent there are no cases, rather than skipped ones.
+__test__ = bool(ANSWERS)
+
+CITATION = re.compile(r"https?://[^\s)\]>|]+")
+
+
+@pytest.fixture(params=ANSWERS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def answer(request):
+    """Return the text of each answer in turn."""
+    return request.param.read_text(encoding="utf-8")
+
+
+def test_every_cited_url_is_found(answer):
+    """As written, none cut short, joined with its neighbour or left out, and each means a page."""
+    found = regex_find_urls(answer)
+    assert sorted(found) == sorted(set(CITATION.findall(answer)))
+    assert found
+    assert None not in map(lookup_key, found)
+
+
+def test_every_cited_page_is_found_again(answer, tmp_path):
+    """A page stored under one spelling is found under the spellings that agents use."""
+    cache = CacheFileSys(tmp_path)
+    urls = regex_find_urls(answer)
+    for url in urls:
+        cache.put_web(url, f"page of {url}", None)
+    for url in urls:
+        for spelling in (url, f"{url}#top", url.removeprefix("https://"), url.replace("_", "\\_")):
+            assert cache.get_web(spelling) == (f"page of {url}", None)
+    assert cache.summary()["total_urls"] == len({lookup_key(url) for url in urls})
+
+
+@pytest.mark.parametrize("ask", [verification_messages, extraction_messages])
+def test_the_judge_is_shown_the_whole_answer(ask, answer):
+    """Unaltered inside its block, also where the claim quotes it."""
+    messages = ask("the task", answer, None, answer, "None")
+    blocks = Question("m", messages, None).blocks
+    assert blocks["answer"] == answer
+    assert blocks["claim" if ask is verification_messages else "what to extract"] == answer
+
+
+async def test_an_evaluation_runs_on_the_answer(answer, tmp_path):
+    """Extraction, a claim for each cited page, and a result in which every leaf is accounted for."""
+    cache = CacheFileSys(tmp_path)
+    stored, *missing = regex_find_urls(answer)
+    cache.put_web(stored, answer, None)
+
+    def reply(question):
+        return URLs(urls=[stored, *missing]) if question.template is URLs else "page" in question.blocks
+
+    evaluator = started(ScriptedJudge(reply), cache, answer=answer)
+    cited = (await evaluator.extract("All URLs", URLs)).urls
+    leaves = [evaluator.add_leaf("cited", url) for url in cited]
+    batch = [(f"{url} says so", url, leaf, None) for url, leaf in zip(cited, leaves, strict=True)]
+    assert await evaluator.batch_verify(batch) == [True] + [False] * len(missing)
+    summary = evaluator.get_summary()
+    assert summary["final_score"] == pytest.approx(1 / len(cited))
+    nodes = [node for node in tree_nodes(summary).values() if node["id"] != "root"]
+    decided_by = sorted(node["evidence"]["decided_by"] for node in nodes)
+    assert decided_by == ["judge", *["page"] * len(missing)]

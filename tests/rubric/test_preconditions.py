@@ -1,0 +1,185 @@
+"""Which verifications are skipped: the shared vectors, and agreement with the rule's letter."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rubrics import BLOCKING, EDITS, Shadow, apply_edit, built_by_evaluator, vectors
+from scripted_judge import ScriptedJudge
+
+from mind2web2.rubric.node import VerificationNode
+from mind2web2.rubric.preconditions import blocking_leaf, prerequisite_leaves
+
+CASES = vectors("preconditions.json")
+
+
+def node(node_id, **fields):
+    """Return a node whose description does not matter."""
+    return VerificationNode(id=node_id, desc=node_id, **fields)
+
+
+@pytest.mark.parametrize("vector", CASES, ids=lambda vector: vector["name"])
+def test_vectors_name_the_leaves(vector):
+    """Prerequisites, blocking ones among them and the quick answer are as recorded."""
+    evaluator = built_by_evaluator(vector["tree"])
+    for check in vector["checks"]:
+        leaf = evaluator.find_node(check["leaf"])
+        extra = [evaluator.find_node(name) for name in check["extra"]]
+        leaves = prerequisite_leaves(leaf, extra)
+        assert sorted(each.id for each in leaves) == check["prerequisites"]
+        assert sorted(each.id for each in leaves if each.status in BLOCKING) == sorted(check["blocking"])
+        blocking = blocking_leaf(leaf, extra)
+        assert (blocking is not None) is check["skip"]
+        assert blocking is None or blocking.id in check["blocking"]
+
+
+@pytest.mark.parametrize("vector", CASES, ids=lambda vector: vector["name"])
+async def test_vectors_decide_whom_the_judge_is_asked_about(vector):
+    """A skipped leaf costs no request and gives False; any other costs two and passes."""
+    for check in vector["checks"]:
+        judge = ScriptedJudge(True)
+        evaluator = built_by_evaluator(vector["tree"], client=judge)
+        leaf = evaluator.find_node(check["leaf"])
+        extra = [evaluator.find_node(name) for name in check["extra"]]
+        supported = await evaluator.verify("claim", leaf, extra_prerequisites=extra)
+        expected = (False, "skipped", 0.0, 0) if check["skip"] else (True, "passed", 1.0, 2)
+        assert (supported, leaf.status, leaf.score, len(judge.questions)) == expected
+
+
+def check_agreement(asked, extra=()):
+    """Compare both answers about a node with those of the rule's letter."""
+    named = [each.real for each in extra]
+    expected = asked.expected_prerequisites(extra)
+    assert set(map(id, prerequisite_leaves(asked.real, named))) == {id(leaf.real) for leaf in expected}
+    blocking = {id(leaf.real) for leaf in expected if leaf.status in BLOCKING}
+    found = blocking_leaf(asked.real, named)
+    assert (id(found) in blocking) if blocking else (found is None)
+
+
+@given(EDITS)
+@settings(deadline=None)
+def test_blocking_agrees_with_the_letter_after_any_change(edits):
+    """Whatever was added, decided, decided again, marked critical or read early, the answer is the rule's."""
+    root = Shadow(VerificationNode(id="root", desc="root"))
+    for number, edit in enumerate(edits):
+        apply_edit(root, number, edit)
+        for asked in root.everything():
+            check_agreement(asked)
+
+
+@given(EDITS, st.data())
+@settings(deadline=None)
+def test_extra_prerequisites_agree_with_the_letter(edits, data):
+    """Any other nodes may be named: above, below or beside."""
+    root = Shadow(VerificationNode(id="root", desc="root"))
+    for number, edit in enumerate(edits):
+        apply_edit(root, number, edit)
+    asked = data.draw(st.sampled_from(root.everything()))
+    others = [each for each in root.everything() if each is not asked]
+    check_agreement(asked, data.draw(st.lists(st.sampled_from(others), max_size=3)) if others else ())
+
+
+def test_becoming_critical_begins_to_block():
+    """And ceasing to be, ends it; an undecided sibling blocks in neither case."""
+    failed, leaf = node("failed", status="failed"), node("leaf")
+    node("root", children=[node("open", critical=True), failed, leaf])
+    assert blocking_leaf(leaf) is None
+    failed.critical = True
+    assert blocking_leaf(leaf) is failed
+    failed.critical = False
+    assert blocking_leaf(leaf) is None
+
+
+def test_the_next_failure_blocks_when_the_first_is_taken_back():
+    """Decided again as passed, a leaf leaves the others as they are."""
+    leaves = [node(name, critical=True, status="failed") for name in "abc"]
+    leaf = node("leaf")
+    node("root", children=[*leaves, leaf])
+    for expected in leaves:
+        assert blocking_leaf(leaf) is expected
+        expected.decide(1.0, "passed")
+    assert blocking_leaf(leaf) is None
+
+
+@pytest.mark.parametrize("ask", [prerequisite_leaves, blocking_leaf])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_node_is_not_its_own_prerequisite(ask, first):
+    """Naming the node itself is an error, also behind a prerequisite that blocks anyway."""
+    leaf, failed = node("leaf"), node("failed", status="failed")
+    with pytest.raises(ValueError, match="'leaf'"):
+        ask(leaf, [leaf, failed] if first else [failed, leaf])
+
+
+@pytest.mark.parametrize(("asked", "name"), [(node("leaf"), "leaf"), (None, "None")])
+@pytest.mark.parametrize("ask", [prerequisite_leaves, blocking_leaf])
+def test_the_error_names_what_was_named(asked, name, ask):
+    """By its id, in one line; a claim without a leaf cannot depend on the lack of one."""
+    with pytest.raises(ValueError, match="cannot be its own") as told:
+        ask(asked, [asked])
+    assert str(told.value) == f"node '{name}' cannot be its own prerequisite"
+
+
+def test_an_extra_prerequisite_may_contain_the_node():
+    """Of a group around the node only the other leaves count, and a verdict of its own does not block it."""
+    leaf, other = node("leaf", status="failed"), node("other")
+    group = node("group", children=[leaf, other])
+    node("root", children=[group])
+    assert blocking_leaf(leaf, [group]) is None
+    other.decide(0.0, "failed")
+    assert blocking_leaf(leaf, [group]) is other
+
+
+def test_extra_prerequisites_count_without_a_node():
+    """A claim without a leaf of its own can still depend on others."""
+    failed = node("failed", status="failed")
+    assert blocking_leaf(None, [failed]) is failed
+    assert blocking_leaf(None) is None
+
+
+def test_siblings_of_the_root_do_not_exist():
+    """The root depends on nothing."""
+    root = node("root", children=[node("leaf", critical=True, status="failed")])
+    assert blocking_leaf(root) is None
+    assert prerequisite_leaves(root) == []
+
+
+def test_an_early_score_does_not_block_what_it_shows_as_skipped():
+    """A leaf that is merely shown as skipped behind an undecided one has not been skipped."""
+    first, gate = node("first"), node("gate", critical=True, score=1.0, status="passed")
+    root = node("root", strategy="sequential", children=[first, gate])
+    assert root.aggregated_score == 0.0
+    assert gate.status == "skipped"
+    assert blocking_leaf(first) is None
+
+
+def test_a_leaf_that_becomes_a_group_blocks_no_longer():
+    """Leaves alone block; a verdict of a node that got children is none."""
+    group = node("group", critical=True, status="failed")
+    leaf = node("leaf")
+    node("root", children=[group, leaf])
+    assert blocking_leaf(leaf) is group
+    group.add_node(node("inside", critical=True))
+    assert blocking_leaf(leaf) is None
+
+
+def test_strategy_is_read_at_the_time_of_asking():
+    """An earlier failure blocks in a sequence and not beside it."""
+    failed, later = node("failed", status="failed"), node("later")
+    root = node("root", children=[failed, later])
+    assert blocking_leaf(later) is None
+    root.strategy = "sequential"
+    assert blocking_leaf(later) is failed
+    assert blocking_leaf(failed) is None
+
+
+def test_deep_and_wide_trees_are_asked_without_recursion():
+    """Five thousand levels, and ten thousand critical siblings, are walked by links."""
+    root = lowest = node("root")
+    for number in range(5000):
+        child = node(f"n{number}")
+        lowest.add_node(child)
+        lowest = child
+    root.children.extend(node(f"c{number}", critical=True) for number in range(10_000))
+    assert blocking_leaf(lowest) is None
+    assert len(prerequisite_leaves(lowest)) == 10_000
+    root.find("c9999").decide(0.0, "skipped")
+    assert blocking_leaf(lowest).id == "c9999"

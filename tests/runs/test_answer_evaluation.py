@@ -1,0 +1,628 @@
+"""One answer from file to result: what is reused, what is written, and what costs the result."""
+
+import io
+import json
+import re
+import shutil
+import sys
+from dataclasses import replace
+
+import pytest
+from fixtures.pdf_files import encrypted_pdf
+from PIL import Image
+from projects import (
+    ANSWER,
+    SETTINGS,
+    TASK,
+    ClaimJudge,
+    Project,
+    evaluate,
+    outcomes_by_name,
+    read_json,
+)
+
+from mind2web2 import __version__
+from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.runs.provenance import Provenance
+from mind2web2.utils.files import file_sha256, text_sha256
+
+PAGE = "https://www.lake.example/depth"
+MISSING_PAGE = "https://www.lake.example/gone"
+CLAIMS = {
+    "said": ("The answer calls the lake deep.", None),
+    "cited": ("The lake is 40 m deep.", PAGE),
+    "made_up": ("The lake is frozen.", MISSING_PAGE),
+}
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return a project with an answer, a script and a cached page."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script(CLAIMS)
+    project.cache().put_web(PAGE, "The lake is 40 m deep.", None)
+    return project
+
+
+async def only(project, client=None, **settings):
+    """Evaluate a project of one answer."""
+    [outcome] = await evaluate(project, client or ClaimJudge(), **settings)
+    return outcome
+
+
+async def test_a_result_says_what_it_was_made_from(project):
+    """Beside what the script returned: task, provenance, usage, and how it was run."""
+    outcome = await only(project)
+    [path] = project.result_paths()
+    result = read_json(path)
+    assert outcome.result == result
+    assert (outcome.score, outcome.reason, outcome.reused, outcome.word_count) == (2 / 3, None, False, 6)
+    assert (result["agent_name"], result["answer_name"], result["task_id"]) == ("bot", "answer_1.md", TASK)
+    assert (result["final_score"], result["judge_model"]) == (2 / 3, "judge-1")
+    assert result["tree_statistics"] == {"depth": 1, "total_nodes": 4, "leaf_nodes": 3}
+    made_from = Provenance.model_validate(result["provenance"])
+    assert made_from.answer_sha256 == text_sha256(ANSWER)
+    assert made_from.script == "example/lake.py"
+    assert made_from.script_sha256 == file_sha256(project.root / "eval_scripts" / "example" / "lake.py")
+    assert made_from.judge.model == "judge-1"
+    assert made_from.pages == {PAGE: project.cache().digest(PAGE), MISSING_PAGE: None}
+    assert result["judge_usage"]["judgments"] == 4
+    assert result["judge_usage"]["rejections"] == []
+    assert result["run"]["version"] == __version__
+
+
+async def test_the_layout_of_an_evaluation(project):
+    """A copy of the answer, the result, and two logs, each under a stamp."""
+    await only(project)
+    files = {
+        str(path.relative_to(project.folder())) for path in project.folder().rglob("*.*") if path.is_file()
+    }
+    stamps = {re.sub(r"\d{8}_\d{6}", "STAMP", name) for name in files}
+    assert stamps == {
+        "answer_1.md",
+        "results/STAMP_answer_1.md.json",
+        "logs/STAMP_answer_1.log",
+        "logs/STAMP_answer_1.jsonl",
+    }
+    assert (project.folder() / "answer_1.md").read_text() == ANSWER
+
+
+async def test_the_logs_tell_of_each_claim(project):
+    """In words, and as one object a line with task and answer."""
+    await only(project)
+    [text_path] = project.folder().glob("logs/*.log")
+    [json_path] = project.folder().glob("logs/*.jsonl")
+    entries = [json.loads(line) for line in json_path.read_text(encoding="utf-8").splitlines()]
+    assert {(entry["task"], entry["answer"]) for entry in entries} == {(TASK, "answer_1.md")}
+    for words in ("The lake is 40 m deep.", MISSING_PAGE, "result written score=0.66"):
+        assert words in text_path.read_text(encoding="utf-8")
+        assert any(words in entry["message"] for entry in entries)
+
+
+async def test_nothing_changed_is_reused(project):
+    """No request, no new file, the very same result."""
+    first = await only(project)
+    files = sorted(project.folder().rglob("*"))
+    judge = ClaimJudge(lambda _: False)
+    again = await only(project, judge)
+    assert (again.result, again.reused, again.word_count) == (first.result, True, 6)
+    assert judge.claims == []
+    assert sorted(project.folder().rglob("*")) == files
+
+
+def change_answer(project):
+    """Write another text."""
+    project.add_answer(text="The lake is shallow.")
+
+
+def change_script(project):
+    """Reword a claim."""
+    project.add_script({**CLAIMS, "said": ("The answer calls the lake very deep.", None)})
+
+
+def change_comment(project):
+    """Change a byte of the script, whatever it does."""
+    path = project.root / "eval_scripts" / "example" / "lake.py"
+    path.write_bytes(path.read_bytes() + b"# checked\n")
+
+
+def change_page(project):
+    """Store other text."""
+    project.cache().put_web(PAGE, "The lake is 14 m deep.", None)
+
+
+def change_kind(project):
+    """Store a PDF in place of the page."""
+    project.cache().put_pdf(PAGE, b"%PDF-1.4 no more than this")
+
+
+def remove_page(project):
+    """Lose the page."""
+    project.cache().clear()
+
+
+def add_missing_page(project):
+    """Store the page that was not there."""
+    project.cache().put_web(MISSING_PAGE, "The lake is frozen.", None)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        change_answer,
+        change_script,
+        change_comment,
+        change_page,
+        change_kind,
+        remove_page,
+        add_missing_page,
+    ],
+)
+async def test_a_change_is_evaluated_anew_and_the_earlier_result_kept(project, change):
+    """Of answer, script, or any page that was looked up, also one that was not there."""
+    await only(project)
+    [earlier] = project.result_paths()
+    content = earlier.read_bytes()
+    change(project)
+    outcome = await only(project)
+    assert not outcome.reused
+    assert len(project.result_paths()) == 2
+    assert earlier.read_bytes() == content
+    assert (await only(project)).reused
+
+
+async def test_a_result_that_was_changed_is_evaluated_anew(project):
+    """By hand, or by a disk: what it says now is not what was written."""
+    first = await only(project)
+    [path] = project.result_paths()
+    path.write_text(path.read_text(encoding="utf-8").replace("0.6666", "0.9999"), encoding="utf-8")
+    again = await only(project)
+    assert (again.reused, again.score) == (False, first.score)
+    assert (await only(project)).reused
+
+
+async def test_a_result_without_its_own_digest_is_evaluated_anew(project):
+    """As when a changed one is made to look like an earlier version's."""
+    first = await only(project)
+    [path] = project.result_paths()
+    content = read_json(path)
+    del content["run"]["content_sha256"], content["provenance"]["versions"]
+    path.write_text(json.dumps({**content, "final_score": 1.0}), encoding="utf-8")
+    again = await only(project)
+    assert (again.reused, again.score) == (False, first.score)
+
+
+async def test_a_script_with_pages_of_its_own_is_evaluated_anew(project):
+    """Nobody can tell whether they are the same; what was judged is not asked again."""
+    project.add_script_body(
+        "from mind2web2 import CacheFileSys\n"
+        f"own = CacheFileSys({str(project.root / 'own')!r})\n"
+        "own.put_web('https://own.example/a', 'Depth', None)\n"
+        "evaluator.initialize('lake', client=client, answer=answer, global_cache=own)\n"
+        "await evaluator.verify('deep', evaluator.add_leaf('a', 'a'), 'https://own.example/a')\n"
+        "return evaluator.get_summary()\n"
+    )
+    first = await only(project)
+    assert list(first.result["provenance"]["other_pages"]) == ["https://own.example/a"]
+    judge = ClaimJudge()
+    again = await only(project, judge)
+    assert (again.reused, again.score, judge.claims) == (False, 1.0, [])
+
+
+async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(project):
+    """Nobody could say which one has judged; the next run knows."""
+    path = project.root / "eval_scripts" / "example" / "lake.py"
+    replaced = 'from pathlib import Path\nPath(__file__).write_bytes(b"# newer\\n" + NEXT)\n'
+    path.write_text(f"NEXT = {path.read_bytes()!r}\n{replaced}{path.read_text()}")
+    outcome = await only(project)
+    assert outcome.reason == "script lake.py was changed just now: run the same command again"
+    assert project.result_paths() == []
+    assert (await only(project)).score == 2 / 3
+
+
+@pytest.mark.parametrize("changes", [{"model": "judge-2"}, {"temperature": 0.5}, {"reasoning_effort": "low"}])
+async def test_another_judge_is_asked_anew(project, changes):
+    """And the first one's result is not taken for the second one's."""
+    await only(project)
+    judge = ClaimJudge(lambda _: False)
+    outcome = await only(project, judge, settings=replace(SETTINGS, **changes))
+    assert (outcome.reused, outcome.score) == (False, 0.0)
+    assert len(judge.claims) == 4
+    assert len(project.result_paths()) == 2
+
+
+async def test_another_page_of_the_task_changes_nothing(project):
+    """Only what the script looked up counts."""
+    await only(project)
+    project.cache().put_web("https://www.lake.example/fish", "Trout.", None)
+    assert (await only(project)).reused
+
+
+async def test_a_script_that_lists_pages_depends_on_the_list(project):
+    """A page that appears may change what it does, though it looked none up."""
+    project.add_script_body("return {'final_score': 1.0, 'pages': len(cache.get_all_urls())}")
+    await only(project)
+    assert (await only(project)).reused
+    project.cache().put_web("https://www.lake.example/fish", "Trout.", None)
+    outcome = await only(project)
+    assert (outcome.reused, outcome.result["pages"]) == (False, 2)
+
+
+async def test_another_time_that_the_agent_took_is_taken_over(project):
+    """It changes no verdict: the result gets it, and the answer is not judged again."""
+    await only(project)
+    meta = project.root / "answers" / "bot" / TASK / "answer_1.meta.json"
+    for time_s in (12.5, 13):
+        meta.write_text(json.dumps({"time_seconds": time_s}))
+        judge = ClaimJudge()
+        outcome = await only(project, judge)
+        assert (outcome.reused, outcome.result["time_seconds"], judge.claims) == (True, time_s, [])
+        assert (await only(project)).reused
+
+
+async def test_a_result_in_doubt_is_evaluated_anew(project):
+    """What may have been this machine's fault must not stay for ever."""
+    await only(project)
+    [path] = project.result_paths()
+    path.write_text(json.dumps({**read_json(path), "doubts": ["a worker died"]}))
+    outcome = await only(project)
+    assert (outcome.reused, outcome.result["doubts"]) == (False, [])
+    assert (await only(project)).reused
+
+
+async def test_line_breaks_do_not_make_another_answer(project):
+    """Checkouts and archives change them."""
+    project.add_answer(text="One line.\nTwo.\n")
+    await only(project)
+    project.add_answer(text="\ufeffOne line.\r\nTwo.\r\n")
+    assert (await only(project)).reused
+
+
+async def test_overwriting_asks_anew(project):
+    """The earlier result stays beside the new one."""
+    await only(project)
+    judge = ClaimJudge(lambda _: False)
+    outcome = await only(project, judge, reuse=False, overwrite=True)
+    assert (outcome.score, len(judge.claims), len(project.result_paths())) == (0.0, 4, 2)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"final_score": 1.0', b"[]", b"\xff"])
+async def test_a_damaged_newest_result_is_evaluated_anew(project, content):
+    """From stored judgments; the damaged file stays."""
+    await only(project)
+    [path] = project.result_paths()
+    path.write_bytes(content)
+    judge = ClaimJudge()
+    outcome = await only(project, judge)
+    assert (outcome.score, outcome.reused, judge.claims) == (2 / 3, False, [])
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"provenance": None},
+        {"provenance": {"answer_sha256": "x"}},
+        {"final_score": None},
+        {"final_score": 7},
+    ],
+)
+async def test_a_result_of_another_tool_is_kept_but_not_reused(project, changes):
+    """It does not say what it was made from, or holds no score."""
+    await only(project)
+    [path] = project.result_paths()
+    content = json.dumps({**read_json(path), **changes})
+    path.write_text(content)
+    outcome = await only(project)
+    assert (outcome.score, outcome.reused) == (2 / 3, False)
+    assert path.read_text() == content
+    assert len(project.result_paths()) == 2
+
+
+async def test_deleted_results_come_back_without_a_request(project):
+    """The judgments are stored apart; but for the run's own lines the result is the same."""
+    first = await only(project)
+    shutil.rmtree(project.results / TASK)
+    judge = ClaimJudge(lambda _: False)
+    again = await only(project, judge)
+    assert (again.reused, judge.claims) == (False, [])
+    assert {**again.result, "run": None} == {**first.result, "run": None}
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "is empty"),
+        (b"\xef\xbb\xbf \n\t", "is empty"),
+        ("Zürich".encode("latin-1"), "is not UTF-8 (byte 0xfc at offset 1)"),
+        (b"x" * 5_000_000, "has 5,000,000 bytes"),
+    ],
+)
+async def test_a_bad_answer_costs_itself_only(project, content, reason):
+    """The other answer is unharmed, and nothing is asked about the bad one."""
+    project.add_answer("answer_2", content)
+    judge = ClaimJudge()
+    outcomes = outcomes_by_name(await evaluate(project, judge))
+    assert outcomes["answer_1.md"].score == 2 / 3
+    bad = outcomes["answer_2.md"]
+    assert (bad.result, bad.score) == (None, None)
+    assert reason in bad.reason and "answer_2.md" in bad.reason and "\n" not in bad.reason
+    assert len(judge.claims) == 4
+    assert project.task_summary()["answer_2.md"] == {
+        "answer_name": "answer_2.md",
+        "score": None,
+        "status": "unscored",
+        "success": False,
+        "reason": bad.reason,
+    }
+
+
+async def test_a_folder_named_like_an_answer_costs_itself_only(project):
+    """It is listed, with what it is."""
+    (project.root / "answers" / "bot" / TASK / "answer_2.md").mkdir()
+    outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
+    assert outcomes["answer_1.md"].score == 2 / 3
+    assert "answer_2.md is a folder" in outcomes["answer_2.md"].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("def f(:\n", r"^script other\.py has a syntax error in line 1: "),
+        ("x = 1\n", "has no evaluate_answer"),
+        ("def evaluate_answer(): pass\n", "is no coroutine function"),
+        ("import no_such_module\n", "ModuleNotFoundError"),
+    ],
+)
+async def test_a_broken_script_costs_its_own_task_only(project, text, reason):
+    """The other task is unharmed."""
+    project.add_answer(task="other")
+    project.add_raw_script(text, task="other")
+    lake, other = await evaluate(project, ClaimJudge())
+    assert (lake.task_id, lake.score) == (TASK, 2 / 3)
+    assert other.result is None
+    assert re.search(reason, other.reason) and "\n" not in other.reason
+    assert project.task_summary("other")["answer_1.md"]["reason"] == other.reason
+    [log] = project.folder(task="other").glob("logs/*.log")
+    assert other.reason in log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("raise ValueError('bad luck')", r"^script other\.py raised ValueError: bad luck \(line \d+\)$"),
+        ("raise MemoryError", r"^script other\.py raised MemoryError"),
+        ("sys.exit(1)", r"^script other\.py called sys\.exit\(1\)$"),
+        ("return None", "returned NoneType"),
+        ("return [1]", "returned list"),
+        ("return evaluator", "returned Evaluator"),
+        ("return {**evaluator.get_summary(), 'final_score': math.nan}", "returned final_score nan"),
+        ("return {**evaluator.get_summary(), 'final_score': 2}", "returned final_score 2"),
+        ("return {**evaluator.get_summary(), 'x': {1}}", "what is not JSON"),
+        ("await asyncio.Event().wait()", r"did not return within 2 s \(--answer_timeout\)$"),
+    ],
+)
+async def test_a_script_that_misbehaves_costs_its_own_task_only(project, body, reason):
+    """No result is written for it, however far it got."""
+    project.add_answer(task="other")
+    project.add_script_body(body, task="other")
+    lake, other = await evaluate(project, ClaimJudge(), answer_timeout_s=2)
+    assert lake.score == 2 / 3
+    assert other.result is None
+    assert re.search(reason, other.reason) and "\n" not in other.reason
+    assert project.result_paths(task="other") == []
+
+
+async def test_an_answer_that_fails_now_does_not_keep_an_earlier_score(project):
+    """The earlier file stays; the summary says that there is no score."""
+    await only(project)
+    project.add_script_body("raise ValueError('bad luck')")
+    outcome = await only(project)
+    [earlier] = project.result_paths()
+    entry = project.task_summary()["answer_1.md"]
+    assert outcome.score is entry["score"] is None
+    assert entry["earlier_result"] == earlier.name
+    assert read_json(earlier)["final_score"] == 2 / 3
+
+
+def failing(claim):
+    """Be out of reach for one claim."""
+    if claim == "The lake is 40 m deep.":
+        raise JudgeUnavailableError("judge judge-1 is out of reach")
+    return True
+
+
+async def test_a_judge_that_fails_leaves_no_result(project):
+    """Not even where other claims were judged; those judgments are kept, and the next run goes on."""
+    outcome = await only(project, ClaimJudge(failing))
+    assert (outcome.result, outcome.reason) == (None, "judge judge-1 is out of reach")
+    assert project.result_paths() == []
+    judge = ClaimJudge()
+    outcome = await only(project, judge)
+    assert outcome.score == 2 / 3
+    assert set(judge.claims) == {"The lake is 40 m deep."}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        leaf = evaluator.add_leaf("leaf", "leaf")
+        try:
+            await evaluator.verify(claim="The lake is 40 m deep.", node=leaf)
+        except Exception:
+            pass
+        return evaluator.get_summary()
+        """,
+        """
+        leaf = evaluator.add_leaf("leaf", "leaf")
+        try:
+            await evaluator.verify(claim="The lake is 40 m deep.", node=leaf)
+        except Exception:
+            pass
+        return {"final_score": 1.0}
+        """,
+        """
+        leaf = evaluator.add_leaf("leaf", "leaf")
+        await evaluator.batch_verify([("The lake is 40 m deep.", None, leaf, "None")])
+        return evaluator.get_summary()
+        """,
+        """
+        leaf = evaluator.add_leaf("leaf", "leaf")
+        both = [evaluator.verify(claim="The lake is 40 m deep.", node=leaf), asyncio.sleep(0)]
+        await asyncio.gather(*both, return_exceptions=True)
+        await evaluator.verify(claim="The lake is cold.", node=leaf)
+        return evaluator.get_summary()
+        """,
+        """
+        leaf = evaluator.add_leaf("leaf", "leaf")
+        try:
+            await evaluator.verify(claim="The lake is 40 m deep.", node=leaf)
+        except Exception:
+            raise ValueError("the script's own words")
+        """,
+        """
+        leaf = evaluator.add_leaf("leaf", "leaf")
+        try:
+            await evaluator.verify(claim="The lake is 40 m deep.", node=leaf)
+        except Exception:
+            await asyncio.Event().wait()
+        """,
+    ],
+    ids=["swallowed", "score made up", "batch", "gathered", "raised otherwise", "stuck after it"],
+)
+async def test_whatever_a_script_makes_of_a_failed_judge_there_is_no_result(project, body):
+    """The reason is the judge's failure, and nothing more is asked after it."""
+    project.add_script_body(body)
+    judge = ClaimJudge(failing)
+    outcome = await only(project, judge, answer_timeout_s=2)
+    assert (outcome.result, outcome.reason) == (None, "judge judge-1 is out of reach")
+    assert project.result_paths() == []
+    assert "The lake is cold." not in judge.claims
+
+
+async def test_content_that_is_declined_twice_is_listed(project):
+    """It is no failure: the claim is not supported, and the result says why."""
+
+    def picky(claim):
+        if claim == "The lake is 40 m deep.":
+            raise JudgeDeclinedError("not this")
+        return True
+
+    outcome = await only(project, ClaimJudge(picky))
+    assert outcome.score == 1 / 3
+    rejected = {"node": "cited", "page": PAGE, "reason": "not this"}
+    assert rejected in outcome.result["judge_usage"]["rejections"]
+
+
+def jpeg(width_px, height_px):
+    """Return a screenshot of this size."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (width_px, height_px), "white").save(buffer, "JPEG")
+    return buffer.getvalue()
+
+
+def store_page(project, screenshot):
+    """Store the page with a screenshot as another tool left it, damaged or not."""
+    cache = project.cache()
+    cache.put_web(PAGE, "The lake is 40 m deep.", jpeg(10, 10))
+    [path] = cache.task_dir.glob("*.jpg")
+    path.write_bytes(screenshot)
+
+
+async def check_of_page(project, judge):
+    """Evaluate and return the outcome with the evidence on the cited page."""
+    outcome = await only(project, judge)
+    leaves = outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
+    [page] = leaves[1]["evidence"]["pages"]
+    return outcome, page
+
+
+@pytest.mark.parametrize(
+    ("screenshot", "images", "note"),
+    [
+        (jpeg(1100, 3000)[:2000], 0, "screenshot left out: "),
+        (b"<html>no picture</html>", 0, "screenshot left out: "),
+        (jpeg(1100, 30_000), 6, "screenshot cut: 10000 of 30000 pixels"),
+    ],
+    ids=["truncated", "html", "tall"],
+)
+async def test_a_screenshot_of_any_kind_costs_no_result(project, screenshot, images, note):
+    """The text is judged all the same, and the evidence says what was shown."""
+    store_page(project, screenshot)
+    judge = ClaimJudge()
+    outcome, page = await check_of_page(project, judge)
+    assert (outcome.score, page["outcome"]) == (2 / 3, "supported")
+    assert page["page"].get("images", 0) == images
+    assert page["page"]["notes"][0].startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("pdf", "reason"),
+    [
+        (encrypted_pdf("secret", "The lake is 40 m deep."), "encrypted"),
+        (b"<!DOCTYPE html><html><body>Not found</body></html>", "PDF"),
+        (b"", "PDF"),
+    ],
+    ids=["encrypted", "html", "empty"],
+)
+async def test_a_pdf_that_cannot_be_read_fails_its_own_claims(project, pdf, reason):
+    """The judge is not asked about them, the evidence says why, and other claims are unharmed."""
+    project.cache().put_pdf(PAGE, pdf)
+    judge = ClaimJudge()
+    outcome, page = await check_of_page(project, judge)
+    assert (outcome.score, page["outcome"]) == (1 / 3, "unavailable")
+    assert reason in page["reason"]
+    assert set(judge.claims) == {"The answer calls the lake deep."}
+
+
+async def test_a_script_is_given_what_it_asks_for(project):
+    """The model is the run's; a script without that parameter is called without it."""
+    project.add_raw_script(
+        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
+        "    async with semaphore, semaphore.llm, semaphore.webpage:\n"
+        "        logger.info('hello %s', answer_name)\n"
+        "        return {'final_score': 0.5, 'seen': [answer, agent_name, answer_name, cache.summary()]}\n"
+    )
+    result = (await only(project)).result
+    assert result["seen"] == [ANSWER, "bot", "answer_1.md", {"total_urls": 1, "web_pages": 1, "pdf_pages": 0}]
+    assert (result["judge_model"], result["agent_name"]) == ("judge-1", "bot")
+    project.add_script_body("return {**evaluator.get_summary(), 'seen': model}")
+    assert (await only(project)).result["seen"] == "judge-1"
+
+
+async def test_a_scripts_module_does_not_stay(project):
+    """A long run loads thousands."""
+    project.add_script_body("return {**evaluator.get_summary(), 'module': __name__}")
+    assert (await only(project)).result["module"] not in sys.modules
+
+
+async def test_all_is_shown_on_request(project, capsys):
+    """``--self_debug`` is for writing scripts; else the console has warnings at most."""
+    await only(project)
+    assert "The lake is 40 m deep." not in capsys.readouterr().err
+    await only(project, reuse=False, log_to_console=True)
+    assert "The lake is 40 m deep." in capsys.readouterr().err
+
+
+async def test_logs_that_cannot_be_written_cost_their_answer_only(project):
+    """A file where their folder should be."""
+    project.add_answer("answer_2")
+    project.folder("answer_2").mkdir(parents=True)
+    (project.folder("answer_2") / "logs").write_text("in the way")
+    outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
+    assert outcomes["answer_1.md"].score == 2 / 3
+    assert re.match(r"cannot write logs under .*answer_2.logs: ", outcomes["answer_2.md"].reason)
+
+
+async def test_a_result_that_cannot_be_written_is_no_result(project):
+    """A file where the folder of results should be; the judgments are kept."""
+    project.folder().mkdir(parents=True)
+    (project.folder() / "results").write_text("in the way")
+    outcome = await only(project)
+    assert outcome.result is None
+    assert re.match(r"cannot write to .*results: ", outcome.reason)
+    with JudgmentStore(project.results / FILE_NAME) as store:
+        assert len(store.all()) == 4

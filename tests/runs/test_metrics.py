@@ -1,0 +1,298 @@
+"""An agent's metrics: hand-computed cases, and what holds for any answers."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mind2web2.runs.metrics import agent_metrics
+from mind2web2.runs.score_matrix import ScoredAnswer
+
+
+def answers(table, **fields):
+    """Return answers from ``{task: scores of answer_1, answer_2 ...}``; ``"-"`` leaves an answer out."""
+    return [
+        ScoredAnswer(task, f"answer_{k}.md", score, **fields)
+        for task, scores in table.items()
+        for k, score in enumerate(scores, start=1)
+        if score != "-"
+    ]
+
+
+NOTHING_DOUBTFUL = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
+NOTHING_QUOTED = {"found": 0, "approximate": 0, "not_found": 0}
+NOTHING_JUDGED = {
+    "claims": 0,
+    "reservations": NOTHING_DOUBTFUL,
+    "voted": 0,
+    "split": 0,
+    "quotes": NOTHING_QUOTED,
+}
+THREE_TASKS = {"a": [1.0, 0.5], "b": [0.0, 1.0], "c": [0.25, 0.0]}
+
+
+def listed(*scores_and_words):
+    """Return a task's answers as the agent's summary lists them."""
+    return {
+        "answers": [
+            {
+                "answer_name": f"answer_{number}.md",
+                "score": score,
+                "success": score == 1.0,
+                "word_count": words,
+            }
+            for number, (score, words) in enumerate(scores_and_words, start=1)
+        ]
+    }
+
+
+def test_the_published_summary():
+    """Worked by hand: runs score 1.25/3 and 1.5/3, one of three tasks passes in each, two in any."""
+    word_counts = iter([100, 200, 300, 401, 500, 600])
+    scored = [
+        ScoredAnswer(answer.task_id, answer.answer_name, answer.score, next(word_counts), 10.0, "o4-mini")
+        for answer in answers(THREE_TASKS)
+    ]
+    assert agent_metrics("bot", scored).summary() == {
+        "agent_name": "bot",
+        "num_tasks": 3,
+        "num_runs": 2,
+        "avg_score": 0.458333,
+        "avg_score_std": 0.0417,
+        "success_rate": 0.3333,
+        "success_rate_std": 0.0,
+        "pass_at_2": 0.6667,
+        "avg_answer_word_count": 350.2,
+        "avg_answer_word_count_std": 50.2,
+        "avg_time_seconds": 10.0,
+        "per_run": {
+            "answer_1.md": {
+                "num_tasks": 3,
+                "avg_score": 0.416667,
+                "success_rate": 0.3333,
+                "avg_word_count": 300.0,
+            },
+            "answer_2.md": {
+                "num_tasks": 3,
+                "avg_score": 0.5,
+                "success_rate": 0.3333,
+                "avg_word_count": 400.3,
+            },
+        },
+        "tasks": {
+            "a": {**listed((1.0, 100), (0.5, 200)), "best_score": 1.0, "avg_score": 0.75, "pass": True},
+            "b": {**listed((0.0, 300), (1.0, 401)), "best_score": 1.0, "avg_score": 0.5, "pass": True},
+            "c": {**listed((0.25, 500), (0.0, 600)), "best_score": 0.25, "avg_score": 0.125, "pass": False},
+        },
+        "judge_models": {"o4-mini": 6},
+        "missing": [],
+        "missing_counted_as_zero": False,
+        "warnings": [],
+        "intervals": {
+            "level": 0.95,
+            "method": "BCa bootstrap over tasks, Student's quantiles",
+            "resamples": 10_000,
+            "seed": 0,
+            "metrics": {
+                name: {"low": None, "high": None, "tasks": 3, "reason": "3 tasks are too few, 6 are needed"}
+                for name in (
+                    "avg_score",
+                    "success_rate",
+                    "pass_at_2",
+                    "avg_answer_word_count",
+                    "avg_time_seconds",
+                )
+            },
+        },
+        "verdicts": {
+            **NOTHING_JUDGED,
+            "tasks": {"a": NOTHING_JUDGED, "b": NOTHING_JUDGED, "c": NOTHING_JUDGED},
+            "extractions": NOTHING_DOUBTFUL,
+            "in_doubt": [],
+            "flagged_answers": [],
+            "treeless": [],
+            "off_tree": [],
+            "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
+        },
+    }
+
+
+def test_an_answer_without_a_result_is_listed_not_counted():
+    """Without a task list it enters no average, and the summary says so by name."""
+    table = answers({"a": [1.0], "b": [0.5]})
+    table[1] = ScoredAnswer("b", "answer_1.md", None, reason="the judge was out of reach")
+    metrics = agent_metrics("bot", table)
+    assert (metrics.avg_score, metrics.num_tasks, metrics.pass_at_k) == (1.0, 1, 1.0)
+    assert metrics.summary()["missing"] == [
+        {"task_id": "b", "answer_name": "answer_1.md", "reason": "the judge was out of reach"}
+    ]
+    assert metrics.warnings == ("answers without a score: 1, not counted in the averages",)
+
+
+def test_with_a_task_list_what_is_missing_counts_as_zero():
+    """An answer without a result, an answer that is not there, and a task without any, all by name."""
+    table = answers({"a": [1.0, 1.0], "b": [None, 0.5], "c": [1.0]})
+    metrics = agent_metrics("bot", table, ["a", "b", "c", "d"])
+    assert (metrics.num_tasks, metrics.num_runs) == (4, 2)
+    assert [run.avg_score for run in metrics.per_run.values()] == [0.5, 0.375]
+    assert (metrics.avg_score, metrics.avg_score_std) == (0.4375, 0.0625)
+    assert (metrics.success_rate, metrics.success_rate_std) == (0.375, 0.125)
+    assert metrics.pass_at_k == 0.5
+    assert metrics.tasks["c"].avg_score == 0.5
+    assert [(gone.task_id, gone.answer_name) for gone in metrics.missing] == [
+        ("b", "answer_1.md"),
+        ("c", "answer_2.md"),
+        ("d", None),
+    ]
+    assert metrics.missing_counted_as_zero
+    assert metrics.warnings == (
+        "answers without a score: 1, counted as 0",
+        "missing answers: 1 (c answer_2), counted as 0",
+        "tasks without any answer: 1 (d), counted as 0",
+        "pass@2 rests on fewer than 2 answers at: b 1, c 1, d 0",
+    )
+
+
+def test_runs_of_different_tasks_are_pointed_out():
+    """Without a task list a run averages the tasks in which it has a score, and the gap is listed."""
+    metrics = agent_metrics("bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]}))
+    assert [(run.num_tasks, run.avg_score) for run in metrics.per_run.values()] == [
+        (2, 0.5),
+        (1, 0.0),
+        (1, 0.5),
+    ]
+    assert metrics.avg_score == pytest.approx(1 / 3)
+    assert [(gone.task_id, gone.answer_name) for gone in metrics.missing] == [
+        ("b", "answer_2.md"),
+        ("b", "answer_3.md"),
+    ]
+    assert (
+        "runs span different tasks, out of 2: answer_1.md 2, answer_2.md 1, answer_3.md 1" in metrics.warnings
+    )
+    assert "pass@3 rests on fewer than 3 answers at: b 1" in metrics.warnings
+
+
+def test_a_run_without_any_score_is_no_attempt():
+    """Pass@k claims no more attempts than were judged; with a task list the run counts, as zeros."""
+    table = answers({"a": [1.0, None], "b": [0.0, None]})
+    assert "pass_at_1" in agent_metrics("bot", table).summary()
+    counted = agent_metrics("bot", table, ["a", "b"]).summary()
+    assert (counted["pass_at_2"], counted["avg_score"]) == (0.5, 0.25)
+
+
+def test_nothing_known_is_not_zero():
+    """Without a score there is no average; with a task list, nothing answered is 0 everywhere."""
+    unknown = agent_metrics("bot", answers({"a": [None]})).summary()
+    assert (unknown["num_tasks"], unknown["num_runs"]) == (0, 0)
+    assert [unknown[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")] == [None] * 4
+    assert [gone["task_id"] for gone in unknown["missing"]] == ["a"]
+    nothing = agent_metrics("bot", [], ["a", "b"]).summary()
+    assert [nothing[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")] == [0.0] * 4
+    assert nothing["tasks"]["a"] == {"answers": [], "best_score": 0.0, "avg_score": 0.0, "pass": False}
+
+
+def test_tasks_outside_the_list_are_left_out_and_named():
+    """They enter no number, words and times included."""
+    table = [ScoredAnswer("a", "answer_1.md", 0.0, 10), ScoredAnswer("x", "answer_2.md", 1.0, 99, 5.0)]
+    metrics = agent_metrics("bot", table, ["a"])
+    assert (metrics.num_runs, metrics.avg_score, metrics.avg_time_s) == (1, 0.0, None)
+    assert metrics.avg_answer_word_count == 10
+    assert metrics.warnings == ("tasks not in the task list, left out: x",)
+
+
+def test_scores_of_different_judges_are_not_averaged_silently():
+    """A judge that nobody named is another one, too."""
+    mixed = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]}, judge_model="gpt-5")]
+    [warning] = agent_metrics("bot", mixed).warnings
+    assert "different judge models are averaged: gpt-5 (1 answers), o4-mini (1 answers)" in warning
+    half_known = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]})]
+    assert "unknown (1 answers)" in agent_metrics("bot", half_known).warnings[0]
+
+
+def test_words_and_times_average_what_is_known():
+    """An answer without a score has words; one of unknown length does not count as empty."""
+    table = [
+        ScoredAnswer("a", "answer_1.md", 1.0, 100, 60.0),
+        ScoredAnswer("b", "answer_1.md", None, 200, 30.0),
+        ScoredAnswer("c", "answer_1.md", 1.0, None, None),
+    ]
+    metrics = agent_metrics("bot", table)
+    assert (metrics.avg_answer_word_count, metrics.avg_answer_word_count_std) == (150, 0)
+    assert metrics.avg_time_s == 45
+
+
+def test_tasks_and_runs_are_listed_in_natural_order():
+    """The tenth comes after the second."""
+    table = [ScoredAnswer(f"t{task}", f"answer_{k}.md", 0.0) for task in (10, 2) for k in (10, 9)]
+    metrics = agent_metrics("bot", table)
+    assert (list(metrics.tasks), list(metrics.per_run)) == (["t2", "t10"], ["answer_9.md", "answer_10.md"])
+
+
+def test_almost_one_is_no_success():
+    """Only the full score is; rounding comes after."""
+    summary = agent_metrics("bot", answers({"a": [0.9999999]})).summary()
+    assert (summary["avg_score"], summary["success_rate"], summary["tasks"]["a"]["pass"]) == (1.0, 0.0, False)
+
+
+@pytest.mark.parametrize("score", [-0.1, 1.1, math.nan, math.inf, True, "1"])
+def test_what_is_no_score_is_refused(score):
+    """A number outside 0 and 1 would spoil every average."""
+    with pytest.raises(ValueError, match=r"a/answer_1\.md is not within 0 and 1"):
+        ScoredAnswer("a", "answer_1.md", score)
+
+
+def test_an_answer_given_twice_is_refused():
+    """One of the two would vanish."""
+    with pytest.raises(ValueError, match=r"a/answer_1\.md is given twice"):
+        agent_metrics("bot", answers({"a": [1.0]}) * 2)
+
+
+places = st.tuples(st.sampled_from("abcd"), st.integers(1, 4))
+scored_answers = st.dictionaries(places, st.none() | st.just(1.0) | st.floats(0, 1), max_size=16).map(
+    lambda found: [ScoredAnswer(task, f"answer_{k}.md", score, k) for (task, k), score in found.items()]
+)
+task_lists = st.none() | st.lists(st.sampled_from("abcde"), max_size=5)
+
+
+@given(scored_answers, task_lists, st.randoms())
+def test_the_order_of_answers_and_tasks_is_no_matter(table, task_ids, random):
+    """Any order gives the same numbers to the last digit, and the same file."""
+    expected = agent_metrics("bot", table, task_ids)
+    random.shuffle(table)
+    again = agent_metrics("bot", table, task_ids and task_ids[::-1])
+    assert again == expected
+    assert str(again.summary()) == str(expected.summary())
+
+
+@given(scored_answers, task_lists)
+def test_averages_stay_within_their_bounds(table, task_ids):
+    """Shares are from 0 to 1, no run passes more tasks than all together, and no success beats its score."""
+    metrics = agent_metrics("bot", table, task_ids)
+    if metrics.avg_score is None:
+        assert metrics.num_tasks == 0
+        return
+    assert 0 <= metrics.success_rate <= metrics.avg_score + 1e-12 <= 1 + 1e-12
+    assert 0 <= metrics.avg_score_std <= 0.5
+    if not (task_ids is None and metrics.warnings):
+        assert metrics.success_rate <= metrics.pass_at_k + 1e-12
+
+
+@given(scored_answers, st.lists(st.sampled_from("abcde"), min_size=1, unique=True))
+def test_every_cell_is_scored_or_missing(table, task_ids):
+    """With a task list, scored answers and missing ones make up tasks times runs."""
+    metrics = agent_metrics("bot", table, task_ids)
+    scored = sum(len(task.answers) for task in metrics.tasks.values())
+    unanswered = {gone.task_id for gone in metrics.missing if gone.answer_name is None}
+    single = [gone for gone in metrics.missing if gone.answer_name is not None]
+    assert scored + len(single) + len(unanswered) * metrics.num_runs == metrics.num_tasks * metrics.num_runs
+
+
+@given(scored_answers)
+def test_no_answer_vanishes(table):
+    """Without a task list, each is counted in a task or listed as missing."""
+    metrics = agent_metrics("bot", table)
+    listed = {(gone.task_id, gone.answer_name) for gone in metrics.missing}
+    unscored = {(answer.task_id, answer.answer_name) for answer in table if answer.score is None}
+    assert unscored <= listed
+    assert sum(len(task.answers) for task in metrics.tasks.values()) == len(table) - len(unscored)

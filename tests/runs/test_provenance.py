@@ -1,0 +1,158 @@
+"""What a result was made from."""
+
+import hashlib
+import json
+import platform
+import subprocess
+import sys
+from collections import defaultdict
+from importlib.metadata import version
+
+import pytest
+from projects import clean_environment
+from pydantic import create_model
+
+from mind2web2 import __version__
+from mind2web2.judge.caching import JudgeSettings
+from mind2web2.prompts import HashedText
+from mind2web2.runs.provenance import JudgeRecord, Provenance, library_versions, served_by, settings_sha256
+from mind2web2.runs.results import is_seal_broken, sealed
+from mind2web2.utils.files import file_sha256, text_sha256
+
+JUDGE = JudgeRecord.of(JudgeSettings("openai", "judge-1"), "openai http://localhost/v1")
+SETTINGS_CHANGED = "this version asks the judge differently"
+OTHER_JUDGE = "other judge (before: judge-1 at openai http://localhost/v1)"
+MADE_FROM = Provenance(
+    answer_sha256="a",
+    script="example/t.py",
+    script_sha256="b",
+    settings_sha256="c",
+    judge=JUDGE,
+    pages={"https://a.example": None},
+)
+
+
+def test_the_same_is_no_difference():
+    """Also after a way through a file; pages are compared apart, and a script's bytes are what it is."""
+    read = Provenance.model_validate_json(MADE_FROM.model_dump_json())
+    assert read == MADE_FROM
+    for changes in ({"pages": {}}, {"script": "2025_07_14/t.py"}):
+        assert MADE_FROM.differs_from(read.model_copy(update=changes)) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"answer_sha256": "x"}, "answer changed"),
+        ({"script_sha256": "x"}, "script changed"),
+        ({"settings_sha256": "x"}, SETTINGS_CHANGED),
+        ({"judge": JUDGE.model_copy(update={"provider": "azure_openai"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"endpoint": "elsewhere"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"model": "judge-2"})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"temperature": 0.0})}, OTHER_JUDGE),
+        ({"judge": JUDGE.model_copy(update={"reasoning_effort": "low"})}, OTHER_JUDGE),
+        ({"answer_sha256": "x", "settings_sha256": "x"}, f"answer changed, {SETTINGS_CHANGED}"),
+    ],
+)
+def test_each_change_is_named(changes, words):
+    """The log says why a result no longer holds."""
+    assert MADE_FROM.differs_from(MADE_FROM.model_copy(update=changes)) == words
+
+
+def test_another_judge_is_named_with_what_tells_it_apart():
+    """Parameters that are not set are left out."""
+    judge = JUDGE.model_copy(update={"temperature": 0.5, "reasoning_effort": "low"})
+    assert judge.in_words() == "judge-1 at openai http://localhost/v1, temperature 0.5, effort low"
+
+
+def test_digests_are_over_the_very_bytes(tmp_path):
+    """Text over its UTF-8."""
+    (tmp_path / "t.py").write_bytes(b"\xff\r\n")
+    assert file_sha256(tmp_path / "t.py") == hashlib.sha256(b"\xff\r\n").hexdigest()
+    assert text_sha256("日本") == hashlib.sha256("日本".encode()).hexdigest()
+
+
+def test_settings_are_the_same_in_another_process():
+    """Otherwise nothing would ever be reused."""
+    code = "from mind2web2.runs.provenance import settings_sha256; print(settings_sha256())"
+    other = subprocess.run(
+        [sys.executable, "-c", code],
+        env=clean_environment(PYTHONHASHSEED="7"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert other.stdout.strip() == settings_sha256()
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("questions._ON_PAGE", "Is this claim in line with the page?"),
+        ("questions._WITHOUT_PAGE", "Does this claim hold?"),
+        ("questions._FROM_PAGE", "Fill in the form."),
+        ("questions._FROM_ANSWER", "Fill in the form."),
+        ("questions._NO_IMAGES", "There is nothing to see."),
+        ("questions.instructions", "You are a judge: {}.".format),
+        ("prompts.blocks._REMOVED", "[gone]"),
+        ("prompts.blocks._CODE_LENGTH", 10),
+        ("provenance.NO_SCREENSHOT", "no picture"),
+        ("capture.trouble_notes._IN_WORDS", defaultdict(lambda: "something is wrong")),
+        ("prepared_page.cut_text", lambda text, *_: HashedText(f"{text} [cut]")),
+        ("provenance.schema_text", lambda _: "Reply in JSON."),
+        ("provenance.repair_messages", lambda *_: ["Once more."]),
+        ("provenance.BinaryEvalResult", create_model("Verdict", __doc__="A verdict.", result=(bool, ...))),
+    ],
+)
+def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, monkeypatch):
+    """Instructions, questions, blocks, notes and schemas: a result made with another is not reused."""
+    before = settings_sha256()
+    assert settings_sha256.__wrapped__() == before
+    monkeypatch.setattr(f"mind2web2.{place}", text)
+    assert settings_sha256.__wrapped__() != before
+
+
+def test_versions_are_those_that_shape_what_a_judge_is_shown():
+    """Of this package, of Python, and of what asks, renders and scales."""
+    versions = library_versions()
+    assert versions["mind2web2"] == __version__
+    assert versions["python"] == platform.python_version()
+    assert versions["pillow"] == version("pillow")
+    assert {"openai", "pypdfium2", "patchright", "pydantic", "httpx2"} <= versions.keys()
+
+
+def test_what_judges_were_served_as_is_counted():
+    """The most frequent first, in an order of its own."""
+    served = {("b", "fp"): 1, (None, None): 1, ("a", None): 5}
+    assert [(each.model, each.system_fingerprint, each.judgments) for each in served_by(served)] == [
+        ("a", None, 5),
+        ("b", "fp", 1),
+        (None, None, 1),
+    ]
+
+
+def test_records_of_earlier_versions_stay_readable():
+    """They say nothing of versions, or of how the judge was served."""
+    earlier = MADE_FROM.model_dump(exclude={"versions", "served", "with_captures", "listing_sha256"})
+    assert Provenance.model_validate(earlier) == MADE_FROM
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{}, {"a": [1, 2.5, None, True, "日本 \ud83d"]}, {1: "a", "b": (1, 2)}, {"run": {"created": "now"}}],
+)
+def test_a_seal_holds_as_long_as_nothing_changes(content):
+    """Also after a way through a file, and sealed again."""
+    result = sealed({"run": {}, **content})
+    read = json.loads(json.dumps(result, ensure_ascii=False))
+    assert not is_seal_broken(result)
+    assert not is_seal_broken(read)
+    assert sealed(read) == read
+    assert is_seal_broken({**read, "more": 1})
+    assert is_seal_broken({**read, "run": {**read["run"], "more": 1}})
+
+
+@pytest.mark.parametrize("result", [{}, {"run": {}}, {"run": 1}, {"run": {"content_sha256": None}}])
+def test_what_has_no_seal_has_none_that_is_broken(result):
+    """As results of earlier versions and other tools."""
+    assert not is_seal_broken(result)

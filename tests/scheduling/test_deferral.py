@@ -1,0 +1,426 @@
+"""Verifications that nobody waits for: at the same time, right, finished in time, and nothing left behind."""
+
+import asyncio
+import logging
+import traceback
+
+import pytest
+from generated_scripts import SEQUENTIAL, RandomJudge, outcome_of
+from projects import ClaimJudge, Project, evaluate, read_json
+
+from mind2web2.errors import EvalScriptError, JudgeUnavailableError
+from mind2web2.scheduling.guard import ProgramOrderNeeded, watching
+from mind2web2.scheduling.options import MOST_UNDER_WAY, Pace
+from mind2web2.scripts.load import load_eval_script
+from mind2web2.scripts.run import load_script, run_script
+
+HEADER = """\
+import asyncio
+from mind2web2 import Evaluator, VerificationNode
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
+ATTEMPTS = []
+class Holder(BaseModel):
+    node: VerificationNode
+def peek(node, name="__di" + "ct__"):
+    return getattr(node, name).get("status")
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):
+    ATTEMPTS.append(1)
+    evaluator = Evaluator()
+    root = evaluator.initialize("made_up", client=client)
+    leaves = [evaluator.add_leaf(f"l{number}", "d") for number in range(6)]
+    first, second = leaves[:2]
+"""
+FIRST_LINE = HEADER.count("\n") + 1
+ALL = "    for leaf in leaves:\n        await evaluator.verify(leaf.id, leaf)\n"
+END = "    return evaluator.get_summary()\n"
+
+
+@watching
+class WatchedJudge(RandomJudge):
+    """Supports every claim but those named, after some turns; knows how much it was asked at once."""
+
+    turns = 10
+
+    def __init__(self, *unsupported, fails_on=None):
+        super().__init__(0, 0)
+        self.unsupported = unsupported
+        self.fails_on = fails_on
+        self.at_once = self.most_at_once = 0
+        self.claims = []
+
+    async def ask(self, request, subject, limit):
+        """Answer after a few turns."""
+        self.claims.append(subject.claim)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            for _ in range(self.turns):
+                await asyncio.sleep(0)
+            reply = await super().ask(request, subject, limit)
+        finally:
+            self.at_once -= 1
+        if subject.claim == self.fails_on:
+            raise self.fail(JudgeUnavailableError("outage"))
+        reply.value.result = subject.claim not in self.unsupported
+        return reply
+
+
+def script(folder, body):
+    """Write a script whose function does this, and return its path."""
+    path = folder / "task.py"
+    path.write_text(HEADER + body)
+    return path
+
+
+async def run(folder, body, judge, pace=None):
+    """Return what a script with this body comes to."""
+    return await outcome_of(script(folder, body), judge, pace or Pace())
+
+
+def statuses(summary):
+    """Return the statuses of the leaves."""
+    return [node["status"] for node in summary["eval_breakdown"][0]["verification_tree"]["children"]]
+
+
+async def test_what_nobody_waits_for_runs_at_the_same_time(tmp_path):
+    """Six leaves, two votes each; in program order only the votes of one go together."""
+    judge, in_order = WatchedJudge(), WatchedJudge()
+    assert await run(tmp_path, ALL + END, judge) == await run(tmp_path, ALL + END, in_order, SEQUENTIAL)
+    assert (judge.most_at_once, in_order.most_at_once) == (12, 2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    await evaluator.batch_verify([(leaf.id, None, leaf, None) for leaf in leaves])\n",
+        "    for leaf in leaves:\n        await evaluator.verifier.simple_verify(leaf.id, leaf)\n",
+        "    async def each(some):\n        for leaf in some:\n"
+        "            await evaluator.verify(leaf.id, leaf)\n"
+        "    await each(leaves[:3])\n    await each(leaves[3:])\n",
+        "    for leaf in leaves:\n        await evaluator.verify(leaf.id, leaf)\n"
+        "        evaluator.add_custom_info({'a': 1}.copy())\n",
+    ],
+)
+async def test_all_that_verifies_may_be_deferred(tmp_path, body):
+    """Batches, the verifier's own methods, helpers; and common names on other objects wait for nothing."""
+    judge = WatchedJudge()
+    assert statuses(await run(tmp_path, body + END, judge)) == ["passed"] * 6
+    assert judge.most_at_once == 12
+
+
+async def test_a_dependent_waits_and_is_not_asked_about_when_its_gate_fails(tmp_path):
+    """The same leaf is named as in program order: the first that blocks, not the first that was there."""
+    body = (
+        "    await evaluator.verify('slow', first)\n    await evaluator.verify('quick', second)\n"
+        "    await evaluator.verify('dependent', leaves[2], extra_prerequisites=[first, second])\n"
+    )
+    judge = WatchedJudge("slow", "quick")
+    summary = await run(tmp_path, body + END, judge)
+    assert "dependent" not in judge.claims
+    node = summary["eval_breakdown"][0]["verification_tree"]["children"][2]
+    assert node["evidence"]["reason"] == "not judged, because 'l0' failed"
+
+
+async def test_what_is_asked_later_does_not_exist_yet(tmp_path):
+    """A leaf verified later fails first, and blocks nothing that was asked before it."""
+    body = (
+        "    await evaluator.verify('early', first, extra_prerequisites=[second])\n"
+        "    await evaluator.verify('late', second, majority_vote=False)\n"
+    )
+    assert statuses(await run(tmp_path, body + END, WatchedJudge("late")))[:2] == ["passed", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        ("evaluator.verify('c', first, num_trials=2)", ValueError),
+        ("evaluator.verify('c', first, extra_prerequisites=[first])", ValueError),
+        ("evaluator.verify()", TypeError),
+        ("evaluator.verifier.verify('c', first, None, odd=1)", TypeError),
+        ("evaluator.nothing.verify('c')", AttributeError),
+    ],
+)
+async def test_arguments_are_checked_at_the_line_of_the_call(tmp_path, call, error):
+    """The line is the author's, and so are the columns."""
+    path = script(tmp_path, f"    await evaluator.verify('before', second)\n    await {call}\n{END}")
+    names = ("answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
+    with pytest.raises(error) as caught:
+        await load_eval_script(path)(client=WatchedJudge(), **dict.fromkeys(names))
+    frame = [each for each in traceback.extract_tb(caught.value.__traceback__) if each.filename == str(path)][
+        -1
+    ]
+    assert (frame.lineno, frame.line) == (FIRST_LINE + 1, f"await {call}")
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+READS = [
+    "[first.status]",
+    "[first.score, root.aggregated_score]",
+    "[root.compute_score()]",
+    "[sum(leaf.score for leaf in leaves)]",
+    "[leaf.status for leaf in leaves]",
+    "list(map(lambda leaf: leaf.status, leaves))",
+    "[evaluator.score()]",
+    "[str(first.model_dump())]",
+    "[evaluator.__class__.score(evaluator)]",
+    "[vars(first).get('status')]",
+    "[first.__dict__['score']]",
+    "[getattr(first, 'status')]",
+    "[client.ledger.judgments, client.failure]",
+    "[str(sum(client.asked.values()))]",
+]
+HIDDEN_READS = [
+    "[peek(first)]",
+    "[BaseModel.model_dump_json(Holder.model_construct(node=first))]",
+    "to_jsonable_python([first], fallback=str)",
+    "to_jsonable_python(root)",
+    "[object.__getattribute__(first, '__dict__')['status']]",
+    "[getattr(first, 'ver' + 'dict').status]",
+    "[first == VerificationNode(id='x', desc='d'), getattr(client, 'led' + 'ger').judgments]",
+    "[getattr(first, 'sta' + 'tus')]",
+    "[repr(first)]",
+    "[str(dict(first))]",
+    "[f'{root}']",
+]
+
+
+@pytest.mark.parametrize("read", READS)
+async def test_results_are_there_when_they_are_read(tmp_path, read):
+    """The syntax shows it, so that the script waits there and goes on."""
+    body = f"{ALL}    evaluator.add_custom_info({{'read': {read}, 'attempts': len(ATTEMPTS)}})\n{END}"
+    judge, in_order = WatchedJudge("l0"), WatchedJudge("l0")
+    assert await run(tmp_path, body, judge) == await run(tmp_path, body, in_order, SEQUENTIAL)
+    assert (judge.most_at_once, judge.started_over) == (12, 0)
+
+
+@pytest.mark.parametrize("read", HIDDEN_READS)
+async def test_a_read_that_no_syntax_shows_costs_the_attempt(tmp_path, read):
+    """The script runs again in program order, in a module of its own, whatever it makes of being stopped."""
+    body = (
+        f"{ALL}    try:\n        seen = {read}\n    except BaseException:\n        seen = ['junk']\n"
+        f"    evaluator.add_custom_info({{'read': seen, 'attempts': len(ATTEMPTS)}})\n{END}"
+    )
+    judge, in_order = WatchedJudge("l0"), WatchedJudge("l0")
+    assert await run(tmp_path, body, judge) == await run(tmp_path, body, in_order, SEQUENTIAL)
+    assert judge.started_over == 1
+
+
+async def test_a_client_that_is_not_ours_is_asked_in_program_order(tmp_path):
+    """It may count what it is asked, by itself or by another object around it."""
+    assert statuses(await run(tmp_path, ALL + END, client := ClaimJudge())) == ["passed"] * 6
+    assert client.claims == [f"l{number}" for number in range(6) for _ in range(2)]
+
+
+async def test_another_attempt_counts_once_in_a_run(tmp_path):
+    """The result says of its making what one attempt in program order would."""
+    project = Project(tmp_path)
+    project.add_answer()
+    body = "leaf = evaluator.add_leaf('leaf', 'd')\nawait evaluator.verify('c', leaf)\nrepr(leaf)\n"
+    project.add_script_body(body + "return evaluator.get_summary()\n")
+    client = ClaimJudge()
+    await evaluate(project, client)
+    [path] = project.result_paths()
+    assert (read_json(path)["judge_usage"]["judgments"], len(client.claims)) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    "change", ["setattr(first, 'status', 'failed')", "first.add_node(VerificationNode(id='x', desc='d'))"]
+)
+async def test_what_is_asked_for_is_not_changed_under_way(tmp_path, change):
+    """Program order decides the leaf first."""
+    body = f"    await evaluator.verify('c', first)\n    {change}\n    await evaluator.verify('d', second)\n"
+    judge = WatchedJudge()
+    expected = await run(tmp_path, body + END, WatchedJudge(), SEQUENTIAL)
+    assert await run(tmp_path, body + END, judge) == expected
+    assert judge.started_over == 1
+
+
+async def test_tasks_of_the_scripts_own_begin_when_all_before_is_decided(tmp_path):
+    """What they verify is awaited by them, and what comes after is deferred again."""
+    body = (
+        "    await evaluator.verify('before', leaves[0])\n"
+        "    await asyncio.gather(*(evaluator.verify('wrong', leaf) for leaf in leaves[1:3]))\n"
+        "    await evaluator.verify('after', leaves[3], extra_prerequisites=[leaves[1]])\n"
+    )
+    judge = WatchedJudge("wrong")
+    expected = await run(tmp_path, body + END, WatchedJudge("wrong"), SEQUENTIAL)
+    assert await run(tmp_path, body + END, judge) == expected
+    assert judge.started_over == 0
+    assert "after" not in judge.claims
+
+
+async def test_a_task_that_verifies_beside_deferred_work_costs_the_attempt(tmp_path):
+    """It might see what program order has not decided yet."""
+    body = (
+        "    beside = getattr(__import__('asyncio'), 'create' + '_task')\n"
+        "    async def other():\n        return await evaluator.verify('other', second)\n"
+        "    task = beside(other())\n    await evaluator.verify('c', first)\n    await task\n"
+    )
+    judge = WatchedJudge()
+    alone = Pace(in_own_process=True)
+    assert statuses(await run(tmp_path, body + END, judge, alone))[:2] == ["passed", "passed"]
+    assert judge.started_over == 1
+
+
+async def test_nothing_is_deferred_while_a_script_holds_something(tmp_path):
+    """What is held may be what a verification needs."""
+    body = "    async with asyncio.Semaphore(1):\n" + ALL.replace("    for", "        for").replace(
+        "        await", "            await"
+    )
+    judge = WatchedJudge()
+    assert statuses(await run(tmp_path, body + END, judge)) == ["passed"] * 6
+    assert judge.most_at_once == 2
+
+
+async def test_a_leaf_verified_again_is_waited_for(tmp_path):
+    """The last verdict counts, and who depends on it sees the last one."""
+    body = (
+        "    await evaluator.verify('wrong', first)\n    await evaluator.verify('right', first)\n"
+        "    await evaluator.verify('dependent', second, extra_prerequisites=[first])\n"
+    )
+    assert statuses(await run(tmp_path, body + END, WatchedJudge("wrong")))[:2] == ["passed", "passed"]
+
+
+async def test_sources_count_as_they_stand_when_the_script_asks(tmp_path):
+    """A list that changes afterwards changes nothing."""
+    body = (
+        "    urls = []\n    await evaluator.verify('c', first, urls)\n    urls.append('https://a.example')\n"
+    )
+    assert statuses(await run(tmp_path, body + END, WatchedJudge()))[0] == "passed"
+
+
+@pytest.mark.parametrize("end", [END, "    return {'final_score': 1.0}\n"])
+async def test_a_judge_that_fails_costs_the_result(tmp_path, end):
+    """Its own error comes out, its dependents are not asked about, and nothing goes on."""
+    body = (
+        "    await evaluator.verify('gate', first)\n"
+        "    await evaluator.verify('dependent', second, extra_prerequisites=[first])\n"
+    )
+    judge = WatchedJudge(fails_on="gate")
+    assert "outage" in await run(tmp_path, body + end, judge)
+    assert set(judge.claims) == {"gate"}
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_script_that_raises_leaves_nothing_under_way(tmp_path):
+    """What has been asked for is paid for, and kept for the next evaluation: program order has it as well."""
+    judge, in_order = WatchedJudge(), WatchedJudge()
+    body = ALL + "    {}['x']\n"
+    assert await run(tmp_path, body, judge) == await run(tmp_path, body, in_order, SEQUENTIAL)
+    assert judge.asked == in_order.asked
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_judge_that_fails_comes_before_what_a_script_raises_later(tmp_path):
+    """As in program order, which never gets to the later line."""
+    judge = WatchedJudge(fails_on="l0")
+    assert await run(tmp_path, ALL + "    {}['x']\n", judge) == "JudgeUnavailableError: outage"
+
+
+async def test_a_script_that_is_stopped_takes_its_work_along(tmp_path):
+    """Also while it waits for what it has deferred, and though it looks at results on its way out."""
+
+    @watching
+    class Silent(WatchedJudge):
+        async def ask(self, request, subject, limit):  # noqa: ARG002
+            self.at_once += 1
+            try:
+                await asyncio.Event().wait()
+            finally:
+                self.at_once -= 1
+
+    body = f"{ALL}    try:\n        return evaluator.get_summary()\n    finally:\n        first.status\n"
+    path, judge = script(tmp_path, body), Silent()
+    function = load_script(path)
+    names = ("answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
+    with pytest.raises(EvalScriptError, match="did not return within"):
+        await run_script(
+            lambda: function(client=judge, **dict.fromkeys(names)), path, 0.05, logging.getLogger("x")
+        )
+    assert judge.at_once == 0
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_time_limit_that_ends_a_wait_for_verdicts_is_no_result(tmp_path):
+    """Where program order has the verdict in time: the speed of the judge would count."""
+    body = (
+        "    limit = getattr(__import__('asyncio'), 'time' + 'out')(0)\n"
+        "    await evaluator.verify('c', first)\n    await limit.__aenter__()\n"
+        "    try:\n        seen = first.status\n    except BaseException as error:\n"
+        "        try:\n            await limit.__aexit__(type(error), error, None)\n"
+        "        except TimeoutError:\n            seen = 'late'\n"
+    )
+    outcome = await run(tmp_path, body + END, WatchedJudge(), Pace(in_own_process=True))
+    assert outcome.startswith("JudgeError: the script stopped waiting for the judge on 'verdicts on")
+
+
+async def test_no_more_than_a_bounded_number_is_under_way(tmp_path):
+    """A script with hundreds of checks waits now and then."""
+    body = (
+        "    for number in range(300):\n"
+        "        await evaluator.verify(str(number), evaluator.add_leaf(f'n{number}', 'd'))\n"
+    )
+    judge = WatchedJudge()
+    judge.turns = 1000
+    assert set(statuses(await run(tmp_path, body + END, judge))[6:]) == {"passed"}
+    assert judge.most_at_once == 2 * MOST_UNDER_WAY
+
+
+async def test_a_batch_waits_for_nothing(tmp_path):
+    """Its pace lets any number be under way, as another round takes up to a day."""
+    body = (
+        "    for number in range(300):\n"
+        "        await evaluator.verify(str(number), evaluator.add_leaf(f'n{number}', 'd'))\n"
+    )
+    judge = WatchedJudge()
+    judge.turns = 1000
+    await run(tmp_path, body + END, judge, Pace(most_under_way=1000))
+    assert judge.most_at_once == 2 * 300
+
+
+async def test_a_mapping_of_fields_from_before_stays_what_it_was(tmp_path):
+    """In program order a verdict brings another one."""
+    body = (
+        f"    before = first.__dict__\n{ALL}    evaluator.add_custom_info({{'was': before['status']}})\n{END}"
+    )
+    judge = WatchedJudge()
+    expected = await run(tmp_path, body, WatchedJudge(), SEQUENTIAL)
+    assert await run(tmp_path, body, judge) == expected
+    assert judge.started_over == 0
+
+
+async def test_nodes_of_a_scripts_own_class_are_waited_for(tmp_path):
+    """Only a plain leaf can do without its verdict meanwhile."""
+    body = (
+        "    class Special(VerificationNode):\n        pass\n"
+        "    special = Special(id='s', desc='d')\n    root.add_node(special)\n"
+        "    await evaluator.verify('c', special)\n"
+    )
+    judge = WatchedJudge("c")
+    assert statuses(await run(tmp_path, body + ALL + END, judge))[6] == "failed"
+    assert judge.started_over == 0
+
+
+SHOWN = (
+    "def shown(client):\n"
+    "    return getattr(client, 'led' + 'ger').judgments, getattr(client, 'fail' + 'ure')\n"
+    "await evaluator.verify('c', evaluator.add_leaf('leaf', 'd'))\n"
+    "evaluator.add_custom_info({'shown': [shown(client), client.ledger.judgments]})\n"
+    "return evaluator.get_summary()\n"
+)
+
+
+@pytest.mark.parametrize("order", [SEQUENTIAL, Pace()])
+async def test_a_runs_judge_shows_what_program_order_has_asked(tmp_path, order):
+    """However a script comes to look."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(SHOWN)
+    [outcome] = await evaluate(project, ClaimJudge(), order=order)
+    assert outcome.result["eval_breakdown"][0]["info"] == [{"custom": {"shown": [[2, None], 2]}}]
+
+
+def test_giving_up_is_no_ordinary_exception():
+    """Scripts catch those."""
+    assert not issubclass(ProgramOrderNeeded, Exception)

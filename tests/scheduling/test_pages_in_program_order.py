@@ -1,0 +1,123 @@
+"""What a script sees and stores of its page cache is what program order shows, however it gets there."""
+
+import asyncio
+
+import pytest
+from evaluations import OTHER, PAGE, TextCache
+from generated_scripts import SEQUENTIAL, RandomJudge, without_times
+from projects import ClaimJudge, Project, evaluate, read_json
+
+from mind2web2 import CacheFileSys
+from mind2web2.errors import AttemptRefusedError
+from mind2web2.evaluator import Evaluator
+from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scripts.load import load_eval_script
+
+VERIFY = f"await evaluator.verify('first', evaluator.add_leaf('l', 'd'), '{PAGE}')\n"
+AGAIN = f"await evaluator.verify('second', evaluator.add_leaf('l2', 'd'), '{PAGE}')\n"
+SEEN = "evaluator.add_custom_node(seen, 'seen', 'd', critical=False)\nreturn evaluator.get_summary()\n"
+RUN_AGAIN = "logger.info('%s', repr(evaluator.find_node('l2')))\n"
+LOOK = "def look(cache):\n    return getattr(cache, 'h' + 'as')({url!r}) is not None\n"
+PUT = f"def put(name):\n    getattr(cache, name)('{PAGE}', 'other text', None)\n"
+
+
+class Browser:
+    """Captures any page after a few turns of the loop, and keeps which."""
+
+    def __init__(self):
+        self.captured = []
+
+    async def capture_page(self, url, logger):  # noqa: ARG002
+        """Return a text."""
+        for _ in range(40 if url == PAGE else 2):
+            await asyncio.sleep(0)
+        self.captured.append(url)
+        return None, f"what {url} says"
+
+
+async def outcome(folder, body, order):
+    """Return what matters of an evaluation: its tree, its pages and what the judge was asked."""
+    project = Project(folder / f"{order.sequential}")
+    project.add_answer()
+    project.add_script_body(body)
+    judge = ClaimJudge()
+    [done] = await evaluate(project, judge, captures=SharedCaptures.by(Browser()), order=order)
+    assert done.reason is None
+    [path] = project.result_paths()
+    result = read_json(path)
+    return without_times(result["eval_breakdown"]), result["provenance"]["pages"], sorted(judge.claims)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{LOOK.format(url=PAGE)}{VERIFY}seen = look(cache)\n{SEEN}",
+        f"{VERIFY}look = cache.has\nseen = look('{PAGE}') is not None\n{SEEN}",
+        f"{VERIFY}seen = '{PAGE}' in cache.get_all_urls() and cache.summary()['web_pages'] == 1\n{SEEN}",
+        f"def text():\n    return cache.get_web('{PAGE}')[0]\n{VERIFY}seen = 'says' in text()\n{SEEN}",
+        # Captured by the first attempt, and not there yet in program order.
+        f"seen = cache.has('{PAGE}') is None\n{VERIFY}{AGAIN}{RUN_AGAIN}{SEEN}",
+        f"seen = not cache.summary()['total_urls']\n{VERIFY}{AGAIN}{RUN_AGAIN}{SEEN}",
+        # Captured ahead of time only.
+        f"{LOOK.format(url=OTHER)}"
+        f"await evaluator.verify('c', evaluator.add_leaf('l', 'd'), ['{PAGE}', '{OTHER}'])\n"
+        f"seen = not look(cache)\n{SEEN}",
+        # Stored after a verification was asked for.
+        f"{PUT}{VERIFY}put('put_web')\n{AGAIN}seen = True\n{SEEN}",
+        f"{PUT}{VERIFY}put('put_' + 'web')\n{AGAIN}seen = True\n{SEEN}",
+        f"{PUT}{VERIFY}put('put_' + 'web')\n{AGAIN}{RUN_AGAIN}seen = True\n{SEEN}",
+        f"{VERIFY}getattr(cache, 'cl' + 'ear')()\nseen = cache.has('{PAGE}') is None\n{SEEN}",
+        f"{VERIFY}cache.clear()\n{AGAIN}{RUN_AGAIN}seen = cache.has('{PAGE}') is None\n{SEEN}",
+    ],
+)
+async def test_pages_are_seen_and_stored_as_in_program_order(tmp_path, body):
+    """By methods, aliases, helpers and names that no syntax shows; also in another attempt."""
+    expected = await outcome(tmp_path, body, SEQUENTIAL)
+    assert await outcome(tmp_path, body, Pace()) == expected
+
+
+@pytest.mark.parametrize(
+    ("cache", "captures", "at_once"),
+    [
+        (None, False, 2),
+        (CacheFileSys, False, 2),
+        (CacheFileSys, True, 1),
+        (lambda folder: AnswerCache(CacheFileSys(folder), PageLibrary()), True, 2),
+        (lambda _folder: TextCache("text"), False, 1),
+        (type("Own", (CacheFileSys,), {}), False, 1),
+    ],
+)
+def test_a_cache_that_shows_what_happens_is_waited_for(tmp_path, cache, captures, at_once):
+    """One of somebody else's, or one that pages are captured into with nothing to hide them."""
+    given = {} if cache is None else {"global_cache": cache(tmp_path)}
+    evaluator = Evaluator()
+    evaluator.initialize(
+        "x", client=RandomJudge(0, 0), browser_manager=Browser() if captures else None, **given
+    )
+    assert evaluator.verifier.may_defer(None)
+    assert evaluator.verifier.may_defer(PAGE) is (at_once == 2)
+
+
+async def test_a_script_may_look_at_a_plain_cache(tmp_path):
+    """It is asked for outside of any run as well."""
+    path = tmp_path / "script.py"
+    path.write_text(
+        "from mind2web2 import Evaluator\n"
+        "def urls(cache):\n    return getattr(cache, 'get_all' + '_urls')()\n"
+        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
+        "    evaluator = Evaluator()\n"
+        "    evaluator.initialize('x', client=client, global_cache=cache)\n"
+        "    await evaluator.verify('c', evaluator.add_leaf('l', 'd'))\n"
+        "    evaluator.add_custom_info({'urls': urls(cache)})\n"
+        "    return evaluator.get_summary()\n"
+    )
+    judge, cache = RandomJudge(0, 0), CacheFileSys(tmp_path / "cache")
+    names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
+    with pytest.raises(AttemptRefusedError, match="a look at the page cache"):
+        await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
+    with pace_kept(SEQUENTIAL):
+        summary = await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
+    assert summary["eval_breakdown"][0]["info"] == [{"custom": {"urls": []}}]

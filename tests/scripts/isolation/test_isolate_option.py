@@ -1,0 +1,116 @@
+"""``--isolate``, ``--no_isolate``, ``--script_memory`` and ``--script_env``."""
+
+import ctypes
+import os
+
+import pytest
+from projects import KEY_VARIABLES, Project, call, read_json
+from servers.batch_server import BatchServer
+from servers.judge_server import VERDICT, JudgeServer
+
+from mind2web2.cli import evaluate_main
+from mind2web2.scripts.isolation import processes
+
+PR_GET_DUMPABLE, PR_SET_DUMPABLE = 3, 4
+# Tells whether it runs in the process of the run, and what it is told of the region.
+TELLING = """
+import os
+await evaluator.verify("The lake is deep.", evaluator.add_leaf("leaf", "leaf"))
+seen = {"pid": os.getpid(), "region": os.environ.get("LAKE_REGION")}
+return {**evaluator.get_summary(), "seen": seen}
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Return a project whose script tells where it runs."""
+    for name in KEY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.chdir(tmp_path)
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(TELLING)
+    return project
+
+
+def seen_by(project, server, *more):
+    """Evaluate and return what the script has told."""
+    run = call(
+        evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, "--overwrite", *more
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    return read_json(project.result_paths()[-1])["seen"]
+
+
+def test_scripts_are_isolated_unless_told_otherwise(project, own_pid):
+    """Each answer has a process."""
+    with JudgeServer() as server:
+        for options in ([], ["--isolate"]):
+            assert seen_by(project, server, *options)["pid"] != own_pid
+        assert seen_by(project, server, "--no_isolate")["pid"] == own_pid
+
+
+@pytest.fixture
+def prctl():
+    """Return the system call, with this process as processes begin, and have it be so afterwards."""
+    prctl = ctypes.CDLL(None).prctl
+    # Whatever other tests have left.
+    prctl(PR_SET_DUMPABLE, 1)
+    yield prctl
+    prctl(PR_SET_DUMPABLE, 1)
+
+
+@pytest.mark.usefixtures("project")
+def test_the_run_is_closed_to_its_scripts(prctl):
+    """They have the same user, and so could read the keys in its environment."""
+    with JudgeServer() as server:
+        command = (evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url)
+        assert call(*command, "--no_isolate").returncode == 0
+        assert prctl(PR_GET_DUMPABLE) == 1
+        assert call(*command, "--overwrite").returncode == 0
+        assert prctl(PR_GET_DUMPABLE) == 0
+
+
+def test_memory_is_limited(project):
+    """As the reason says."""
+    project.add_script_body("held = b'x' * 2**28\nawait asyncio.Event().wait()\n")
+    with JudgeServer() as server:
+        run = call(
+            *(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url),
+            *("--script_memory", "200M", "--answer_timeout", "100"),
+        )
+    assert run.returncode == 1
+    assert "script lake.py took more than 200 MB of memory (--script_memory)" in " ".join(run.stdout.split())
+
+
+def test_variables_are_handed_on_by_name(project, monkeypatch):
+    """No others."""
+    monkeypatch.setenv("LAKE_REGION", "north")
+    with JudgeServer() as server:
+        assert seen_by(project, server)["region"] is None
+        assert seen_by(project, server, "--script_env", "LAKE_REGION")["region"] == "north"
+
+
+@pytest.mark.parametrize(("option", "is_isolated"), [((), False), (("--isolate",), True)])
+def test_scripts_that_wait_for_batches_are_isolated_on_request(project, own_pid, option, is_isolated):
+    """Since all answers of the run wait at the same time."""
+    with BatchServer(lambda _body: VERDICT) as server:
+        seen = seen_by(project, server, "--batch", "--batch_poll", "0.05", *option)
+    assert (seen["pid"] != own_pid) is is_isolated
+
+
+def test_a_system_that_cannot_fork_does_without(project, own_pid, monkeypatch):
+    """It is an error only where it was asked for."""
+    monkeypatch.setattr(processes, "IS_POSSIBLE", False)
+    with JudgeServer() as server:
+        assert seen_by(project, server)["pid"] == own_pid
+        run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url, "--isolate")
+    assert run.returncode == 2
+    assert "--isolate needs a system that can fork processes: evaluate without it" in run.stderr
+
+
+@pytest.fixture
+def own_pid():
+    """Return the number of this process."""
+    return os.getpid()

@@ -1,0 +1,324 @@
+"""A script in a process of its own comes to the same tree, by the same requests, as in the run's."""
+
+import asyncio
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+from evaluations import image
+from generated_scripts import made_up_script
+from projects import AGENT, QUICK_RETRY, REPOSITORY, Project, call, evaluate, read_json
+from servers.judge_server import JudgeServer, content
+from servers.maps_server import KEY, MapsServer
+
+from mind2web2.cli import evaluate_main
+from mind2web2.errors import CaptureError, JudgeUnavailableError
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import DualSemaphore
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatReply, TokenUsage
+from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import RunParts
+from mind2web2.runs.answers import select_work
+from mind2web2.runs.run import Pace as AtOnce
+from mind2web2.runs.run import RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.options import Pace
+from mind2web2.scripts.isolation.run import Isolation
+
+LAKE, OTHER, GONE = "https://lake.example/depth", "https://lake.example/other", "https://lake.example/gone"
+DEPTH = """
+from pydantic import BaseModel, field_validator
+
+class Depth(BaseModel):
+    '''How deep it is.'''
+    metres: int
+    places: list[str] = []
+
+    @field_validator("metres")
+    @classmethod
+    def is_deep(cls, value):
+        assert value > 10, "too shallow to be true"
+        return value
+
+"""
+RICH_SCRIPT = (
+    f"""{DEPTH}
+LAKE, OTHER, GONE = {LAKE!r}, {OTHER!r}, {GONE!r}
+"""
+    + """
+evaluator.add_custom_info({"stored": cache.get_all_urls(), "kind": cache.has(LAKE)})
+depth = await evaluator.extract("How deep?", Depth, "depth")
+there = await evaluator.extract("How deep there?", Depth, "there", source=LAKE)
+names = [("shown", [GONE, LAKE, OTHER]), ("plain", None), ("gone", GONE)]
+group = evaluator.add_sequential("group", "group")
+leaves = {name: evaluator.add_leaf(name, name, group, critical=name == "shown") for name, _ in names}
+for name, sources in names:
+    claim = f"{name}: it is {depth.metres} m deep, as said in {there.places}."
+    await evaluator.verify(claim, leaves[name], sources)
+await evaluator.batch_verify(
+    [(f"point {number}", LAKE, evaluator.add_leaf(f"point_{number}", "d"), None) for number in range(5)]
+)
+cache.put_web("https://lake.example/made", "made up", None)
+made = evaluator.add_leaf("made", "made", extra_prerequisites=None)
+await asyncio.gather(evaluator.verify("It is made up.", made, "https://lake.example/made"))
+own = await client.async_response(
+    model="any", messages=[{"role": "user", "content": "And?"}], temperature=1, top_p=0.5
+)
+own_depth, tokens = await client.async_response(
+    model="any", messages=[{"role": "user", "content": "Deep?"}], response_format=Depth, count_token=True
+)
+images, text = await evaluator.verifier.get_page_info(LAKE)
+again = await evaluator.extractor.call_llm_with_semaphore(
+    model="any", messages=[{"role": "user", "content": "Deep?"}], response_format=Depth
+)
+evaluator.add_custom_info({
+    "own": own, "metres": own_depth.metres, "tokens": tokens, "images": images, "text": text,
+    "again": again.metres, "gone": await evaluator.extractor.get_page_info(GONE),
+})
+return evaluator.get_summary()
+"""
+)
+
+
+@dataclass
+class SeededJudge:
+    """Decides by seed and question, after a random number of the loop's turns; keeps what it was asked."""
+
+    seed: int
+    failing: str | None = None
+    asked: Counter = field(default_factory=Counter)
+    endpoint: str = "the seeded judge"
+
+    async def chat(self, request, limit=None):
+        """Answer in its own time."""
+        draw = random.Random(f"{self.seed} {request.name}")
+        for _ in range(draw.randrange(9)):
+            await asyncio.sleep(0)
+        async with limit:
+            self.asked[request.name] += 1
+            if self.failing is not None and self.failing in str(request.messages):
+                raise JudgeUnavailableError("the judge is out")
+        usage = TokenUsage(draw.randrange(900), 0, draw.randrange(90))
+        if request.template is None:
+            return ChatReply(text="a text", usage=usage, served_model="seeded-1")
+        if request.template.__name__ == "Depth":
+            return ChatReply(text='{"metres": 80, "places": ["here"]}', usage=usage)
+        verdict = request.template(reasoning=f"read {request.name}", result=draw.random() < 0.6)
+        return ChatReply(text=verdict.model_dump_json(), value=verdict, usage=usage, served_model="seeded-1")
+
+    async def close(self):
+        """Close nothing."""
+
+
+class Browser:
+    """Captures one page, and no other."""
+
+    async def capture_page(self, url, logger):  # noqa: ARG002
+        """Return the page."""
+        if url == OTHER:
+            return None, "Depth: none"
+        raise CaptureError("the page is gone")
+
+
+async def results_of(project, judge, isolation, *, order=None, captures=None):
+    """Evaluate a project and return what became of each answer, without what differs from run to run."""
+    folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
+    with JudgmentStore(project.results / FILE_NAME) as store:
+        run_judge = RecordedJudge(JudgeSettings("openai", "o4-mini"), judge, store)
+        run = RunParts(
+            judge=run_judge,
+            library=PageLibrary(),
+            limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(30)),
+            reuse=True,
+            answer_timeout_s=60,
+            captures=captures,
+            pace=order or Pace(),
+            isolation=isolation,
+        )
+        work = select_work(project.paths, AGENT)
+        outcomes = await evaluate_work(work, folders, run, AtOnce(4, 3), RunProgress())
+    return {(each.task_id, each.answer_name): told(each) for each in outcomes}, run_judge.totals
+
+
+def told(outcome):
+    """Return a result without times, or the reason why there is none."""
+    if outcome.result is None:
+        return outcome.reason
+    result = {name: value for name, value in outcome.result.items() if name not in ("run", "seal")}
+    # To the last digit, a sum depends on the order of what is added.
+    result["judge_usage"] = {
+        **result["judge_usage"],
+        "cost_usd": round(outcome.result["judge_usage"]["cost_usd"], 3),
+    }
+    return json.loads(re.sub(r'"captured_at": "[^"]*"', '"captured_at": "now"', json.dumps(result)))
+
+
+async def test_made_up_scripts_come_to_the_same(tmp_path):
+    """Whatever they do, to the last word of the evidence; errors are the same line."""
+    seen = []
+    for name, isolation in (("here", None), ("isolated", Isolation())):
+        project = Project(tmp_path / name)
+        for number in range(16):
+            task = f"task_{number}"
+            project.add_answer("answer_1", f"answer to {task}", task)
+            project.add_raw_script(made_up_script(number, 18), task)
+        judge = SeededJudge(7)
+        results, totals = await results_of(project, judge, isolation)
+        seen.append((results, judge.asked, totals))
+    (here, asked_here, totals_here), (isolated, asked_isolated, totals_isolated) = seen
+    assert isolated == here
+    assert sum(isinstance(result, dict) for result in here.values()) > 8
+    assert asked_isolated == asked_here
+    assert totals_isolated.usage == totals_here.usage
+
+
+@pytest.mark.parametrize("captured", [False, True])
+async def test_all_that_scripts_ask_for_comes_to_the_same(tmp_path, captured):
+    """Pages with images and without, captures, templates with checks, questions and pages of their own."""
+    seen = []
+    for name, isolation in (("here", None), ("isolated", Isolation())):
+        project = Project(tmp_path / name)
+        project.cache().put_web(LAKE, "Depth: 80 m", image(900, 3000))
+        project.add_answer("answer_1", f"The lake is 80 m deep [depth]({LAKE}).")
+        project.add_script_body(RICH_SCRIPT)
+        judge = SeededJudge(3)
+        captures = SharedCaptures.by(Browser()) if captured else None
+        results, _ = await results_of(project, judge, isolation, captures=captures)
+        seen.append((results, judge.asked))
+    (here, asked_here), (isolated, asked_isolated) = seen
+    assert isolated == here
+    assert asked_isolated == asked_here
+    assert all(isinstance(result, dict) for result in here.values()), here
+
+
+async def test_a_script_may_bring_a_browser_of_its_own(tmp_path):
+    """Which captures in the script's process, into the cache that the run reads."""
+    seen = []
+    for name, isolation in (("here", None), ("isolated", Isolation())):
+        project = Project(tmp_path / name)
+        project.add_answer("answer_1")
+        project.add_script_body(
+            "class Browser:\n"
+            "    async def capture_page(self, url, logger): return None, f'captured by the script: {url}'\n"
+            "evaluator = Evaluator()\n"
+            "evaluator.initialize('lake', client=client, answer=answer, global_cache=cache,\n"
+            "    global_semaphore=semaphore, logger=logger, browser_manager=Browser())\n"
+            f"await evaluator.verify('It is deep.', evaluator.add_leaf('leaf', 'd'), {OTHER!r})\n"
+            "return evaluator.get_summary()"
+        )
+        judge = SeededJudge(3)
+        results, _ = await results_of(project, judge, isolation, captures=SharedCaptures.by(Browser()))
+        seen.append((results, judge.asked))
+        assert project.cache().get_web(OTHER)[0] == f"captured by the script: {OTHER}"
+    assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("body", ["", "except Exception: pass", "except BaseException: pass"])
+async def test_a_judge_that_fails_leaves_no_result(tmp_path, body):
+    """Whatever the script makes of it; what was asked before is kept, and nothing is asked afterwards."""
+    reasons = []
+    for name, isolation in (("here", None), ("isolated", Isolation())):
+        project = Project(tmp_path / name)
+        project.add_answer("answer_1")
+        verifying = [
+            f"await evaluator.verify('point {each}', evaluator.add_leaf('p{each}', 'd'))" for each in range(9)
+        ]
+        lines = [f"try: {each}\n{body}" if body else each for each in verifying]
+        project.add_script_body("\n".join([*lines, "return {'final_score': 1.0}"]))
+        judge = SeededJudge(1, failing="point 0")
+        [reason] = (await results_of(project, judge, isolation))[0].values()
+        reasons.append(reason)
+        assert sum(judge.asked.values()) < 18
+    assert reasons == ["the judge is out"] * 2
+
+
+async def test_a_reply_that_the_scripts_template_refuses_is_repaired(tmp_path):
+    """Only the script's process has the template's own checks; the judge is told what they say."""
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    project.add_script_body(
+        DEPTH + "found = await evaluator.extract('How deep?', Depth)\n"
+        "return {**evaluator.get_summary(), 'final_score': float(found.metres == 80)}\n"
+    )
+    faults = [content('{"metres": 3, "places": []}'), content('{"metres": 80, "places": []}')] * 2
+    requests = []
+    with JudgeServer(faults=faults) as server:
+        for isolation in (None, Isolation()):
+            (project.results / FILE_NAME).unlink(missing_ok=True)
+            async with LLMClient(
+                "openai", is_async=True, base_url=server.base_url, api_key="none", retry=QUICK_RETRY
+            ) as client:
+                [outcome] = await evaluate(project, client, isolation=isolation, reuse=False)
+            assert outcome.score == 1.0, outcome.reason
+            requests.append(server.requests[len(requests) * 2 :])
+    assert requests[0] == requests[1]
+    assert "too shallow to be true" in str(requests[1][-1])
+
+
+async def test_a_stored_judgment_that_no_longer_fits_is_asked_anew(tmp_path):
+    """Since the script's own checks have changed; else it is reused."""
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    asked = []
+    for limit in (10, 11, 90):
+        body = (
+            DEPTH.replace("value > 10", f"value > {limit}") + "await evaluator.extract('How deep?', Depth)\n"
+        )
+        project.add_script_body(body + "return evaluator.get_summary()")
+        judge = SeededJudge(1)
+        [result] = (await results_of(project, judge, Isolation()))[0].values()
+        asked.append(sum(judge.asked.values()))
+    assert asked == [1, 0, 1]
+    assert "does not fill Depth" in result
+
+
+async def test_maps_are_asked_by_the_run(tmp_path, monkeypatch):
+    """It has the key; a script's process neither has nor needs one."""
+    monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    project.add_script_body(
+        "import os\n"
+        "from mind2web2.api_tools import tool_googlemap\n"
+        "tool = tool_googlemap.GoogleMapsTool()\n"
+        "seen = [await tool.get_city_name('1 Mill Lane, Tarn'), os.environ.get('GOOGLE_MAPS_API_KEY')]\n"
+        "seen.append(await tool.calculate_distance('1 Mill Lane, Tarn', 'Lake Island'))\n"
+        "seen.append(await tool.calculate_distance('1 Mill Lane, Tarn', 'The Moon'))\n"
+        "return {**evaluator.get_summary(), 'seen': seen}"
+    )
+    with MapsServer().serve() as web:
+        monkeypatch.setattr(
+            "mind2web2.api_tools.tool_googlemap.GoogleMapsTool.__init__.__wrapped__.__kwdefaults__",
+            {"base_url": web.url, "retry_timeout_s": 30.0, "first_delay_s": 0.0},
+        )
+        [outcome] = await evaluate(project, SeededJudge(1), isolation=Isolation())
+    assert outcome.result["seen"] == ["Tarn", None, 12_345, "Distance not found"]
+
+
+def test_the_example_comes_to_the_same_results(tmp_path, monkeypatch):
+    """All nine answers, from the recorded judgments, by the command itself."""
+    monkeypatch.chdir(REPOSITORY)
+    found = []
+    for option in ("--isolate", "--no_isolate"):
+        root = tmp_path / option
+        options = [
+            "--llm_provider",
+            "replay",
+            "--judgments",
+            "examples/judgments.jsonl",
+            "--agent_name",
+            "example",
+        ]
+        run = call(evaluate_main, *options, "--eval_results_root", root, option)
+        assert (run.returncode, run.stderr) == (0, "")
+        results = {
+            path.parent.parent.relative_to(root): read_json(path) for path in root.rglob("results/*.json")
+        }
+        assert len(results) == 9
+        found.append({name: {**result, "run": None, "seal": None} for name, result in results.items()})
+    assert found[0] == found[1]

@@ -1,0 +1,252 @@
+"""What a script read: noted in its result, and compared before the result is reused."""
+
+import inspect
+import os
+from datetime import datetime
+from functools import partial
+
+import pytest
+from projects import ClaimJudge, Project, evaluate, read_json, run_command
+from servers.arxiv_server import ArxivServer
+from servers.judge_server import JudgeServer
+
+from mind2web2.api_tools import tool_arxiv
+from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
+from mind2web2.scripts.isolation.run import Isolation
+
+VERIFY = (
+    "leaf = evaluator.add_leaf('leaf', 'leaf')\n"
+    "await evaluator.verify(claim=str({claim}), node=leaf)\n"
+    "return evaluator.get_summary()"
+)
+HELPER = (
+    "import sys\nsys.path.insert(0, str(pathlib.Path(__file__).parent))\nfrom helpers import adv_common\n"
+)
+
+
+@pytest.fixture(params=[True, False], ids=["isolated", "in process"])
+def isolation(request):
+    """Both ways to run scripts."""
+    return Isolation() if request.param else None
+
+
+def project_with(tmp_path, before: str, claim: str) -> Project:
+    """Return a project whose script makes its claim so."""
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    project.add_script_body("import datetime, os, pathlib, time\n" + before + VERIFY.format(claim=claim))
+    helper = tmp_path / "eval_scripts" / "example" / "helpers" / "adv_common.py"
+    helper.parent.mkdir()
+    helper.write_text("import helpers.facts\nDEPTH = helpers.facts.DEPTH\n")
+    (helper.parent / "facts.py").write_text("DEPTH = '100 m'\n")
+    return project
+
+
+async def test_a_changed_helper_module_is_noticed(tmp_path, isolation):
+    """Also one that a helper imports itself; its bytecode may have been compiled before."""
+    project = project_with(tmp_path, HELPER, "adv_common.DEPTH")
+    judge = ClaimJudge()
+    [first] = await evaluate(project, judge, isolation=isolation)
+    assert set(first.result["provenance"]["inputs"]["modules"]) == {
+        "helpers/adv_common.py",
+        "helpers/facts.py",
+    }
+    [again] = await evaluate(project, judge, isolation=isolation)
+    assert again.reused
+    (tmp_path / "eval_scripts/example/helpers/facts.py").write_text("DEPTH = '2,500 m'\n")
+    [changed] = await evaluate(project, judge, isolation=Isolation())
+    assert not changed.reused
+    assert set(judge.claims) == {"100 m", "2,500 m"}
+
+
+@pytest.mark.parametrize(
+    ("before", "claim", "name"),
+    [
+        ("", "pathlib.Path(__file__).with_name('facts.json').read_text()", "facts.json"),
+        (
+            "import asyncio\n",
+            "await asyncio.to_thread(pathlib.Path('facts.json').read_text)",
+            "../../facts.json",
+        ),
+        ("import sqlite3\n", "sqlite3.connect('facts.json')", "../../facts.json"),
+        ("", "os.open('facts.json', os.O_RDONLY)", "../../facts.json"),
+    ],
+)
+async def test_a_changed_file_is_noticed(tmp_path, isolation, before, claim, name, monkeypatch):
+    """By whatever call the script opens it; what it wrote itself, and what we read, does not count."""
+    monkeypatch.chdir(tmp_path)
+    scratch = "pathlib.Path('scratch.txt').write_text('x')\npathlib.Path('scratch.txt').read_text()\n"
+    project = project_with(tmp_path, before + scratch, claim)
+    path = (tmp_path / "eval_scripts" / "example" / name).resolve()
+    path.write_text("deep")
+    [first] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert first.reason is None
+    assert list(first.result["provenance"]["inputs"]["files"]) == [name]
+    [again] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    path.write_text("shallow")
+    [changed] = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert (again.reused, changed.reused) == (True, False)
+
+
+async def test_a_file_that_was_missing_is_noticed(tmp_path):
+    """A script may go on without it."""
+    project = project_with(tmp_path, "try: open(__file__ + '.json')\nexcept OSError: pass\n", "'deep'")
+    [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    assert first.result["provenance"]["inputs"]["files"] == {"lake.py.json": None}
+    (tmp_path / "eval_scripts/example/lake.py.json").write_text("{}")
+    [again] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    assert not again.reused
+
+
+async def test_a_changed_variable_is_noticed_and_not_written_down(tmp_path):
+    """It may be a secret."""
+    project = project_with(tmp_path, "", "'deep'")
+    given = partial(Isolation, variables={"TOKEN": "secret-1"})
+    [first] = await evaluate(project, ClaimJudge(), isolation=given())
+    [again] = await evaluate(project, ClaimJudge(), isolation=given())
+    [other] = await evaluate(project, ClaimJudge(), isolation=Isolation(variables={"TOKEN": "secret-2"}))
+    assert [again.reused, other.reused] == [True, False]
+    assert "secret-1" not in str(first.result)
+    assert list(first.result["provenance"]["inputs"]["variables"]) == ["TOKEN"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "is_read"),
+    [
+        ("datetime.date.today()", True),
+        ("datetime.datetime.now()", True),
+        ("time.time()", True),
+        ("__import__('dateutil.parser').parser.parse('10 March')", True),
+        ("time.monotonic() > 0", False),
+        ("logger.warning('a record has the time') or os.getpid()", False),
+    ],
+)
+async def test_reading_the_clock_is_noticed(tmp_path, claim, is_read):
+    """By the script itself or by a library for it, but not by our own code."""
+    project = project_with(tmp_path, "", claim)
+    [outcome] = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    clock = outcome.result["provenance"]["inputs"]["clock"]
+    assert (clock is not None and clock["is_read"]) is is_read
+    assert clock is None or clock["moment"].startswith(datetime.now().astimezone().date().isoformat())
+
+
+def test_a_script_that_reads_the_clock_is_reused_on_the_same_date_only(tmp_path):
+    """Another time zone counts as well."""
+    made = {"moment": "2025-03-14T12:00:00.000000+01:00", "zone": "Europe/Berlin", "is_read": True}
+    inputs = ScriptInputs.model_validate({"clock": made})
+    for changes, words in (
+        ({"moment": "2025-03-14T23:00:00.000000+01:00"}, []),
+        (
+            {"moment": "2025-03-15T00:00:00.000000+01:00"},
+            ["the script reads the clock: it ran as of 2025-03-14, now 2025-03-15"],
+        ),
+        ({"zone": "UTC"}, ["time zone Europe/Berlin, now UTC"]),
+    ):
+        now = InputsNow(inputs.clock.model_copy(update=changes))
+        assert list(changed_inputs(inputs, tmp_path, now)) == words
+
+
+async def test_a_paper_has_one_answer(tmp_path, monkeypatch):
+    """It is kept beside the judgments: a second script, and a replay without network, get the same."""
+    ask = (
+        "from mind2web2.api_tools import ArxivTool\n"
+        "paper = await ArxivTool().search_arxiv_by_id('2401.00001')\n"
+    )
+    project = project_with(tmp_path, ask, "paper['title']")
+    project.add_answer("answer_2", "Another answer.")
+    server = ArxivServer()
+    with server.serve() as web:
+        monkeypatch.setattr(
+            inspect.unwrap(tool_arxiv.ArxivTool.__init__),
+            "__kwdefaults__",
+            {"api_url": web.url, "request_interval_s": 0.0},
+        )
+        found = await evaluate(project, ClaimJudge(), isolation=Isolation())
+        asked = len(web.requests)
+    [record] = found[0].result["provenance"]["inputs"]["services"]
+    assert (asked, record["request"]) == (1, "arxiv by_id('2401.00001')")
+    again = await evaluate(project, ClaimJudge(), isolation=Isolation())
+    replayed = await evaluate(project, None, isolation=Isolation(), reuse=False)
+    in_process = await evaluate(project, None, reuse=False)
+    assert [each.reused for each in again] == [True, True]
+    assert [each.score for each in (*replayed, *in_process)] == [1.0] * 4
+
+
+class TestAsOf:
+    """``--as_of``, through the command line."""
+
+    @pytest.fixture
+    def project(self, tmp_path):
+        """A project whose claim is the date that its script sees."""
+        return project_with(tmp_path, "", "datetime.datetime.now().isoformat() + time.strftime(' %Y')")
+
+    def run(self, project, server, *options, **variables):
+        """Evaluate by the command, in a far time zone."""
+        judge = ["--judge_base_url", server.base_url, "--judge_model", "judge-1"]
+        variables = {"TZ": "Asia/Tokyo", **variables}
+        return run_command("--agent_name", "bot", *judge, *options, cwd=project.root, **variables)
+
+    def claim(self, project):
+        """Return the claim of the newest result, and what is noted of the clock."""
+        result = read_json(project.result_paths()[-1])
+        leaf = result["eval_breakdown"][0]["verification_tree"]["children"][0]
+        return leaf["evidence"]["claim"], result["provenance"]["inputs"]
+
+    @pytest.mark.parametrize(
+        ("as_of", "claim"),
+        [
+            ("2025-03-14", "2025-03-14T12:00:00 2025"),
+            ("2025-03-14T23:59", "2025-03-14T23:59:00 2025"),
+            ("answer", "2024-12-31T08:00:00 2024"),
+        ],
+    )
+    def test_a_script_sees_the_date(self, project, as_of, claim):
+        """A replay sees it again, and the run says who read the clock."""
+        meta = project.root / "answers/bot/lake/answer_1.meta.json"
+        meta.write_text('{"created": "2024-12-30T23:00:00Z"}')
+        with JudgeServer() as server:
+            run = self.run(project, server, "--as_of", as_of)
+            assert run.returncode == 0, run.stderr
+            seen, inputs = self.claim(project)
+            assert (seen, inputs["clock"]["zone"]) == (claim, "Asia/Tokyo")
+            assert "1 script reads the clock: lake" in run.stdout
+            again = self.run(project, server, "--as_of", as_of)
+            assert again.returncode == 0
+            assert len(project.result_paths()) == 1
+            self.run(project, server, "--as_of", "2020-01-01")
+            assert self.claim(project)[0] == "2020-01-01T12:00:00 2020"
+            project.result_paths()[-1].unlink()
+        replay = run_command("--agent_name", "bot", "--llm_provider", "replay", cwd=project.root)
+        assert replay.returncode == 0, replay.stdout
+        assert self.claim(project)[0] == claim
+
+    def test_without_a_date_an_answer_is_as_old_as_its_file(self, project):
+        """A copy keeps it where the times of files are kept."""
+        answer = project.root / "answers/bot/lake/answer_1.md"
+        made = datetime.fromisoformat("2023-05-06T07:08:09+09:00").timestamp()
+        os.utime(answer, (made, made))
+        with JudgeServer() as server:
+            self.run(project, server, "--as_of", "answer")
+        assert self.claim(project)[0] == "2023-05-06T07:08:09 2023"
+
+    @pytest.mark.parametrize(
+        ("options", "says"),
+        [
+            (["--as_of", "spring"], "neither a date such as 2025-03-14 nor 'answer'"),
+            (["--as_of", "2025-03-14", "--no_isolate"], "leave --as_of out"),
+            (["--as_of", "2025-03-14", "--batch"], "give --isolate, or leave --as_of out"),
+        ],
+    )
+    def test_what_cannot_be_done_is_refused(self, project, options, says):
+        """No date is passed over in silence."""
+        run = run_command("--agent_name", "bot", *options, cwd=project.root)
+        assert run.returncode == 2
+        assert says in run.stderr
+
+    def test_an_answer_without_a_proper_date_has_no_result(self, project):
+        """It is not judged by another date instead."""
+        (project.root / "answers/bot/lake/answer_1.meta.json").write_text('{"created": "spring"}')
+        with JudgeServer() as server:
+            run = self.run(project, server, "--as_of", "answer")
+        assert run.returncode == 1
+        assert "created 'spring' is no date" in run.stdout

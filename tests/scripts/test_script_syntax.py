@@ -1,0 +1,116 @@
+"""Where eval scripts' syntax is changed, and where it is left alone."""
+
+import ast
+
+import pytest
+
+from mind2web2.scripts.rewrite import HiddenNames, defer_verifications
+
+NAMES = HiddenNames("D", "R", "S", "P")
+
+
+def changed(source):
+    """Return the source as it runs, ``None`` where it is left alone."""
+    tree = ast.parse(source)
+    return ast.unparse(tree) if defer_verifications(tree, NAMES) else None
+
+
+def body(statement):
+    """Return a statement of an ``async def`` as it runs."""
+    return changed(f"async def f():\n    {statement}\n").removeprefix("async def f():\n    ")
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("await e.verify('c', n)", "await D(e.verify, 'c', n)"),
+        ("await a.b().batch_verify(*x, **y)", "await D(a.b().batch_verify, *x, **y)"),
+        ("ok = await e.verify('c', n)", "ok = await D(e.verify, 'c', n)"),
+        ("ok: bool = await e.verify('c', n)", "ok: bool = await D(e.verify, 'c', n)"),
+        ("o.ok = await e.verify('c', n)", "o.ok = await e.verify('c', n)"),
+        ("a, b = await e.verify('c', n)", "a, b = await e.verify('c', n)"),
+        ("return await e.verify('c', n)", "return await e.verify('c', n)"),
+        ("await verify('c', n)", "await verify('c', n)"),
+        ("await e.extract('p', T)", "await e.extract('p', T)"),
+        ("return e.get_summary()", "return (await R(e)).get_summary()"),
+        ("n.status = 'failed'", "(await R(n)).status = 'failed'"),
+        ("x = [n.score for n in m]", "x = [(await R(n)).score for n in m]"),
+        ("x = sum((n.score for n in m))", "x = sum((n.score for n in await S(m)))"),
+        ("x = sum((n.size for n in m))", "x = sum((n.size for n in m))"),
+        ("x = sorted(m, key=lambda n: n.score)", "x = sorted(m, key=await S(lambda n: n.score))"),
+        ("x: n.status = n.score", "x: n.status = (await R(n)).score"),
+        ("await asyncio.gather(f(), g())", "await (await S(asyncio)).gather(f(), g())"),
+        ("async with lock:\n        pass", "async with P(), lock:\n        pass"),
+        (
+            "match x:\n        case n.status:\n            y = n.status",
+            "match x:\n        case n.status:\n            y = (await R(n)).status",
+        ),
+        ("g = lambda: n.size", "g = lambda: n.size"),
+        ("x = vars(n)", "x = (await S(vars))(n)"),
+        ("x = getattr(n, 'score', 0)", "x = getattr(await R(n), 'score', 0)"),
+        ("x = getattr(n, 'size')", "x = getattr(n, 'size')"),
+        ("x = client.ledger.judgments", "x = (await R(client)).ledger.judgments"),
+        ("x = client.asked", "x = (await S(client)).asked"),
+        ("x = await client.async_response(m)", "x = await client.async_response(m)"),
+    ],
+)
+def test_statements(statement, expected):
+    """A verification that stands by itself is deferred, and whatever may show a verdict waits."""
+    assert body(statement) == expected
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "async def g():\n    return ok",
+        "def g():\n    nonlocal_ok = f'{ok}'",
+        "ok += 1",
+        "class A:\n    x = b.ok",
+        "from m import ok",
+        "def g():\n    global ok",
+        "x = locals()",
+        "import inspect",
+    ],
+)
+def test_a_verdict_that_goes_to_a_name_somebody_reads_is_waited_for(reading):
+    """Anywhere in the script: it might be the same name."""
+    verifying = "async def f():\n    ok = await e.verify('c', n)"
+    assert verifying in changed(f"{verifying}\n{reading}\n")
+
+
+@pytest.mark.parametrize(
+    "looks", ["n.status", "cache.has(n)", "vars(n)", "n.__dict__", "client.asked", "getattr(n, 'score')"]
+)
+def test_functions_that_look_are_found(looks):
+    """The script waits before it calls one, rather than run twice."""
+    source = f"def a(n):\n    return {looks}\n\nasync def f():\n    x = a(n)"
+    assert changed(source) == source.replace("x = a(n)", "x = (await S(a))(n)")
+
+
+def test_functions_that_read_are_waited_before():
+    """Also those that do so by way of others; only where they can be waited for."""
+    source = "def a(n):\n    return n.status\n\ndef b(n):\n    return a(n)\n\nasync def f():\n    x = b(n)"
+    assert changed(source) == source.replace("x = b(n)", "x = (await S(b))(n)")
+
+
+def test_hidden_names_are_the_scripts_own_nowhere():
+    """Inside of classes they stay what they are."""
+    names = HiddenNames.unused_in("__mind2web2_0_deferred__ = 1")
+    assert names.deferred == "__mind2web2_1_deferred__"
+    assert names.read.endswith("__")
+
+
+def test_everything_keeps_its_place():
+    """Whatever is put in has the place of what it stands for."""
+    source = "async def f():\n    await e.verify(n.score,\n        n)\n"
+    tree = ast.parse(source)
+    assert defer_verifications(tree, NAMES)
+    compile(tree, "x", "exec")
+    places = {
+        (node.lineno, node.col_offset)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.expr) and node.lineno
+    }
+    assert places <= {
+        (node.lineno, node.col_offset) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)
+    }

@@ -1,0 +1,128 @@
+"""What tasks raise that a script has started and never awaits."""
+
+import asyncio
+import gc
+import logging
+
+import pytest
+from projects import ClaimJudge, Project, evaluate
+
+from mind2web2.errors import JudgeUnavailableError
+from mind2web2.scripts.isolation.run import Isolation
+from mind2web2.scripts.run import UnseenErrors
+
+BAD = """
+async def bad(what, cause=None):
+    await asyncio.sleep(0)
+    raise ValueError(what)
+"""
+
+
+async def logged(tmp_path, body, isolation=None, *, judge=None, reason=None):
+    """Evaluate with a script that does this, and return the messages of the answer's log."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_script_body(f"{BAD}{body}\nreturn evaluator.get_summary()")
+    [outcome] = await evaluate(project, judge or ClaimJudge(), isolation=isolation)
+    gc.collect()
+    assert outcome.reason == reason
+    return [
+        line for path in (project.folder() / "logs").glob("*.log") for line in path.read_text().split("\n")
+    ]
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+async def test_an_error_that_nobody_looks_at_is_a_line_of_the_log(tmp_path, caplog, capfd, isolation):
+    """Without a traceback, there or on the screen."""
+    body = (
+        "held = asyncio.create_task(bad('a\\nstray'))\n"
+        "asyncio.create_task(bad('let go'))\n"
+        "await asyncio.sleep(0.01)"
+    )
+    lines = await logged(tmp_path, body, isolation)
+    told = [line.partition("WARNING answer_1: ")[2] for line in lines if "did not await" in line]
+    beginning = "a task that the script started and did not await raised ValueError"
+    assert [line.partition(" (line")[0] for line in told] == [f"{beginning}: a stray", f"{beginning}: let go"]
+    assert not [line for line in lines if "Traceback" in line or "never retrieved" in line]
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+    assert capfd.readouterr() == ("", "")
+
+
+def out_of_order(_claim):
+    """Fail as a judge does."""
+    raise JudgeUnavailableError("out of order")
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("raise EvalScriptError('no such lake')", "no such lake"),
+        ("await evaluator.verify('The lake is deep.', evaluator.add_leaf('leaf', 'leaf'))", "out of order"),
+    ],
+    ids=["by itself", "by its judge"],
+)
+async def test_the_failure_of_the_script_itself_is_none_of_them(tmp_path, end, reason, isolation):
+    """It is the answer's reason, and no task that the script has started and forgotten."""
+    body = (
+        "from mind2web2.errors import EvalScriptError\n"
+        "asyncio.create_task(bad('stray'))\n"
+        "await asyncio.sleep(0.01)\n"
+        f"{end}"
+    )
+    judge = ClaimJudge(out_of_order)
+    lines = await logged(tmp_path, body, isolation, judge=judge, reason=reason)
+    [told] = [line for line in lines if "did not await" in line]
+    assert "raised ValueError: stray" in told
+
+
+async def test_an_error_that_the_script_looks_at_is_its_own_affair(tmp_path):
+    """Awaited, gathered or asked for."""
+    body = (
+        "tasks = [asyncio.create_task(bad(str(number))) for number in range(3)]\n"
+        "await asyncio.wait(tasks)\n"
+        "try: await tasks[0]\n"
+        "except ValueError: pass\n"
+        "await asyncio.gather(tasks[1], return_exceptions=True)\n"
+        "tasks[2].exception()"
+    )
+    assert not [line for line in await logged(tmp_path, body) if "did not await" in line]
+
+
+async def test_an_error_after_the_end_is_for_the_log_of_the_run(caplog):
+    """The answer's is closed by then."""
+    caplog.set_level(logging.INFO, logger="mind2web2")
+
+    async def fail():
+        await is_over.wait()
+        raise ValueError("late")
+
+    is_over, unseen = asyncio.Event(), UnseenErrors()
+    unseen.enter()
+    task = asyncio.create_task(fail())
+    await asyncio.sleep(0)
+    assert unseen.take() == []
+    is_over.set()
+    await asyncio.wait({task})
+    del task
+    gc.collect()
+    assert [record.getMessage() for record in caplog.records] == [
+        "a script's task failed after the script's end error=ValueError"
+    ]
+
+
+async def test_a_factory_of_others_goes_on_making_tasks():
+    """The one that is there is asked, and asked once however many scripts run."""
+
+    class OwnTask(asyncio.Task):
+        """A task of somebody else's."""
+
+    loop = asyncio.get_running_loop()
+    loop.set_task_factory(lambda loop, steps, **options: OwnTask(steps, loop=loop, **options))
+    for _ in range(2):
+        UnseenErrors().enter()
+    task = loop.create_task(asyncio.sleep(0), name="own")
+    assert isinstance(task, OwnTask)
+    assert task.get_name() == "own"
+    await task
+    loop.set_task_factory(None)

@@ -1,0 +1,138 @@
+"""Names and calls that the toolkit does not have: no result, whatever the script makes of the exception."""
+
+import pytest
+from projects import ClaimJudge, Project, evaluate
+
+from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scripts.isolation.run import Isolation
+
+# What a script does in line 20, and what its answer's reason says of it.
+MISUSES = {
+    "evaluator.scroe()": "uses Evaluator.scroe in line 20, which the toolkit does not have: "
+    "did you mean 'score'?",
+    "evaluator.verifier.model": "uses Verifier.model in line 20",
+    "evaluator.extractor.extract_from_page('x')": "uses Extractor.extract_from_page in line 20",
+    "leaf.scores": "uses VerificationNode.scores in line 20",
+    "leaf.weight = 2": "uses VerificationNode.weight in line 20",
+    "cache.get_page('x')": "uses AnswerCache.get_page in line 20",
+    "client.complete()": "in line 20, which the toolkit does not have",
+    "semaphore.pages": "uses DualSemaphore.pages in line 20",
+    "AggregationStrategy.SEQUENTAIL": "uses AggregationStrategy.SEQUENTAIL in line 20",
+    "tool_googlemap.GoogleMapsTool().get_country('x')": "uses GoogleMapsTool.get_country in line 20",
+    "tool_googlemap.MapsTool()": "uses mind2web2.api_tools.tool_googlemap.MapsTool in line 20",
+    "from mind2web2.utils.misc import nonsense": "uses mind2web2.utils.misc.nonsense in line 20",
+    "from mind2web2 import Nonsense": "imports mind2web2.Nonsense in line 20",
+    "from mind2web2.nonsense import x": "imports mind2web2.nonsense in line 20",
+    "getattr(evaluator, 'scroe', None) or evaluator.scroe": "uses Evaluator.scroe in line 20",
+    "await evaluator.verify('c', leaf, soucres='x')": "calls Evaluator.verify in line 20 with arguments "
+    "that it does not take: unknown keyword 'soucres': did you mean 'sources'?",
+    "await asyncio.gather(evaluator.verify('c', leaf, soucres='x'))": "unknown keyword 'soucres'",
+    "await evaluator.verify('c', leaf, 'x', [leaf])": "calls Evaluator.verify in line 20",
+    "await evaluator.verifier.simple_verify('c', leaf, num_trails=1)": "calls Verifier.verify in line 20 "
+    "with arguments that it does not take: unknown keyword 'num_trails': did you mean 'num_trials'?",
+    "await evaluator.batch_verify([('c', None, leaf, None)], majority=True)": "did you mean 'majority_vote'?",
+    "await evaluator.extract('p', BinaryEvalResult, src='x')": "calls Evaluator.extract in line 20",
+    "evaluator.add_custom_node(True, 'a')": "missing 1 required positional argument: 'desc'",
+    "leaf.compute_score(write=True)": "calls VerificationNode.compute_score in line 20",
+    "cache.get_web('x', screenshot=True)": "unknown keyword 'screenshot': did you mean 'get_screenshot'?",
+    "await client.async_response(messages=[])": "missing 1 required keyword-only argument: 'model'",
+    "create_evaluator(client=client)": "calls create_evaluator in line 20",
+    "CacheFileSys()": "calls CacheFileSys.__init__ in line 20",
+}
+# What costs no result: probes, mistakes in a script's own things, exceptions that the interface promises.
+OWN_MATTERS = (
+    "hasattr(evaluator, 'scroe')",
+    "getattr(leaf, 'weight', 1)",
+    "evaluator.my_own = 1; evaluator.my_own",
+    "Own().nothing",
+    "own(1, 2)",
+    "None.verify",
+    "{}.verify",
+    "answer.score",
+    "logger.nothing",
+    "evaluator.verifier.logger.nothing",
+    "int('x')",
+    "leaf.status = 'unknown'",
+    "await evaluator.verify('c', leaf, num_trials=2)",
+    "evaluator.add_leaf('x', 'x', score=3)",
+    "cache.get_web('https://lake.example/gone')",
+    "json.dumps(leaf, default=lambda node: node.nothing_of_ours) if False else len(3)",
+)
+SCRIPT = """\
+import asyncio, json
+from mind2web2 import Evaluator, CacheFileSys, create_evaluator
+from mind2web2.api_tools import tool_googlemap
+from mind2web2.verification.extractor import BinaryEvalResult
+from mind2web2.rubric.node import AggregationStrategy
+try:
+    from mind2web2.future_things import Nothing
+except ImportError:
+    Nothing = None
+class Own:
+    pass
+def own():
+    pass
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="m"):
+    evaluator = Evaluator()
+    evaluator.initialize("lake", client=client, answer=answer, global_cache=cache, logger=logger)
+    leaf = evaluator.add_leaf("leaf", "leaf")
+    await evaluator.verify("it is deep", evaluator.add_leaf("first", "first"))
+    try:
+        %s
+    except Exception:
+        pass
+    await evaluator.verify("it is cold", leaf)
+    return evaluator.get_summary()
+"""
+
+
+def scripts(folder, lines):
+    """Return a project with one task for each line, by its number."""
+    project = Project(folder)
+    for number, line in enumerate(lines):
+        project.add_answer("answer_1", task=f"task_{number:03}")
+        project.add_raw_script(SCRIPT % line, task=f"task_{number:03}")
+    return project
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+@pytest.mark.parametrize("sequential", [False, True])
+async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, isolation, sequential):
+    """Even inside of the script's own ``try``: the reason names it and the line."""
+    project = scripts(tmp_path, MISUSES)
+    outcomes = await evaluate(project, ClaimJudge(), isolation=isolation, order=Order(sequential=sequential))
+    for outcome, (line, reason) in zip(outcomes, MISUSES.items(), strict=True):
+        assert outcome.result is None, line
+        assert outcome.reason.startswith(f"script {outcome.task_id}.py ") and reason in outcome.reason, line
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+async def test_a_scripts_own_mistakes_stay_its_own(tmp_path, isolation):
+    """So do probes, and exceptions that are part of the interface."""
+    project = scripts(tmp_path, OWN_MATTERS)
+    outcomes = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert {
+        line: outcome.reason for line, outcome in zip(OWN_MATTERS, outcomes, strict=True)
+    } == dict.fromkeys(OWN_MATTERS)
+    assert {outcome.score for outcome in outcomes} == {1.0}
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+async def test_a_missing_import_is_named_with_its_line(tmp_path, isolation):
+    """Also where nothing catches it, and without any path of the machine."""
+    project = Project(tmp_path)
+    project.add_answer()
+    project.add_raw_script("import asyncio\nfrom mind2web2.evaluator import Evaluater\n")
+    (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert outcome.reason == (
+        "script lake.py uses mind2web2.evaluator.Evaluater in line 2, which the toolkit does not have: did "
+        "you mean 'Evaluator'?"
+    )
+
+
+@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
+async def test_arguments_without_effect_are_recorded(tmp_path, isolation):
+    """Unknown keywords of ``add_*`` and ``initialize``: the result has their names."""
+    project = scripts(tmp_path, ["evaluator.add_parallel('a', 'a', critcal=True, weight=2)"])
+    (outcome,) = await evaluate(project, ClaimJudge(), isolation=isolation)
+    assert outcome.result["ignored_arguments"] == ["critcal", "weight"]

@@ -198,7 +198,7 @@ async def script_result(
         failure = judge.failure
         judge.end()
     if failure is not None:
-        # An answer during which one happened gets no result (contract.md).
+        # An answer during which one happened gets no result (eval-scripts.md).
         raise failure
     return result
 
@@ -337,7 +337,7 @@ async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -
 
 
 def checked_result(result: Any, path: Path) -> dict[str, Any]:
-    """Return what a script returned if it is a result (contract.md, "Summary").
+    """Return what a script returned if it is a result (eval-scripts.md, "Summary").
 
     Raises:
         EvalScriptError: it is not; the text says why.

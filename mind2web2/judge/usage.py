@@ -15,7 +15,7 @@ from mind2web2.llm_client.prices import total_price_usd
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A question whose content the judge declined twice (contract.md, "Failures are never verdicts")."""
+    """A question whose content the judge declined twice (scoring.md, "Verdicts")."""
 
     node: str | None
     page: str | None

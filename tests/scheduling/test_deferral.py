@@ -167,7 +167,7 @@ READS = [
     "[vars(first).get('status')]",
     "[first.__dict__['score']]",
     "[getattr(first, 'status')]",
-    "[client.ledger.judgments, client.failure]",
+    "[client.ledger.usage.judgments, client.failure]",
     "[str(sum(client.asked.values()))]",
 ]
 HIDDEN_READS = [
@@ -406,7 +406,7 @@ SHOWN = (
     "def shown(client):\n"
     "    return getattr(client, 'led' + 'ger').judgments, getattr(client, 'fail' + 'ure')\n"
     "await evaluator.verify('c', evaluator.add_leaf('leaf', 'd'))\n"
-    "evaluator.add_custom_info({'shown': [shown(client), client.ledger.judgments]})\n"
+    "evaluator.add_custom_info({'shown': [shown(client), client.ledger.usage.judgments]})\n"
     "return evaluator.get_summary()\n"
 )
 

@@ -37,7 +37,7 @@ from mind2web2.scheduling.guard import check_look
 
 
 class ScriptedClient(Protocol):
-    """Any object that scripts and tests pass as a client (contract.md)."""
+    """Any object that scripts and tests pass as a client (eval-scripts.md)."""
 
     async def async_response(self, **keywords: Any) -> Any:
         """Return the reply's text or the filled ``response_format``."""

@@ -101,12 +101,12 @@ class AnswerJudge(AsyncCalls):
         """Return what tells this judge's server from others."""
         return self._run.endpoint
 
-    def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, cli.md)
+    def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
         """Return the run's model."""
         return self._run.settings.model
 
     def response(self, **_keywords: Any) -> Any:
-        """Refuse: this client is asynchronous (contract.md)."""
+        """Refuse: this client is asynchronous (eval-scripts.md)."""
         raise ValueError("this client is asynchronous: use await client.async_response(...)")
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002

@@ -16,7 +16,7 @@ from mind2web2.llm_client.retry import Retries
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A question whose content the judge declined twice (contract.md, "Failures are never verdicts")."""
+    """A question whose content the judge declined twice (scoring.md, "Verdicts")."""
 
     node: str | None
     page: str | None

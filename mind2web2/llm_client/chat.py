@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.errors import ImagesRefusedError
 from mind2web2.llm_client.failures import NOTHING_SAID, Allowances, Service
 
-# Chat messages as providers take them (contract.md): {"role", "content"}, the content a text or a
+# Chat messages as providers take them (eval-scripts.md): {"role", "content"}, the content a text or a
 # list of {"type": "text"} and {"type": "image_url"} parts.
 Message = Mapping[str, Any]
 

@@ -574,7 +574,7 @@ async def _evaluate_logged(
     )
     names = {"agent_name": job.agent_name, "answer_name": job.answer.name}
     complete = {
-        # First in the file, though a script may leave them out, and then has "unknown_answer" (contract.md).
+        # First in the file; a script that leaves them out has "unknown_answer" (eval-scripts.md).
         **names,
         "judge_model": run.judge.settings.model,
         **result,

@@ -439,7 +439,7 @@ async def test_the_same_request_of_a_script_again_is_another_trial(store):
 
 
 async def test_a_synchronous_request_of_a_script_is_refused(store):
-    """It would hold up the whole run (contract.md)."""
+    """It would hold up the whole run (eval-scripts.md)."""
     with pytest.raises(ValueError, match="this client is asynchronous"):
         answer_judge(RecordedJudge(SETTINGS, Provider(), store)).response(model="o9", messages=[])
 

@@ -48,7 +48,7 @@ from mind2web2.scripts.isolation.rpc import (
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.scripts.watchdog import LoopGuard
 
-# What scripts import (contract.md), and what is imported late elsewhere: once for all of them.
+# What scripts import (eval-scripts.md), and what is imported late elsewhere: once for all of them.
 _PRELOADED = (
     "mind2web2.evaluator",
     "mind2web2.eval_runner",

@@ -43,7 +43,7 @@ def mapping(node):
     return str(getattr(node, "__di" + "ct__").get("score"))
 
 def asked(client):
-    return getattr(client, "led" + "ger").judgments
+    return getattr(client, "led" + "ger").usage.judgments
 
 def is_stored(cache, url):
     return getattr(cache, "h" + "as")(url)

@@ -177,7 +177,7 @@ HIDDEN_READS = [
     "to_jsonable_python(root)",
     "[object.__getattribute__(first, '__dict__')['status']]",
     "[getattr(first, 'ver' + 'dict').status]",
-    "[first == VerificationNode(id='x', desc='d'), getattr(client, 'led' + 'ger').judgments]",
+    "[first == VerificationNode(id='x', desc='d'), getattr(client, 'led' + 'ger').usage.judgments]",
     "[getattr(first, 'sta' + 'tus')]",
     "[repr(first)]",
     "[str(dict(first))]",
@@ -404,7 +404,7 @@ async def test_nodes_of_a_scripts_own_class_are_waited_for(tmp_path):
 
 SHOWN = (
     "def shown(client):\n"
-    "    return getattr(client, 'led' + 'ger').judgments, getattr(client, 'fail' + 'ure')\n"
+    "    return getattr(client, 'led' + 'ger').usage.judgments, getattr(client, 'fail' + 'ure')\n"
     "await evaluator.verify('c', evaluator.add_leaf('leaf', 'd'))\n"
     "evaluator.add_custom_info({'shown': [shown(client), client.ledger.usage.judgments]})\n"
     "return evaluator.get_summary()\n"

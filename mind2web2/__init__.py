@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# What eval scripts import from here (contract.md), and where it lives; loaded when first asked for,
+# What eval scripts import from here (eval-scripts.md), and where it lives; loaded when first asked for,
 # so that commands which need little start quickly.
 _HOMES = {
     "AggregationStrategy": "mind2web2.rubric.node",

@@ -26,7 +26,7 @@ class AttemptRefusedError(EvalScriptError):
 
 
 class CacheMiss(Mind2Web2Error, KeyError):  # noqa: N818 (the field's term)
-    """A page is not stored in the cache (contract.md: a ``KeyError`` that names the URL)."""
+    """A page is not stored in the cache (eval-scripts.md: a ``KeyError`` that names the URL)."""
 
     def __str__(self) -> str:
         """Return the message itself; ``KeyError`` would show its ``repr``."""

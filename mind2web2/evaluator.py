@@ -1,4 +1,4 @@
-"""The face that eval scripts use: build the rubric, extract, verify, summarise (contract.md)."""
+"""The face that eval scripts use: build the rubric, extract, verify, summarise (eval-scripts.md)."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ class Evaluator(Rubric):
         return 0.0 if self.root is None else self.root.compute_score(mutate=True)
 
     def get_summary(self) -> dict[str, Any]:
-        """Return the result of the evaluation (contract.md, "Summary").
+        """Return the result of the evaluation (eval-scripts.md, "Summary").
 
         Raises:
             JudgeError: a judge request failed for good, so that there is no result.

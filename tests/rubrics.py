@@ -90,7 +90,7 @@ class Shadow:
         return sum(averaged) / len(averaged) if averaged else 1.0
 
     def expected_prerequisites(self, extra=()):
-        """Return the leaves that contract.md names, this node itself left out."""
+        """Return the leaves that eval-scripts.md names, this node itself left out."""
         sources, node = list(extra), self
         while node.parent is not None:
             siblings = node.parent.children

@@ -56,7 +56,7 @@ def _blocks(text):
 
 
 class ScriptedJudge:
-    """A client that has only ``async_response``, as scripts and tests may pass (contract.md).
+    """A client that has only ``async_response``, as scripts and tests may pass (eval-scripts.md).
 
     Args:
         script: what to answer: a bool (a verdict), a pydantic instance or a dict (as it is), an exception

@@ -17,6 +17,7 @@ import requests
 from mind2web2.errors import ToolError
 from mind2web2.judge.services import ServiceRequest, service_answer
 from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.private_attributes import check_private_attributes
 
 if TYPE_CHECKING:
     import arxiv  # type: ignore[import-untyped]  # it ships without types
@@ -274,6 +275,7 @@ def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Cl
 
     key = (api_url, page_size, request_interval_s)
     if key not in _clients:
+        check_private_attributes("arxiv")
         client = arxiv.Client(page_size, request_interval_s, MAX_RETRIES)
         client.query_url_format = api_url + "?{}"
         # The library has no setting for time limits, and takes any page for an empty list of papers.

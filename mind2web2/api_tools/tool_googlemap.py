@@ -24,7 +24,7 @@ KEY_VARIABLE = "GOOGLE_MAPS_API_KEY"
 LEVELS = ("locality", "sublocality")
 MODES = ("driving", "walking", "transit")
 
-# Scripts compare with these texts, or test for an int (contract.md).
+# Scripts compare with these texts, or test for an int (eval-scripts.md).
 CITY_NOT_FOUND = "City/Sub-city name not found"
 DISTANCE_NOT_FOUND = "Distance not found"
 TRAVEL_TIME_NOT_FOUND = "Travel time not found"

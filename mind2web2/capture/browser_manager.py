@@ -1,4 +1,4 @@
-"""The browser that captures pages, as eval scripts know it (contract.md)."""
+"""The browser that captures pages, as eval scripts know it (eval-scripts.md)."""
 
 from __future__ import annotations
 

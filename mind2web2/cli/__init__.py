@@ -71,7 +71,7 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         )
         return 2
     except Mind2Web2Error as error:
-        # The run could not start (cli.md); what fails later is told in its table.
+        # The run could not start (options.md); what fails later is told in its table.
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
         return 2
     except KeyboardInterrupt:

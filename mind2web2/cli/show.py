@@ -379,21 +379,21 @@ def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
 def _vote_lines(entry: Mapping[str, Any], source: str) -> Iterator[str]:
     """Yield what the judge said, once where its votes agree in every word."""
     votes = _mappings(entry.get("votes"))
-    grouped: dict[tuple[str, str, str], int] = {}
+    grouped: dict[tuple[str, str, str, str], int] = {}
     for vote in votes:
         verdict = "yes" if vote.get("supported") else "no"
         if vote.get("declined"):
             verdict = "refused to answer"
         said = str(vote.get("declined") or vote.get("reasoning") or "")
-        key = (verdict, said, str(vote.get("quote") or ""))
+        quote = _mapping(vote.get("quote"))
+        key = (verdict, said, str(quote.get("text") or ""), str(quote.get("match")))
         grouped[key] = grouped.get(key, 0) + 1
-    for (verdict, said, quote), count in grouped.items():
+    where = {"not_found": f", not found in {source}", "approximate": ", approximately"}
+    for (verdict, said, quoted, match), count in grouped.items():
         of_votes = f" ({count} of {len(votes)} votes)" if len(votes) > 1 else ""
         yield f"Judge: {verdict}{of_votes}: {said}"
-        if quote:
-            found = next((vote.get("quote_found") for vote in votes if vote.get("quote") == quote), None)
-            where = {"not_found": f", not found in {source}", "approximate": ", approximately"}
-            yield f"Quote from {source}{where.get(str(found), '')}: {json.dumps(quote, ensure_ascii=False)}"
+        if quoted:
+            yield f"Quote from {source}{where.get(match, '')}: {json.dumps(quoted, ensure_ascii=False)}"
 
 
 def _shown_text(page: Mapping[str, Any]) -> str:

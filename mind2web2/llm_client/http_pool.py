@@ -9,6 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.request import getproxies
 
+from mind2web2.utils.private_attributes import check_private_attributes
+
 if TYPE_CHECKING:
     import aiohttp
     import httpx2
@@ -20,7 +22,11 @@ def use_clean_connections(client: httpx2.AsyncClient) -> None:
 
     aiohttp keeps such bytes and reads them as the reply to the next request: a server or proxy that answers
     one question twice would thereby decide another one. There is no public way; a test sends such a reply.
+
+    Raises:
+        MachineError: the installed versions of these packages hold their connections otherwise.
     """
+    check_private_attributes("aiohttp", "httpx2", "openai")
     # Any: what these hold is the SDK's own, and private.
     transports: list[Any] = [client._transport, *client._mounts.values()]
     for transport in transports:

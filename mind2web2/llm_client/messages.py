@@ -31,7 +31,7 @@ def checked_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Return the messages as they can be sent.
 
     Raises:
-        ValueError: a message has not the shape of contract.md; the text says which and what is wrong.
+        ValueError: a message has not the shape of eval-scripts.md; the text says which and what is wrong.
     """
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence) or not messages:
         raise ValueError("messages must be a non-empty list of {'role', 'content'} objects")

@@ -181,7 +181,7 @@ class CacheFileSys:
     def listed_failure(self, url: str) -> str | None:
         """Return why ``failures.json`` lists a page that is not stored, ``None`` where it does not.
 
-        Such a page is not captured during an evaluation (layouts.md).
+        Such a page is not captured during an evaluation (file-layouts.md).
         """
         record = None if self._find(url) else listed_failure_record(url, self._failures.get(url))
         return None if record is None else record.failure

@@ -1,4 +1,4 @@
-"""The files of one cached page: their names and contents (layouts.md)."""
+"""The files of one cached page: their names and contents (file-layouts.md)."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def _pairs_in(damaged: bytes) -> Iterator[tuple[str, PageKind]]:
 
 
 def _pages_of_known_urls(folder: Path, file_names: Set[str]) -> Iterator[tuple[str, PageKind]]:
-    """Yield what the list of cited URLs beside the folder (layouts.md) adds."""
+    """Yield what the list of cited URLs beside the folder (file-layouts.md) adds."""
     kinds: tuple[PageKind, ...] = ("web", "pdf")
     for url in _known_urls(folder):
         if not is_unicode_text(url):

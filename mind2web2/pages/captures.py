@@ -233,7 +233,7 @@ def _is_known_to_fail(url: str, failed: CaptureRecord, cache: PageCache) -> bool
 
 
 class PageCache(Protocol):
-    """What is asked of a cache (contract.md, "Cache, tools, client")."""
+    """What is asked of a cache (eval-scripts.md, "Cache, tools, client")."""
 
     def has(self, url: str) -> PageKind | None:
         """Tell how the page is stored."""

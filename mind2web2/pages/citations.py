@@ -1,4 +1,4 @@
-"""The file that lists which URLs an agent's answers to a task cite (layouts.md)."""
+"""The file that lists which URLs an agent's answers to a task cite (file-layouts.md)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _HOST_IN_TEXT = re.compile(r"[\w%-]++(?:\.[\w%-]++)*+|\[[0-9a-f:.]++\]", re.IGNO
 
 
 def cited_urls(answer_markdown: str) -> list[str]:
-    """Return the web pages that an answer cites, in order, one spelling a page (layouts.md).
+    """Return the web pages that an answer cites, in order, one spelling a page (file-layouts.md).
 
     What has no scheme gets ``http``; what is no URL of the web is left out. Takes any text.
     """

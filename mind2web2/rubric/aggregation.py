@@ -21,7 +21,7 @@ class Outcome(NamedTuple):
 
     @property
     def blocks(self) -> bool:
-        """Tell whether a leaf with this outcome keeps its dependents from being judged (contract.md)."""
+        """Tell whether a leaf with this outcome keeps its dependents from being judged (eval-scripts.md)."""
         return self.status in ("failed", "skipped")
 
 

@@ -60,7 +60,7 @@ class Quote(BaseModel):
 
 
 class Vote(BaseModel):
-    """One judge reply on a claim; a declined one counts as not supported (contract.md).
+    """One judge reply on a claim; a declined one counts as not supported (eval-scripts.md).
 
     Args:
         quote: ``None`` where the judge quotes nothing, and in results of earlier versions.

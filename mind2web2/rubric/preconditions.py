@@ -1,4 +1,4 @@
-"""Which leaves keep a verification from being asked (contract.md, "When a verification is skipped")."""
+"""Which leaves keep a verification from being asked (eval-scripts.md, "When a verification is skipped")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rubric tree as it stands in a result (contract.md, "Summary")."""
+"""A rubric tree as it stands in a result (eval-scripts.md, "Summary")."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def intervals_summary(intervals: Mapping[str, MetricInterval]) -> dict[str, Any]
     }
 
 
-# Of every ``avg_score``, as published (layouts.md); other scores have fewer.
+# Of every ``avg_score``, as published (file-layouts.md); other scores have fewer.
 AVERAGE_DIGITS = 6
 
 

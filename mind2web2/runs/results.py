@@ -35,7 +35,7 @@ class LoadedResult:
 
 
 def answer_dir(eval_results_root: Path, agent_name: str, task_id: str, answer_name: str) -> Path:
-    """Return the folder of one answer's evaluations (layouts.md)."""
+    """Return the folder of one answer's evaluations (file-layouts.md)."""
     return eval_results_root / agent_name / task_id / answer_name.removesuffix(".md")
 
 

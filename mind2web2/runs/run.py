@@ -311,7 +311,7 @@ async def evaluate_task(
             ``o4-mini``.
         answer_dir: the task's answers, the agent's folder of tasks, or the root of all agents.
         cache_dir: likewise for cached pages.
-        output_dir: the root of all results (layouts.md).
+        output_dir: the root of all results (file-layouts.md).
         script_path: the task's eval script.
         dump_cache: make the cache index list exactly the pages on disk afterwards.
         is_self_debug: show on the console what is logged.

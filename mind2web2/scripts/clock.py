@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mind2web2.errors import AnswerError
 from mind2web2.utils.installation import caller_of
+from mind2web2.utils.private_attributes import check_private_attributes
 from mind2web2.utils.text import parsed as syntax_tree
 
 # A moment, or the moment at which each answer was made.
@@ -75,6 +76,7 @@ class ScriptClock:
         """Answer every question for the time in this process, until it ends."""
         import time_machine
 
+        check_private_attributes("time-machine")
         as_of_ns = None if self._as_of is None else round(self._as_of.timestamp() * 1e6) * 1000
         real_ns = time_machine.escape_hatch.time.time_ns
 

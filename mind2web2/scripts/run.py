@@ -25,6 +25,7 @@ from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.scripts.watchdog import ScriptBlockedError, blocks_noted
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.files import file_sha256
+from mind2web2.utils.private_attributes import PYTHON, check_private_attributes
 
 _Steps = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 
@@ -43,6 +44,7 @@ class UnseenErrors:
 
     def enter(self) -> None:
         """Watch the tasks that are started from here on in this context, and in those that come of it."""
+        check_private_attributes(PYTHON)
         loop = asyncio.get_running_loop()
         before = loop.get_task_factory()
         if not isinstance(before, _WatchingFactory):
@@ -196,7 +198,7 @@ async def script_result(
         failure = judge.failure
         judge.end()
     if failure is not None:
-        # An answer during which one happened gets no result (contract.md).
+        # An answer during which one happened gets no result (eval-scripts.md).
         raise failure
     return result
 
@@ -335,7 +337,7 @@ async def _stop(task: asyncio.Future[Any], path: Path, logger: logging.Logger) -
 
 
 def checked_result(result: Any, path: Path) -> dict[str, Any]:
-    """Return what a script returned if it is a result (contract.md, "Summary").
+    """Return what a script returned if it is a result (eval-scripts.md, "Summary").
 
     Raises:
         EvalScriptError: it is not; the text says why.

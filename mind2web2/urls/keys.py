@@ -18,7 +18,7 @@ _WEB_SCHEMES = (None, "http", "https")
 
 
 def storage_key(url: str) -> str:
-    """Return the index key of a page (layouts.md): no fragment, percent-decoded, no trailing slash.
+    """Return the index key of a page (file-layouts.md): no fragment, percent-decoded, no trailing slash.
 
     The key means the same page as the URL (``lookup_key`` agrees): what would read as something else once
     decoded stays encoded, which besides reserved characters is a backslash and white space at the end.
@@ -34,7 +34,7 @@ def storage_key(url: str) -> str:
 
 
 def lookup_key(url: str) -> str | None:
-    """Return what all spellings of one page share (layouts.md), or ``None`` for what is no URL."""
+    """Return what all spellings of one page share (file-layouts.md), or ``None`` for what is no URL."""
     text = clean_url(url)
     if not is_unicode_text(text):
         return None

@@ -16,7 +16,7 @@ _ESCAPED_BYTES = re.compile(r"((?:%[0-9A-Fa-f]{2})++)")
 # Printable ASCII but space, percent sign and backslash: nothing to make uniform.
 _ALREADY_UNIFORM = re.compile(r"[!-$&-\[\]-~]*+")
 
-# Encoded, these mean something else than bare (layouts.md); "%" is the escape character itself.
+# Encoded, these mean something else than bare (file-layouts.md); "%" is the escape character itself.
 _RESERVED = "/?#&=+%"
 _CONTROLS = "".join(map(chr, (*range(0x20), *range(0x7F, 0xA0))))
 _SPACES = "".join(

@@ -27,7 +27,7 @@ from mind2web2.rubric.evidence import NO_PAGE_NAMED
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.messages import NO_INSTRUCTION
 
-# A page too long for the judge's context is cut further, this often at most (contract.md).
+# A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
 _FURTHER_CUTS = 2
 
 Template = TypeVar("Template", bound=BaseModel)

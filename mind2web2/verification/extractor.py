@@ -51,7 +51,7 @@ class ExtractionRecord(BaseModel):
 
 
 def empty_instance(template: type[Template]) -> Template:
-    """Return the template with nothing in it, built without validation (contract.md, ``extract``).
+    """Return the template with nothing in it, built without validation (eval-scripts.md, ``extract``).
 
     Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists and
     dicts, nested templates empty in turn, and ``None`` for what has no empty value.

@@ -13,7 +13,7 @@ from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import BlockChain, instructions, shown_text
 from mind2web2.rubric.evidence import QuoteSource
 
-# Scripts pass this where they have nothing to add (contract.md).
+# Scripts pass this where they have nothing to add (eval-scripts.md).
 NO_INSTRUCTION = "None"
 
 _ON_PAGE = "Does the page support this claim?"

@@ -91,7 +91,7 @@ class Verifier(ScriptAccess):
         num_trials: int | None = None,
         use_screenshot: bool | None = None,
     ) -> bool:
-        """Judge a claim, write the verdict into ``node`` and return it (contract.md, ``Evaluator.verify``).
+        """Judge a claim, write the verdict into ``node`` and return it (eval-scripts.md).
 
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
@@ -174,7 +174,7 @@ class Verifier(ScriptAccess):
             failure = MachineError(f"no memory was left to verify node '{verification.node_id}'")
             raise self._asking.judge.fail(failure) from error
         except Exception as error:
-            # A bug in a page parser, say, costs this leaf only (contract.md, "Failures are never verdicts").
+            # A bug in a page parser, say, costs this leaf only (scoring.md, "Verdicts").
             self.logger.exception("verification failed with an error node=%s", verification.node_id)
             reason = f"{type(error).__name__}: {error}"
             note_doubt(self._asking.judge, f"{verification.node_id}: {reason}")
@@ -236,7 +236,7 @@ class Verifier(ScriptAccess):
 
 
 def urls_of(sources: Sources) -> list[str]:
-    """Return the URLs to check, in order: one a page, empty ones left out (contract.md, ``sources``)."""
+    """Return the URLs to check, in order: one a page, empty ones left out (eval-scripts.md, ``sources``)."""
     # Templates may hold URLs of pydantic's own types, which are no strings.
     if isinstance(sources, list | tuple | set | frozenset) or (
         isinstance(sources, Iterable) and not isinstance(sources, str)
@@ -263,7 +263,7 @@ def _noted_urls(sources: Sources) -> NotedSources:
 
 
 def _are_given(sources: Sources) -> bool:
-    """Tell sources from none: only ``None`` and an empty list judge the answer alone (contract.md)."""
+    """Tell sources from none: only ``None`` and an empty list judge the answer alone (eval-scripts.md)."""
     return sources is not None and not (
         isinstance(sources, Collection) and not isinstance(sources, str) and not sources
     )
@@ -377,7 +377,7 @@ class VerificationBatch:
                 try:
                     noted.append(self._verifier().noted(claim, node, sources, **given))
                 except Exception as error:
-                    # It stands in the place of that verdict (contract.md).
+                    # It stands in the place of that verdict (eval-scripts.md).
                     noted.append(error)
         except BaseException:
             for each in noted:

@@ -58,7 +58,7 @@ def test_a_doubt_blames_nobody():
 
 
 def test_a_score_without_a_tree_is_told():
-    """It counts (contract.md), on the word of its script alone; a tree of one node is one."""
+    """It counts (eval-scripts.md), on the word of its script alone; a tree of one node is one."""
     alone = {"eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
     results = ({"final_score": 1.0}, {"final_score": 1.0, "eval_breakdown": [{}]}, alone)
     told = [cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") for result in results]

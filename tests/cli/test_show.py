@@ -37,7 +37,8 @@ def project(tmp_path_factory):
         claim = claim_in(prompt_text(body))
         if claim is None:
             return {"depth_m": 412}
-        return {"reasoning": f"I read about: {claim}", "result": claim != "The lake is wide."}
+        quote = "The lake is narrow" if claim == "The lake is wide." else "It says so."
+        return {"reasoning": f"I read about: {claim}", "result": claim != "The lake is wide.", "quote": quote}
 
     with pytest.MonkeyPatch.context() as patch, JudgeServer(reply) as server:
         folder = tmp_path_factory.mktemp("show")
@@ -111,6 +112,13 @@ def test_an_answer_is_shown_with_all_that_decided(show, project, name):
     ):
         assert expected in lines
     assert all(len(line) <= 80 for line in lines if "results/" not in line)
+
+
+def test_quotations_say_whether_they_were_found(show):
+    """In plain words, from the page or the answer that the judge was shown."""
+    assert 'Quote from the page: "The lake is narrow"' in show("bot", "lake", "1").stdout
+    found = " ".join(show("bot", "pond", "1").stdout.split())
+    assert 'Quote from the answer, not found in the answer: "It says so."' in found
 
 
 def test_a_page_that_was_unavailable_says_why(show):

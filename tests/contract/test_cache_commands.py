@@ -1,4 +1,4 @@
-"""The commands that users know for caching pages (cli.md): their files, arguments and defaults."""
+"""The commands that users know for caching pages (options.md): their files, arguments and defaults."""
 
 import argparse
 import os
@@ -29,7 +29,7 @@ def parsed(add_arguments, *words):
 
 
 def test_batch_answer_cache_takes_agent_and_task():
-    """With the defaults of cli.md."""
+    """With the defaults of options.md."""
     options = parsed(cache.add_task_command, "bot", "lake")
     assert vars(options).items() >= (DEFAULTS | {"task_ids": ["lake"]}).items()
 

@@ -1,4 +1,4 @@
-"""What eval scripts import and call (contract.md): names, parameters, defaults, and a light import."""
+"""What eval scripts import and call (eval-scripts.md): names, parameters, defaults, and a light import."""
 
 import importlib
 import inspect

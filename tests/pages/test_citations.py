@@ -24,7 +24,7 @@ def content(folder, task="task"):
 
 
 def test_the_file_is_as_specified(tmp_path):
-    """Keys in the order of layouts.md, most cited first, answers in natural order."""
+    """Keys in the order of file-layouts.md, most cited first, answers in natural order."""
     write_citations(tmp_path / "agent", "task", ANSWERS)
     assert list(content(tmp_path / "agent").items()) == [
         ("agent_name", "agent"),

@@ -386,7 +386,7 @@ async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
     assert await library.at_hand(cache, [OTHER, PAGE]) == [False, True]
 
 
-# Lists that newer tools leave in a cache folder (layouts.md)
+# Lists that newer tools leave in a cache folder (file-layouts.md)
 
 
 class CountingBrowser:

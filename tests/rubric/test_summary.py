@@ -180,7 +180,7 @@ async def test_undecided_leaves_are_named():
 
 
 def test_the_summary_has_the_published_shape():
-    """Every key of contract.md is there, and the whole is JSON."""
+    """Every key of eval-scripts.md is there, and the whole is JSON."""
     evaluator = Evaluator()
     evaluator.initialize("lake", agent_name="bot", answer_name="answer_1.md", task_description="Find it")
     group = evaluator.add_sequential("group", "in order")

@@ -296,7 +296,7 @@ async def test_a_task_without_a_cache_gets_none(project):
 
 
 async def test_one_run_has_one_summary_of_each_task(project):
-    """In the order of the answers, as layouts.md has it."""
+    """In the order of the answers, as file-layouts.md has it."""
     await evaluate(project, ClaimJudge(lambda claim: claim == "The lake is deep."))
     assert read_json(project.results / TASK / "summary.json") == [
         {"answer_name": f"answer_{number}.md", "score": 1 / 3, "status": "success", "success": False}
@@ -319,7 +319,7 @@ def task_arguments(project, **changes):
 
 
 def test_the_published_signature():
-    """Names, order and defaults are fixed (contract.md)."""
+    """Names, order and defaults are fixed (eval-scripts.md)."""
     assert str(inspect.signature(evaluate_task)).split(" -> ")[0] == (
         "(client: 'Any', task_id: 'str', agent_name: 'str', answer_dir: 'str | Path', "
         "cache_dir: 'str | Path', output_dir: 'str | Path', script_path: 'str | Path', "

@@ -61,7 +61,7 @@ class Fault(StrEnum):
     QUOTA_SPENT = "429, quota spent"
 
 
-# A model that declines twice is taken at its word (contract.md), so that no schedule may do it by chance.
+# A model that declines twice is taken at its word (eval-scripts.md), so that no schedule may do it by chance.
 DECLINES = frozenset({Fault.CONTENT_FILTER, Fault.AZURE_FILTER, Fault.REFUSAL})
 # Who meets one of these has to wait for a time limit.
 HANGS = frozenset({Fault.SILENCE, Fault.SILENCE_WITHIN, Fault.ENDLESS_DRIP})

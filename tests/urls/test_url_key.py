@@ -177,7 +177,7 @@ def test_the_lookup_key_is_its_own_key(tail):
 
 @given(TAILS)
 def test_equal_spellings_have_equal_keys(tail):
-    """The equivalences of layouts.md hold for any path, query and route."""
+    """The equivalences of file-layouts.md hold for any path, query and route."""
     # Backslashes could escape what the spellings add, and white space is trimmed at the ends only.
     address, hash_mark, fragment = f"/{tail}".replace("\\", "").strip().partition("#")
     path, question_mark, query = address.partition("?")

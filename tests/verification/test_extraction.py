@@ -195,7 +195,7 @@ async def test_a_page_too_long_is_halved(tmp_path):
 
 
 async def test_extractions_are_listed_as_they_finish(tmp_path):
-    """The summary's ``info`` is in that order (contract.md); the records are in order of the calls."""
+    """The summary's ``info`` is in that order (eval-scripts.md); the records are in order of the calls."""
     judge = ScriptedJudge(lambda question: Town(name=question.blocks["what to extract"]))
     evaluator = started(judge, stored(tmp_path))
     slow = evaluator.extract("first", Town, "a", PAGE)

@@ -306,7 +306,7 @@ async def test_an_unexpected_error_puts_the_result_in_doubt():
 
 
 async def test_a_page_that_vanishes_while_it_is_read_cannot_be_had():
-    """A cache's KeyError means that nothing is stored (contract.md)."""
+    """A cache's KeyError means that nothing is stored (eval-scripts.md)."""
     judge = ScriptedJudge()
     evaluator = started(judge, BrokenCache(KeyError(PAGE)))
     leaf = evaluator.add_leaf("leaf", "")

@@ -1,0 +1,84 @@
+"""Private attributes of other packages: the whole list of those used, and the check before first use."""
+
+from __future__ import annotations
+
+import platform
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import NamedTuple
+
+from mind2web2.errors import MachineError
+
+PYTHON = "python"
+
+
+class PrivateAttribute(NamedTuple):
+    """An attribute that an upgrade of its package may remove without notice.
+
+    Args:
+        package: as it is named in ``REQUIREMENTS``.
+        module: the module with its class.
+        kind: the class.
+        attribute: a member of the class, or an attribute that its ``__init__`` sets.
+        purpose: why no public way serves.
+    """
+
+    package: str
+    module: str
+    kind: str
+    attribute: str
+    purpose: str
+
+
+# The versions to install, as in pyproject.toml: each bounded above, since these attributes may change.
+REQUIREMENTS = {
+    "aiohttp": "aiohttp>=3.14,<4",
+    "arxiv": "arxiv>=4.0,<5",
+    "httpx2": "httpx2[socks]>=2.16,<3",
+    "openai": "openai[aiohttp]>=3.52,<4",
+    PYTHON: "Python 3.11",
+    "time-machine": "time-machine>=3.6,<4",
+}
+_UNASKED = "drop a connection on which a reply came that no request asked for"
+PRIVATE_ATTRIBUTES = (
+    PrivateAttribute("httpx2", "httpx2", "AsyncClient", "_transport", _UNASKED),
+    PrivateAttribute("httpx2", "httpx2", "AsyncClient", "_mounts", _UNASKED),
+    PrivateAttribute(
+        "openai", "openai._vendor.httpx_aiohttp.transport", "AiohttpTransport", "get_client", _UNASKED
+    ),
+    PrivateAttribute("aiohttp", "aiohttp", "BaseConnector", "_factory", _UNASKED),
+    PrivateAttribute("aiohttp", "aiohttp.client_proto", "ResponseHandler", "should_close", _UNASKED),
+    PrivateAttribute("arxiv", "arxiv", "Client", "_session", "limit the time and size of arXiv's replies"),
+    PrivateAttribute(
+        PYTHON, "asyncio", "Task", "_log_traceback", "find errors of tasks that an eval script never awaited"
+    ),
+    PrivateAttribute(
+        "time-machine", "time_machine", "Traveller", "time_ns", "set the clock of eval scripts (--as_of)"
+    ),
+)
+
+
+@cache
+def check_private_attributes(*packages: str) -> None:
+    """Check that the installed versions of these packages have the private attributes that we use.
+
+    Raises:
+        MachineError: one is missing; the text names the package, its version and the versions to install.
+    """
+    for each in PRIVATE_ATTRIBUTES:
+        if each.package in packages and not _is_there(each):
+            installed = platform.python_version() if each.package == PYTHON else version(each.package)
+            raise MachineError(
+                f"{each.package} {installed} lacks {each.kind}.{each.attribute}, which mind2web2 needs to "
+                f"{each.purpose}: install {REQUIREMENTS[each.package]}"
+            )
+
+
+def _is_there(wanted: PrivateAttribute) -> bool:
+    try:
+        kind = getattr(import_module(wanted.module), wanted.kind)
+    except (ImportError, AttributeError):
+        return False
+    setup = getattr(kind.__init__, "__code__", None)
+    return hasattr(kind, wanted.attribute) or (setup is not None and wanted.attribute in setup.co_names)

@@ -1,0 +1,174 @@
+"""README and docs: every command, snippet, option and link in them works."""
+
+import argparse
+import ast
+import json
+import re
+import shlex
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+from projects import REPOSITORY, call
+from servers.judge_server import JudgeServer
+from servers.recorded_replies import RecordedReplies
+
+from mind2web2.cli import cache, evaluate, evaluate_main, judgments, main, metrics, show, verify_results
+from mind2web2.cli.options import CommandParser
+from mind2web2.scripts.load import load_eval_script
+
+DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+README_WORDS = 1300
+BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+# Programs that these commands need are not there in a test: a browser with a debugging port, a paid service.
+PARSED_ONLY = ("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache")
+# What stands in a document for names of a user's own.
+NAMES = {"my_task": "museum_saturday"}
+
+
+def blocks(*languages):
+    """Return the code blocks of all documents in these languages, with the document's name."""
+    found = []
+    for document in DOCUMENTS:
+        for indent, language, text in BLOCK.findall(document.read_text(encoding="utf-8")):
+            if language in languages:
+                lines = [line.removeprefix(indent) for line in text.splitlines()]
+                found.append((document.name, "\n".join(lines) + "\n"))
+    assert found
+    return found
+
+
+def commands():
+    """Return the toolkit's own commands in all documents, in the order in which a reader meets them."""
+    lines = [line for _, text in blocks("bash") for line in text.splitlines()]
+    parts = [part.strip() for line in lines for part in line.split("&&")]
+    return [
+        part for part in dict.fromkeys(parts) if part.startswith(("uv run run_eval.py", "uv run mind2web2"))
+    ]
+
+
+def parsers():
+    """Return the parser of each command by name."""
+    together = CommandParser(prog="mind2web2")
+    subcommands = together.add_subparsers()
+    for module in (cache, evaluate, show, metrics, verify_results, judgments):
+        module.add_command(subcommands)
+    return dict(subcommands.choices)
+
+
+def options_of(parser):
+    """Return the options of a parser and of its subcommands."""
+    found = set()
+    for action in parser._actions:
+        found |= {word.replace("-", "_").replace("__", "--", 1) for word in action.option_strings}
+        if isinstance(action, argparse._SubParsersAction):
+            found |= set().union(*(options_of(choice) for choice in action.choices.values()))
+    return {word for word in found if word.startswith("--")} - {"--help"}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Stand in a folder with agents who gave the example's answers, beside a judge that knows the key."""
+    for agent in ("my_agent", "other_agent", "example"):
+        shutil.copytree(REPOSITORY / "answers/example", tmp_path / "answers" / agent)
+        shutil.copytree(REPOSITORY / "cache/example", tmp_path / "cache" / agent)
+    for folder in ("eval_scripts", "examples"):
+        shutil.copytree(REPOSITORY / folder, tmp_path / folder)
+    monkeypatch.chdir(tmp_path)
+    with JudgeServer(RecordedReplies()) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        yield
+
+
+@pytest.mark.usefixtures("project")
+def test_every_command_works():
+    """In the order of the documents; those that need a program of the user's own are parsed only."""
+    assert call(evaluate_main, "--agent_name", "other_agent", "--no_capture").returncode == 0
+    known = parsers()
+    ran = 0
+    for command in commands():
+        words = [NAMES.get(word, word) for word in shlex.split(command, comments=True)[2:]]
+        program, words = words[0], words[1:]
+        if any(text in command for text in PARSED_ONLY):
+            parser = known["evaluate"] if program == "run_eval.py" else known[words.pop(0)]
+            parser.parse_args([word for word in words if word != "--agent_name"])
+            continue
+        capture = ["--no_capture"] if program == "run_eval.py" and "replay" not in words else []
+        outcome = call(evaluate_main if program == "run_eval.py" else main, *words, *capture)
+        assert (command, outcome.returncode, outcome.stderr) == (command, 0, "")
+        ran += 1
+    assert ran >= 9
+
+
+@pytest.mark.parametrize(("document", "text"), blocks("python"))
+def test_python_snippets_run(tmp_path, monkeypatch, document, text):
+    """A snippet that defines an evaluation is loaded as an eval script."""
+    monkeypatch.chdir(tmp_path)
+    if "evaluate_answer" not in text:
+        exec(compile(text, document, "exec"), {})
+        return
+    assert ast.parse(text)
+    if "import" in text:
+        path = tmp_path / "snippet.py"
+        path.write_text(text, encoding="utf-8")
+        assert load_eval_script(path).__name__ == "evaluate_answer"
+
+
+@pytest.mark.parametrize(("document", "text"), blocks("json", "toml"))
+def test_data_snippets_can_be_read(document, text):
+    """JSON and TOML as they stand."""
+    assert json.loads(text) if text.startswith("{") else tomllib.loads(text), document
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    """To a file of the repository, and to a heading of it."""
+    text = BLOCK.sub("", document.read_text(encoding="utf-8"))
+    for link in LINK.findall(text):
+        if "://" in link:
+            continue
+        name, _, heading = link.partition("#")
+        target = (document.parent / name).resolve() if name else document
+        assert target.exists(), link
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", target.read_text(encoding="utf-8"), re.MULTILINE)
+            anchors = {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
+            assert heading in anchors, link
+
+
+def test_every_option_is_documented_and_every_documented_option_exists():
+    """The tables of options.md and the parsers name the same options."""
+    text = (REPOSITORY / "docs/options.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"--[a-z][a-z_]+", text))
+    existing = set().union(*(options_of(parser) for parser in parsers().values()))
+    assert named - existing == {"--help"}
+    assert existing - named == set()
+
+
+def test_documents_name_options_that_exist():
+    """In every document."""
+    existing = set().union(*(options_of(parser) for parser in parsers().values())) | {"--agent_name"}
+    others = {"--help", "--extra", "--dist", "--break", "--remote", "--user", "--system"}
+    for document in DOCUMENTS:
+        named = set(re.findall(r"(?<![\w-])--[a-z][a-z_]+", document.read_text(encoding="utf-8")))
+        assert named - existing - others == set(), document.name
+
+
+def test_the_readme_is_short():
+    """Somebody reads it to the end."""
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= README_WORDS
+
+
+def test_no_module_cites_a_document_that_is_not_there():
+    """By the name of a file."""
+    documents = {path.name for path in Path(REPOSITORY).rglob("*.md") if ".venv" not in path.parts}
+    cited = {
+        name
+        for path in (REPOSITORY / "mind2web2").rglob("*.py")
+        for name in re.findall(r"(?<![\w.])[\w-]+\.md\b(?!\.)", path.read_text(encoding="utf-8"))
+    }
+    assert cited - documents == set()

@@ -21,7 +21,7 @@ from rich.text import Text
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.console import ConsoleHandler, plain_console
-from mind2web2.cli.evaluate_report import print_run, print_untold, write_usage
+from mind2web2.cli.evaluate_report import print_run, print_unreported, write_usage
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
 from mind2web2.cli.options import paths_of
 from mind2web2.cli.progress import RunDisplay
@@ -34,7 +34,7 @@ from mind2web2.judge.batch.jobs import BatchJobs
 from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.batch.transfer import BatchPace, JobProgress
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge, RunTotals
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Admission
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay, source_of
@@ -63,7 +63,6 @@ from mind2web2.runs.run import (
 from mind2web2.scheduling.options import MOST_UNDER_WAY
 from mind2web2.scheduling.options import Pace as Order
 from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
-from mind2web2.scripts.isolation.processes import hide_from_scripts
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
@@ -131,9 +130,9 @@ class BatchDisplay(RunDisplay):
     """Shows the run's batch jobs as well."""
 
     def __init__(
-        self, console: Console, progress: RunProgress, totals: RunTotals, jobs: list[JobProgress]
+        self, console: Console, progress: RunProgress, usage: RunUsage, jobs: list[JobProgress]
     ) -> None:
-        super().__init__(console, progress, totals)
+        super().__init__(console, progress, usage)
         self._jobs = jobs
         self._told_of: dict[int, str] = {}
 
@@ -206,7 +205,7 @@ class _Run:
             soft_wrap=True,
         )
         for usage in self.usages:
-            print_untold(self.console, usage)
+            print_unreported(self.console, usage)
         for action in self.on_stop:
             action()
 
@@ -272,9 +271,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             # In a process of its own, a script is guarded there.
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
             if batches is None:
-                display = RunDisplay(run.console, run.progress, judge.totals)
+                display = RunDisplay(run.console, run.progress, judge.usage)
             else:
-                display = BatchDisplay(run.console, run.progress, judge.totals, batches.progress)
+                display = BatchDisplay(run.console, run.progress, judge.usage, batches.progress)
             with downloads_from(_network(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     outcomes = await evaluate_work(
@@ -400,8 +399,6 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         block_s=block_s,
         silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
-    # The keys of the run are in its environment.
-    hide_from_scripts()
     variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, _network(options), variables=variables)
 

@@ -7,8 +7,8 @@ import re
 import pytest
 from rich.console import Console
 
+from mind2web2.cli.console import RunDisplay, duration_text, totals_text
 from mind2web2.cli.evaluate_report import print_usage
-from mind2web2.cli.progress import RunDisplay, duration_text, totals_text
 from mind2web2.judge.caching import RunTotals
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.chat import TokenUsage

@@ -49,6 +49,7 @@ class KeyJudge(RecordedJudge):
         self._written = key["written"]
         self._replies = _by_question(key)
         self.unused = set(self._replies)
+        self._sources: dict[str, tuple[str, str]] = {}
 
     async def judgment(
         self,
@@ -64,8 +65,11 @@ class KeyJudge(RecordedJudge):
         if question not in self._replies:
             raise JudgmentMissingError(f"no entry for {question}: {subject.claim}")
         self.unused.discard(question)
+        key = judgment_key(request, subject.trial)
+        # Of answers that ask the same, the last by name is recorded, in whatever order they ask.
+        source = self._sources[key] = max(source, self._sources.get(key, source))
         judgment = Judgment(
-            key=judgment_key(request, subject.trial),
+            key=key,
             endpoint="answer_key.json",
             model=request.model,
             outcome="reply",
@@ -108,7 +112,6 @@ async def record(judge: KeyJudge, results: Path) -> list[AnswerOutcome]:
         answer_timeout_s=None,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
-    # One answer at a time: of answers that ask the same, the last one's name stands beside the judgment.
     return await evaluate_work(select_work(paths, AGENT), folders, run, Pace(1, 1), RunProgress())
 
 

@@ -18,8 +18,8 @@ from mind2web2.judge.batch.endpoints import batch_endpoints
 from mind2web2.judge.batch.jobs import BatchJobs
 from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.batch.transfer import BatchPace, JobProgress
-from mind2web2.judge.caching import RunTotals
 from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.run import RunFolders, RunProgress
 
@@ -81,9 +81,9 @@ class BatchDisplay(RunDisplay):
     """Shows the run's batch jobs as well."""
 
     def __init__(
-        self, console: Console, progress: RunProgress, totals: RunTotals, jobs: list[JobProgress]
+        self, console: Console, progress: RunProgress, usage: RunUsage, jobs: list[JobProgress]
     ) -> None:
-        super().__init__(console, progress, totals)
+        super().__init__(console, progress, usage)
         self._jobs = jobs
         self._told_of: dict[int, str] = {}
 

@@ -26,7 +26,7 @@ from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
-    from mind2web2.judge.caching import RunTotals
+    from mind2web2.judge.usage import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.run import RunProgress
@@ -230,10 +230,10 @@ class LiveDisplay(ABC):
 class RunDisplay(LiveDisplay):
     """Shows which answers are done and what the judge was asked."""
 
-    def __init__(self, console: Console, progress: RunProgress, totals: RunTotals) -> None:
+    def __init__(self, console: Console, progress: RunProgress, usage: RunUsage) -> None:
         super().__init__(console)
         self._progress = progress
-        self._totals = totals
+        self._usage = usage
         self._told = 0
         self._told_waiting: set[str] = set()
         # The first answer that each reason has kept from a result.
@@ -262,12 +262,12 @@ class RunDisplay(LiveDisplay):
         names = [*progress.running, *(f"{name} (another process)" for name in progress.waiting)]
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return Group(
-            line, Text(totals_text(self._totals)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
+            line, Text(totals_text(self._usage)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
         )
 
     def totals_line(self) -> str:
         """Return what was asked so far, and the time."""
-        return f"{self._count()} so far: {totals_text(self._totals)}; {self._time_text()}"
+        return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
 
     def _time_text(self) -> str:
         judged = sum(not outcome.reused for outcome in self._progress.outcomes)
@@ -292,12 +292,13 @@ class RunDisplay(LiveDisplay):
         return f"[{self._told}/{self._progress.answers_total}]"
 
 
-def totals_text(totals: RunTotals) -> str:
+def totals_text(usage: RunUsage) -> str:
     """Return what a run has asked so far in one line."""
-    tokens = totals.usage.input_tokens + totals.usage.output_tokens
-    cost = "price unknown" if totals.cost_usd is None else dollars(totals.cost_usd)
-    told = f"{totals.asked:,} judgments asked, {totals.reused} reused, {tokens:,} tokens, {cost}"
-    parts = (told, totals.slowdown.in_words(), totals.retries.in_words())
+    asked, reused = usage.total().asked, usage.total().reused.judgments
+    tokens = asked.input_tokens + asked.output_tokens
+    cost = "price unknown" if asked.cost_usd is None else dollars(asked.cost_usd)
+    counts = f"{asked.judgments:,} judgments asked, {reused} reused, {tokens:,} tokens, {cost}"
+    parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
     return "; ".join(part for part in parts if part)
 
 

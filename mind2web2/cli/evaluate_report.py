@@ -17,7 +17,8 @@ from mind2web2.cli.console import duration_text, print_amounts, totals_text
 from mind2web2.cli.metric_tables import counted, line, number, print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.usage import RunUsage, TaskUsage, Usage
+from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.provenance import provenance_in
@@ -53,13 +54,13 @@ def print_usage(console: Console, usage: RunUsage) -> None:
     if total.asked.requests:
         rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
         print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(total)})
-    print_untold(console, usage)
+    print_unreported(console, usage)
 
 
-def print_untold(console: Console, usage: RunUsage) -> None:
+def print_unreported(console: Console, usage: RunUsage) -> None:
     """Print how many requests may be on the bill without being among the dollars; nothing if none are."""
-    if requests := usage.total().asked.untold_requests:
-        console.print(_untold_text(requests), soft_wrap=True)
+    if requests := usage.total().asked.unreported_requests:
+        console.print(_unreported_text(requests), soft_wrap=True)
 
 
 def budget_text(budget: Budget) -> str:
@@ -89,7 +90,7 @@ def write_usage(folder: Path, judge: RecordedJudge) -> None:
         "judge_model": judge.settings.model,
         "endpoint": judge.endpoint,
         **total,
-        "sent_again": dict(judge.totals.retries.reasons),
+        "sent_again": dict(judge.usage.retries.reasons),
     }
     tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
     with writing_in(folder):
@@ -100,13 +101,13 @@ def write_usage(folder: Path, judge: RecordedJudge) -> None:
 
 def _cells(task: TaskUsage) -> Sequence[str]:
     asked, reused = task.asked, task.reused
-    tokens = (asked.tokens.input_tokens, asked.tokens.cached_tokens, asked.tokens.output_tokens)
+    tokens = (asked.input_tokens, asked.cached_tokens, asked.output_tokens)
     counts = (asked.judgments, asked.requests, *tokens)
     saved = _cost(reused) if reused.judgments else "-"
     return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", saved)
 
 
-def _untold_text(requests: int) -> str:
+def _unreported_text(requests: int) -> str:
     return (
         f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out or "
         "answered without a count). They may be billed, and are not among the tokens and dollars above."
@@ -392,7 +393,7 @@ def print_run(
         for problem in task.problems:
             line(console, f"Note: {task.task_id}: {problem}")
     print_usage(console, judge.usage)
-    line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
+    line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.")
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
     line(console, f"Why an answer has its score: {show}")

@@ -19,7 +19,7 @@ from rich.console import Console
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, plain_console
-from mind2web2.cli.evaluate_report import print_run, print_untold, write_usage
+from mind2web2.cli.evaluate_report import print_run, print_unreported, write_usage
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
 from mind2web2.cli.options import BATCHES, REPLAY, caching_command, paths_of, suggested_command
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
@@ -91,7 +91,7 @@ class _Run:
             soft_wrap=True,
         )
         for usage in self.usages:
-            print_untold(self.console, usage)
+            print_unreported(self.console, usage)
         for action in self.on_stop:
             action()
 
@@ -187,10 +187,10 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
 
 def _display(run: _Run, judge: RecordedJudge, batches: BatchJobs | None) -> RunDisplay:
     if batches is None:
-        return RunDisplay(run.console, run.progress, judge.totals)
+        return RunDisplay(run.console, run.progress, judge.usage)
     from mind2web2.cli.batch import BatchDisplay
 
-    return BatchDisplay(run.console, run.progress, judge.totals, batches.progress)
+    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress)
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
@@ -295,7 +295,6 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
     if not options.isolate:
         return None
     from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
-    from mind2web2.scripts.isolation.processes import hide_from_scripts
     from mind2web2.scripts.isolation.run import Isolation
 
     block_s = _longest_block_s(options)
@@ -304,8 +303,6 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         block_s=block_s,
         silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
-    # The keys of the run are in its environment.
-    hide_from_scripts()
     variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, _network(options), variables=variables)
 

@@ -20,7 +20,7 @@ from mind2web2.judge.budget import PART_SIZE_PX, text_tokens
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import ESTIMATING, FILE_NAME
 from mind2web2.judge.transfer import reading
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 from mind2web2.pages.citations import cited_urls, one_spelling_each, read_citations
 from mind2web2.runs.answer import (
@@ -297,7 +297,7 @@ class _Records:
 
     def _amounts(self, requests: int, tokens_in: float, cached: float, tokens_out: float) -> Amounts:
         """Add dollars, by a request of mean length, as some models charge more for long requests."""
-        usage = TokenUsage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
+        usage = Usage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
         price = price_usd(usage, self._run.judge.model)
         share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
         cost_usd = float("nan") if price is None else requests * price * share

@@ -58,7 +58,7 @@ async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quo
 
 
 def find_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote:
-    """Do as ``looked_up``, for a quotation that is not empty."""
+    """Do as ``looked_up``, on this thread; a blank quotation is not found."""
     for source, text in shown:
         if span := _verbatim(text, quote.strip()) or _folded(text, quote):
             return Quote(text=quote, match="found", source=source, start=span.start, end=span.end)
@@ -71,7 +71,7 @@ def find_quote(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote:
 def _verbatim(text: str, quote: str, start: int = 0) -> _Span | None:
     """Return the first place after ``start`` where a quotation stands and cuts no word or number."""
     start = text.find(quote, start)
-    if start < 0:
+    if start < 0 or not quote:
         return None
     # Scripts without spaces between words have no such edges.
     before = r"(?<![0-9A-Za-z])" if _WORD_EDGE.match(quote[0]) else ""

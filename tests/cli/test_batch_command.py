@@ -8,7 +8,6 @@ import pytest
 from projects import (
     REPOSITORY,
     Project,
-    block_in,
     call,
     claim_in,
     read_json,
@@ -17,11 +16,10 @@ from projects import (
 )
 from servers.batch_server import BatchServer, Ending
 from servers.judge_server import JudgeServer, prompt_text, status
+from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.transfer import read_judgments
-from mind2web2.runs.answers import read_answer
 
 CLAIMS = {name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")}
 IN_TWO_ROUNDS = """
@@ -219,29 +217,13 @@ def test_a_server_without_batches_is_refused(project, monkeypatch):
     assert not project.result_paths()
 
 
-class Reader:
-    """Says to each question of the example what is recorded for its claim, page and answer."""
-
-    def __init__(self):
-        """Read the recorded judgments."""
-        self._recorded = {}
-        for kept in read_judgments(REPOSITORY / "examples" / "judgments.jsonl"):
-            answer = read_answer(REPOSITORY / "answers" / "example" / kept.task_id / kept.answer_name)
-            self._recorded[kept.claim, kept.page, answer] = kept.text
-
-    def __call__(self, body):
-        """Return the recorded reply."""
-        prompt = prompt_text(body)
-        return self._recorded[tuple(block_in(prompt, name) for name in ("claim", "page address", "answer"))]
-
-
 def test_the_example_has_its_scores(tmp_path):
     """Those worked out by hand, from as many rounds as the longest chain of judgments has."""
-    with BatchServer(Reader()) as server:
+    with BatchServer(RecordedReplies()) as server:
         options = ["--agent_name", "example", "--judge_base_url", server.base_url, *QUICKLY]
         run = run_command(*options, "--eval_results_root", tmp_path, cwd=REPOSITORY)
         assert (run.returncode, run.stderr) == (0, "")
-        assert len(server.asked) == len(set(server.asked)) == 144
+        assert len(server.asked) == len(set(server.asked)) == 142
     for task, answers in read_json(REPOSITORY / "examples" / "expected_scores.json").items():
         for name, score in answers.items():
             folder = tmp_path / "example" / task / name.removesuffix(".md") / "results"

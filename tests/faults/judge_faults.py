@@ -20,6 +20,7 @@ from projects import REPOSITORY, clean_environment
 from servers.faulty_judge import FaultyJudge, Visit, no_faults
 from servers.recorded_replies import RecordedReplies
 
+from mind2web2.errors import JudgeUnusableError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.pages.library import PageLibrary
@@ -36,8 +37,9 @@ RETRY = RetryPolicy(
 # for coming too fast do not count.
 MOST_REQUESTS = 3 * 2 * 3 * RETRY.tries
 
-# Evaluates the example with this key and leaves what it can under this folder of results.
-Evaluate = Callable[[str, Path, Manner], Awaitable[None]]
+# Evaluates the example with this key, leaves what it can under this folder of results, and returns why the
+# run ended early, if it did.
+Evaluate = Callable[[str, Path, Manner], Awaitable[str | None]]
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,17 @@ class Bench:
     trees: Mapping[Name, Any]
     library: PageLibrary
 
-    async def in_process(self, key: str, results: Path, manner: Manner) -> None:
+    async def in_process(self, key: str, results: Path, manner: Manner) -> str | None:
         """Evaluate the example in this process."""
         base_url = self.judge.base_url
         async with LLMClient("openai", True, base_url=base_url, api_key=key, retry=RETRY) as client:
-            await evaluate_example(client, results, manner, self.library)
+            try:
+                await evaluate_example(client, results, manner, self.library)
+            except JudgeUnusableError as failure:
+                return str(failure)
+        return None
 
-    async def by_command(self, key: str, results: Path, manner: Manner) -> None:
+    async def by_command(self, key: str, results: Path, manner: Manner) -> str | None:
         """Evaluate the example by the command, with the patience that users have."""
         command = await asyncio.create_subprocess_exec(
             *(sys.executable, "run_eval.py", "--agent_name", "example", "--no_capture"),
@@ -72,8 +78,11 @@ class Bench:
             stderr=asyncio.subprocess.PIPE,
         )
         printed, complaints = await command.communicate()
+        if command.returncode == 2:
+            return complaints.decode()
         if b"\nResults: " not in printed:
             raise AssertionError(f"run_eval.py broke off with {command.returncode}: {complaints.decode()}")
+        return None
 
 
 def run(count: int, seed: int) -> Figures:
@@ -107,10 +116,10 @@ async def _check_first_run(seed: int) -> None:
         assert isinstance(loop, HurriedLoop)
         bench = Bench(judge, trees, library)
         with loop.hurried(_HURRY):
-            await bench.in_process(f"tenth-{seed}", Path(folder), Manner())
+            ended = await bench.in_process(f"tenth-{seed}", Path(folder), Manner())
         left = read_traces(Path(folder))
     if left.reasons or _wrong(left, trees) or len(left.trees) != len(trees):
-        raise AssertionError(f"seed {seed}: {left.reasons or 'other trees'}")
+        raise AssertionError(f"seed {seed}: {ended or left.reasons or 'other trees'}")
     if not 0.05 < visit.faults.total() / visit.requests < 0.2:
         raise AssertionError(f"{visit.faults.total()} of {visit.requests} replies were faulty")
 
@@ -124,8 +133,11 @@ async def disturbed(schedule: Schedule, bench: Bench, evaluate: Evaluate) -> Fig
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HurriedLoop)
         with loop.hurried(_HURRY):
-            await evaluate(f"disturbed-{schedule.seed}", results, schedule.manner)
+            ended = await evaluate(f"disturbed-{schedule.seed}", results, schedule.manner)
         left = read_traces(results)
+        if ended and not left.judgments:
+            # A judge that rejects every request ends the run, with one reason for all answers.
+            left.reasons.update(dict.fromkeys(bench.trees, ended))
         started_s = time.monotonic()
         await evaluate(f"healthy-{schedule.seed}", results, Manner())
         recovered_s = time.monotonic() - started_s

@@ -21,7 +21,7 @@ from mind2web2.verification.claims import BinaryEvalResult
 
 SCHEDULES = 10
 RETRY = RetryPolicy(
-    tries=3, total_s=20, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=0.2
+    tries=3, total_s=20, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=20
 )
 REQUEST = ChatRequest("o4-mini", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
 UNUSABLE_OUTPUT = {
@@ -50,6 +50,8 @@ def judge():
 async def ask(judge, plan, retry=RETRY):
     """Ask once under a plan; return the reply or the failure, the visit, and the client's count."""
     visit = judge.expect("key-1", plan)
+    if plan(0, REQUEST, 0) in HANGS:
+        retry = replace(retry, request_timeout_s=0.5)
     async with LLMClient("openai", True, base_url=judge.base_url, api_key="key-1", retry=retry) as client:
         try:
             return await client.chat(REQUEST), visit, client.retries

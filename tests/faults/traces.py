@@ -14,9 +14,8 @@ from faults.example import AGENT, Name, stored_judgments, tree_of
 from mind2web2.judge.records import Judgment
 from mind2web2.judge.store import FILE_NAME
 from mind2web2.runs.results import answer_results_dir, latest_result
+from mind2web2.runs.summaries import SUMMARY_NAME, UNSCORED_NAME
 from mind2web2.utils.files import is_leftover
-
-_SUMMARY = "summary.json"
 
 
 @dataclass(frozen=True)
@@ -24,8 +23,8 @@ class Traces:
     """What is on disk.
 
     Args:
-        trees: of the answers that the tasks' summaries give a score.
-        reasons: why the others have none.
+        trees: of the answers in the tasks' ``summary.json``.
+        reasons: why those in ``unscored.json`` have no score.
         judgments: what is kept of the judge's replies, by key.
         result_files: every result, as it stands.
         damaged: files that do not parse, and leftovers of writing.
@@ -43,7 +42,8 @@ def read_traces(results: Path) -> Traces:
     damaged = tuple(path for path in sorted(results.rglob("*")) if path.is_file() and _is_damaged(path))
     entries = {
         (path.parent.name, entry["answer_name"]): entry
-        for path in (results / AGENT).glob(f"*/{_SUMMARY}")
+        for file_name in (SUMMARY_NAME, UNSCORED_NAME)
+        for path in (results / AGENT).glob(f"*/{file_name}")
         if path not in damaged
         for entry in json.loads(path.read_bytes())
     }

@@ -41,7 +41,7 @@ def test_an_export_is_the_same_whatever_the_order_of_arrival(tmp_path):
 def test_nothing_exported_is_nothing_read(tmp_path):
     """An empty store goes there and back."""
     with JudgmentStore(None) as store:
-        assert export_judgments(store, tmp_path / "out.jsonl") == 0
+        assert export_judgments(store, tmp_path / "out.jsonl") == []
     assert list(read_judgments(tmp_path / "out.jsonl")) == []
 
 

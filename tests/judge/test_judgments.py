@@ -40,7 +40,7 @@ async def test_any_text_comes_back_as_it_was(path, tmp_path, text):
         await store.put(kept)
     with JudgmentStore(path) as store:
         assert await store.get("k1") == kept
-        assert export_judgments(store, tmp_path / "out.jsonl") == 1
+        assert export_judgments(store, tmp_path / "out.jsonl") == ["k1"]
     assert list(read_judgments(tmp_path / "out.jsonl")) == [kept]
 
 

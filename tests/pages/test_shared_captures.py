@@ -431,8 +431,8 @@ async def test_the_run_says_how_many_claims_rest_on_suspect_pages(project):
     captures = SharedCaptures.by(Browser(partial(page, troubles=(CHALLENGE,))))
     outcomes = await evaluate(project, ClaimJudge(), captures=captures)
     assert cautions(outcomes, "mind2web2 cache bot") == [
-        "claims that rest on suspect pages: 8 (challenge 8); look at these pages, and capture them again "
-        "with: mind2web2 cache bot"
+        "claims judged on pages that look wrong: 8 (challenge 8); look at these pages; "
+        "to capture them again: mind2web2 cache bot"
     ]
 
 

@@ -41,16 +41,10 @@ async def test_a_verification_that_the_script_stopped_waiting_for_has_no_score()
         await asyncio.wait_for(evaluator.verify("claim", leaf), 0.01)
     with pytest.raises(JudgeError, match="stopped waiting for the judge on 'slow'"):
         evaluator.get_summary()
-
-
-async def test_a_leaf_decided_after_all_has_a_score():
-    """Scripts may give up on one source and decide by another."""
-    evaluator = started(SilentJudge())
-    leaf = evaluator.add_leaf("raced", "raced")
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(evaluator.verify("claim", leaf), 0.01)
+    # Another verdict of the script's own would depend on the judge's speed.
     leaf.decide(1.0, "passed")
-    assert evaluator.get_summary()["final_score"] == 1.0
+    with pytest.raises(JudgeError, match="stopped waiting for the judge on 'slow'"):
+        evaluator.get_summary()
 
 
 async def test_an_extraction_that_the_script_stopped_waiting_for_has_no_score():

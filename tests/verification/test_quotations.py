@@ -1,7 +1,7 @@
 """A judge's quotation, looked up in what the judge was shown."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mind2web2.rubric.evidence import Quote
@@ -109,6 +109,8 @@ def test_any_passage_is_found_with_its_place(text, data):
 
 
 @given(st.text(), st.text(min_size=1))
+@example("", "\r")
+@example("a b", " ")
 def test_nothing_is_raised(text, quote):
     """Whatever judge and page say."""
     looked = find_quote(quote, [("page", text)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -210,7 +211,7 @@ def _print(
 def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
     from mind2web2.cli.console import plain_console
 
-    contents = [agent.summary | agent.now.summary() for agent in agents]
+    contents = [agent.summary | asdict(agent.now) for agent in agents]
     content: object = contents[0]
     if len(agents) > 1:
         content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}

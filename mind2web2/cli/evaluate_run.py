@@ -63,7 +63,6 @@ from mind2web2.runs.run import (
 from mind2web2.scheduling.options import MOST_UNDER_WAY
 from mind2web2.scheduling.options import Pace as Order
 from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
-from mind2web2.scripts.isolation.processes import hide_from_scripts
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
@@ -400,8 +399,6 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         block_s=block_s,
         silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
-    # The keys of the run are in its environment.
-    hide_from_scripts()
     variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, _network(options), variables=variables)
 

@@ -110,11 +110,11 @@ def load_all() -> None:
         del sys.modules["pytest"]
 
 
-def run(connection: socket.socket) -> None:
+def run(connection_fd: int) -> None:
     """Evaluate what the first message asks for, and say what came of it."""
-    channel = Channel(connection)
+    channel = Channel(socket.socket(fileno=connection_fd))
     job = ScriptJob.model_validate(channel.first_message()["job"])
-    job.limits.hold_this_process()
+    job.limits.apply_to_this_process()
     set_own_prices(job.prices)
     # A script that takes its process down has said before what it had to say.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO

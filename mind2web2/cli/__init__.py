@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
 
@@ -62,6 +63,9 @@ def cache_all_main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # An output that cannot show a character, or half a surrogate pair, is no reason to stop.
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = parser.parse_args(arguments)
     run: Handler = options.run
     try:

@@ -328,6 +328,9 @@ FILE_NAME = "mind2web2.toml"
 
 _JUDGE = ("llm_provider", "judge_model", "judge_base_url")
 _PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
+_MAX_PRICE_USD = 1e9
+# Of a base URL: user and password, and the query.
+_SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
 _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
 
 
@@ -341,13 +344,13 @@ def apply_settings_file(options: argparse.Namespace) -> None:
         UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
     """
     path = Path(FILE_NAME)
-    if not path.is_file():
+    if not os.path.lexists(path):
         return
     settings = _read(path)
     used = []
     for name, value in _applicable(settings, options).items():
         setattr(options, name, value)
-        used.append(f"{name} {value}")
+        used.append(f"{name} {_SECRET_PARTS.sub('', str(value))}")
     options.from_file = frozenset(word.partition(" ")[0] for word in used)
     used += _set_prices(settings.get("prices", {}))
     if used:
@@ -413,7 +416,7 @@ def _set_prices(prices: object) -> list[str]:
 
 
 def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_PRICE_USD
 
 
 def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -264,9 +264,7 @@ def _noted_urls(sources: Sources) -> NotedSources:
 
 def _are_given(sources: Sources) -> bool:
     """Tell sources from none: only ``None`` and an empty list judge the answer alone (eval-scripts.md)."""
-    return sources is not None and not (
-        isinstance(sources, Collection) and not isinstance(sources, str) and not sources
-    )
+    return sources is not None and not (isinstance(sources, list) and not sources)
 
 
 def _raising(error: Exception) -> NotedSources:

@@ -223,8 +223,6 @@ def _made(name: str, schema_text: str) -> type[BaseModel]:
 # Of questions that wait for their reply: the run keeps them in its own memory.
 MAX_WAITING_BYTES = 64 * 1024**2
 _PIECE_BYTES = 1024**2
-# Of a process that had no memory left to take in a reply.
-NO_MEMORY_STATUS = 77
 
 # Answers a question of the run's.
 Answering = Callable[[Message], Message]
@@ -276,11 +274,8 @@ class Channel:
                     self._take(message, answering)
             except (BlockingIOError, InterruptedError):
                 return
-            except MemoryError:
-                # The reply is lost, and whoever waits for it would wait for ever.
-                os._exit(NO_MEMORY_STATUS)
             except BaseException:
-                # As where a script has changed what messages are read with: likewise.
+                # A reply is lost, and the task that awaits it would never continue.
                 os._exit(1)
 
         loop.add_reader(self._socket.fileno(), take)

@@ -28,7 +28,7 @@ from mind2web2.judge.services import (
     ServiceRequest,
     services_answered_by,
 )
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
@@ -102,7 +102,7 @@ def load_all() -> None:
     """Load what scripts' processes need, to be done before the first is forked."""
     for name in _PRELOADED:
         import_module(name)
-    price_usd(TokenUsage(), "o4-mini")  # reads the price list
+    price_usd(Usage(), "o4-mini")  # reads the price list
     # The library loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")
@@ -110,11 +110,11 @@ def load_all() -> None:
         del sys.modules["pytest"]
 
 
-def run(connection: socket.socket) -> None:
+def run(connection_fd: int) -> None:
     """Evaluate what the first message asks for, and say what came of it."""
-    channel = Channel(connection)
+    channel = Channel(socket.socket(fileno=connection_fd))
     job = ScriptJob.model_validate(channel.first_message()["job"])
-    job.limits.hold_this_process()
+    job.limits.apply_to_this_process()
     set_own_prices(job.prices)
     # A script that takes its process down has said before what it had to say.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from mind2web2.errors import CaptureError, EvalScriptError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.records import judgment_key
 from mind2web2.judge.usage import JudgeLedger, Rejection
-from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
 from mind2web2.pages.captures import DoubtfulPageError
 from mind2web2.pages.prepared import PreparedPage
@@ -92,13 +92,10 @@ def test_no_error_is_made_of_anything_else(raw):
 def test_a_ledger_comes_back():
     """With every field, so that none that is added is left behind."""
     ledger = JudgeLedger(
-        judgments=2,
-        requests=3,
         served=Counter({("m", None): 2, (None, "f"): 1}),
         first_created="a",
         last_created="b",
-        usage=TokenUsage(1, 2, 3, 4),
-        cost_usd=0.5,
+        usage=Usage(1, 2, 3, 4, 5, 6, 7, 0.5),
         rejections=[Rejection("node", None, "no")],
         doubts=["one"],
     )

@@ -76,7 +76,7 @@ async def evaluate(script: Path, folder: Path, base_url: str, pace: Pace, runs: 
                     started = time.perf_counter()
                     await evaluate_once(script, judge, pace)
                     took.append(time.perf_counter() - started)
-                    requests = judge.totals.requests
+                    requests = judge.usage.total().asked.requests
     finally:
         await client.close()
     # The first one opens the connections.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, TokenUsage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.verification.extractor import BinaryEvalResult
 
 REASONING = "The page says so in its second paragraph, in the very words of the claim."
 # What a typical request is billed for, so that its price is worked out.
-USAGE = TokenUsage(input_tokens=9000, cached_tokens=6000, output_tokens=120)
+USAGE = Usage(input_tokens=9000, cached_tokens=6000, output_tokens=120)
 
 
 class InstantClient:

@@ -143,7 +143,7 @@ def main() -> None:
             took_s, processor_s = time.perf_counter() - began_s, time.process_time() - processor_s
         watch.end()
         sampling.join()
-    requests, theoretical = judge.totals.requests, options.limit / options.latency
+    requests, theoretical = judge.usage.total().asked.requests, options.limit / options.latency
     share = requests / took_s / theoretical
     title(
         f"  {requests} requests, {requests / took_s:.0f} a second: {share:.0%} of {theoretical:.0f}"
@@ -161,7 +161,7 @@ def main() -> None:
 
 def client_words(judge: RecordedJudge) -> str:
     """Return what slowed the run."""
-    return judge.totals.slowdown.in_words() or "nothing slowed it down"
+    return judge.usage.slowdown.in_words() or "nothing slowed it down"
 
 
 if __name__ == "__main__":

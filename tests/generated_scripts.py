@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from mind2web2.errors import AttemptRefusedError, CaptureError, JudgeError, JudgeUnavailableError
 from mind2web2.judge.protocol import FailureLatch
 from mind2web2.judge.usage import JudgeLedger
-from mind2web2.llm_client.chat import ChatReply
+from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
@@ -43,7 +43,7 @@ def mapping(node):
     return str(getattr(node, "__di" + "ct__").get("score"))
 
 def asked(client):
-    return getattr(client, "led" + "ger").judgments
+    return getattr(client, "led" + "ger").usage.judgments
 
 def is_stored(cache, url):
     return getattr(cache, "h" + "as")(url)
@@ -226,7 +226,7 @@ class MadeUp:
                     f"SEEN.append(('j', to_jsonable_python({group})))",
                     f"SEEN.append(('w', str(Holder(node={leaf}).model_dump(mode='json'))))",
                     "SEEN.append(('asked', asked(client)))",
-                    "SEEN.append(('ledger', client.ledger.judgments))",
+                    "SEEN.append(('ledger', client.ledger.usage.judgments))",
                 ],
             )
         )
@@ -398,7 +398,7 @@ class RandomJudge:
         chance = random.Random(f"failure {self.seed} {question}").random()
         if self.fails_one_in is not None and chance < 1 / self.fails_one_in:
             raise self.fail(JudgeUnavailableError("outage"))
-        self._ledger.judgments += 1
+        self._ledger.usage += Usage(judgments=1)
         supported = random.Random(f"{self.seed} {question}").random() < 0.6
         return ChatReply(text="", value=BinaryEvalResult(reasoning=str(question), result=supported))
 

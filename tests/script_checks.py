@@ -10,7 +10,7 @@ import shutil
 
 from projects import Project, block_in, evaluate, messages_text
 
-from mind2web2.llm_client.chat import ChatReply, TokenUsage
+from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.scheduling.options import Pace
 from mind2web2.scripts.isolation.run import Isolation
 
@@ -38,11 +38,11 @@ class TemplateJudge:
             text = messages_text(request.messages)
         claim, page = block_in(text, "claim"), block_in(text, "page address")
         if request.template is None:
-            return ChatReply(text="a text", usage=TokenUsage())
+            return ChatReply(text="a text", usage=Usage())
         filled = plausible(request.template.model_json_schema())
         if claim is not None:
             filled = {"reasoning": "scripted", "result": self._verdict(f"{claim} {page}")}
-        return ChatReply(text=json.dumps(filled), usage=TokenUsage())
+        return ChatReply(text=json.dumps(filled), usage=Usage())
 
     async def close(self):
         """Close nothing."""

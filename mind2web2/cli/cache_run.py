@@ -16,14 +16,12 @@ from rich.table import Table
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CaptureRecord
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.cli.console import plain_console, warnings_on
+from mind2web2.cli.console import CrawlDisplay, plain_console, warnings_on
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import names_a_judge
-from mind2web2.cli.progress import CrawlDisplay
-from mind2web2.cli.suggestions import caching_command
+from mind2web2.cli.options import caching_command, names_a_judge
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatReply, TokenUsage
+from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.pages.agent_cache import AgentCache, CitedPage, TaskPages
 from mind2web2.pages.citations import judged_urls
@@ -227,7 +225,7 @@ def _model(options: argparse.Namespace) -> str | None:
 def _print_asking(run: _Run, not_judged: int) -> None:
     model, replies = _model(run.options), run.replies
     if replies:
-        tokens = sum((reply.usage for reply in replies), TokenUsage())
+        tokens = sum((reply.usage for reply in replies), Usage())
         cost_usd = total_price_usd((reply.usage for reply in replies), model or "")
         cost = "price unknown" if cost_usd is None else dollars(cost_usd)
         run.console.print(

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
-import math
-import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.cli.console import plain_console, print_amounts
+from mind2web2.cli.console import duration_text, print_amounts, totals_text
 from mind2web2.cli.metric_tables import counted, line, number, print_metrics
-from mind2web2.cli.progress import duration_text, totals_text
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.usage import RunUsage, TaskUsage, Usage
-from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import TaskWork
-from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, TaskEstimate, estimate_run, total
 from mind2web2.runs.provenance import provenance_in
 from mind2web2.runs.reader import (
     decisive_troubles,
@@ -41,10 +35,9 @@ from mind2web2.runs.reader import (
     refused_pages,
 )
 from mind2web2.runs.results import write_file, writing_in
-from mind2web2.runs.run import DEFAULT_JUDGE_MODEL, RunFolders
+from mind2web2.runs.run import RunFolders
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
-from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
@@ -61,13 +54,13 @@ def print_usage(console: Console, usage: RunUsage) -> None:
     if total.asked.requests:
         rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
         print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(total)})
-    print_untold(console, usage)
+    print_unreported(console, usage)
 
 
-def print_untold(console: Console, usage: RunUsage) -> None:
+def print_unreported(console: Console, usage: RunUsage) -> None:
     """Print how many requests may be on the bill without being among the dollars; nothing if none are."""
-    if requests := usage.total().asked.untold_requests:
-        console.print(_untold_text(requests), soft_wrap=True)
+    if requests := usage.total().asked.unreported_requests:
+        console.print(_unreported_text(requests), soft_wrap=True)
 
 
 def budget_text(budget: Budget) -> str:
@@ -97,7 +90,7 @@ def write_usage(folder: Path, judge: RecordedJudge) -> None:
         "judge_model": judge.settings.model,
         "endpoint": judge.endpoint,
         **total,
-        "sent_again": dict(judge.totals.retries.reasons),
+        "sent_again": dict(judge.usage.retries.reasons),
     }
     tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
     with writing_in(folder):
@@ -108,13 +101,13 @@ def write_usage(folder: Path, judge: RecordedJudge) -> None:
 
 def _cells(task: TaskUsage) -> Sequence[str]:
     asked, reused = task.asked, task.reused
-    tokens = (asked.tokens.input_tokens, asked.tokens.cached_tokens, asked.tokens.output_tokens)
+    tokens = (asked.input_tokens, asked.cached_tokens, asked.output_tokens)
     counts = (asked.judgments, asked.requests, *tokens)
     saved = _cost(reused) if reused.judgments else "-"
     return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", saved)
 
 
-def _untold_text(requests: int) -> str:
+def _unreported_text(requests: int) -> str:
     return (
         f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out or "
         "answered without a count). They may be billed, and are not among the tokens and dollars above."
@@ -176,101 +169,6 @@ def _flagged_claims(result: Mapping[str, Any]) -> Iterator[str]:
         evidence = leaf.get("evidence", {})
         if evidence.get("flags"):
             yield str(evidence.get("claim"))
-
-
-REPLAY = "replay"
-_ESTIMATE_COLUMNS = ("answers", "judge requests", "tokens in", "cached", "out", "dollars", "judged from")
-
-
-def print_estimate(
-    options: argparse.Namespace, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
-) -> int:
-    """Print what the run that the options describe would take, and return the exit status."""
-    console = plain_console()
-    line = partial(console.print, soft_wrap=True)
-    if options.llm_provider == REPLAY:
-        line("A replay answers from stored judgments: it asks nothing and costs nothing.")
-        return 0
-    run = _planned(options, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
-    estimate = estimate_run(run)
-    if rows := {task.task_id: _estimate_cells(task) for task in estimate.tasks if task.ranges}:
-        print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
-    for text in _summary(options, run, estimate):
-        line(text)
-    line("Nothing was asked, run or written.")
-    return 0
-
-
-def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
-    settings = JudgeSettings(
-        options.llm_provider,
-        options.judge_model or DEFAULT_JUDGE_MODEL,
-        options.judge_temperature,
-        options.judge_reasoning_effort,
-        batch=options.batch,
-        max_images=options.max_images,
-    )
-    return PlannedRun(
-        work=work,
-        folders=folders,
-        judge=settings,
-        endpoint=endpoint_of(options.llm_provider, options.judge_base_url),
-        overwrite=options.overwrite,
-        with_captures=not options.no_capture,
-        with_private_network=options.allow_private_network,
-        as_of=options.as_of,
-        variables={name: os.environ[name] for name in options.script_env},
-    )
-
-
-def _estimate_cells(task: TaskEstimate) -> tuple[str, ...]:
-    *counts, cost_usd = total(found.expected for found in task.ranges)
-    amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
-    return f"{len(task.ranges)} of {task.answers}", *amounts, _basis(task.ranges)
-
-
-def _summary(options: argparse.Namespace, run: PlannedRun, estimate: RunEstimate) -> list[str]:
-    ranges = [found for task in estimate.tasks for found in task.ranges]
-    low = total(found.low for found in ranges)
-    expected = total(found.expected for found in ranges)
-    high = total(found.high for found in ranges)
-    selected = sum(task.answers for task in estimate.tasks)
-    held = selected - len(ranges) - len(estimate.unscored)
-    then = "captured when a claim needs them" if run.with_captures else "claims on them fail (--no_capture)"
-    pages = estimate.uncached_pages
-    basis = f"; judged from {_basis(ranges)}" if expected.requests else ""
-    lines = [
-        f"Answers to evaluate: {len(ranges)} of {selected}; {held} have a result that still holds.",
-        f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider}).",
-        f"Judge requests: {_range(*(f'{round(part.requests):,}' for part in (low, expected, high)))}{basis}.",
-        f"Tokens in: probably {round(expected.input_tokens):,}, of which cached "
-        f"{round(expected.cached_tokens):,}; out: {round(expected.output_tokens):,}.",
-        f"Dollars: {_range(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
-        if not math.isnan(expected.cost_usd)
-        else f"Dollars: not known, as there is no price for {run.judge.model}: mind2web2.toml may give it.",
-        f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}.",
-    ]
-    lines += [f"No result to be expected: {name}: {why}" for name, why in estimate.unscored.items()]
-    if run.endpoint is None:
-        lines.append("The judge's address is not set: results of any server were taken to hold.")
-    if options.max_cost is not None and expected.cost_usd > 0:
-        verdict = (
-            "covers the run"
-            if high.cost_usd <= options.max_cost
-            else "may not cover the run"
-            if expected.cost_usd <= options.max_cost
-            else "will probably not cover the run: it stops there, and the same command goes on"
-        )
-        lines.append(f"--max_cost {dollars_as_given(options.max_cost)} {verdict}.")
-    return lines
-
-
-def _range(low: str, expected: str, high: str) -> str:
-    return expected if low == high else f"between {low} and {high}, probably {expected}"
-
-
-def _basis(ranges: Sequence[Range]) -> str:
-    return " and ".join(dict.fromkeys(found.basis for found in ranges))
 
 
 _ON_PRIVATE_NETWORK = (
@@ -495,7 +393,7 @@ def print_run(
         for problem in task.problems:
             line(console, f"Note: {task.task_id}: {problem}")
     print_usage(console, judge.usage)
-    line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.totals)}.")
+    line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.")
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
     line(console, f"Why an answer has its score: {show}")

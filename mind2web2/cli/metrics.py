@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of
-from mind2web2.cli.suggestions import suggested_command
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    paths_of,
+    suggested_command,
+)
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import name_list
 
@@ -90,7 +96,8 @@ def run(options: argparse.Namespace) -> int:
     if options.eval_version is not None:
         paths.script_versions()  # a version that does not exist is a mistake of the command
     task_ids = _task_ids(options)
-    forgotten = [_forgotten(paths, names, task_id) for task_id in options.forget]
+    removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
+    forgotten = [_forgotten(paths, folder) for folder in removed]
     agents = [_summed_up(options, paths, name, task_ids) for name in names]
     first, *others = agents
     comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
@@ -135,12 +142,9 @@ def _stamp(found: LoadedResult) -> str:
     return found.path.name
 
 
-def _forgotten(paths: PathConfig, names: Sequence[str], task_id: str) -> str:
-    """Delete the results of a task that has no answers any more, and say so in one line."""
-    import shutil
-
-    from mind2web2.errors import ResultWriteError, UsageError
-    from mind2web2.runs.summaries import merge_all_results
+def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Path:
+    """Return the folder with the results of a task that has no answers any more."""
+    from mind2web2.errors import UsageError
     from mind2web2.utils.names import check_name
 
     if len(names) > 1:
@@ -149,8 +153,23 @@ def _forgotten(paths: PathConfig, names: Sequence[str], task_id: str) -> str:
     answers = paths.answers_root / names[0] / task_id
     if not folder.is_dir() or (not any(folder.glob("summary.json")) and not any(folder.glob("*/results"))):
         raise UsageError(f"--forget {task_id}: there are no results in {folder}")
+    if not answers.parent.is_dir():
+        raise UsageError(
+            f"--forget {task_id}: no folder {answers.parent} tells whether the task has answers: "
+            "name the answers with --answer_folder"
+        )
     if any(answers.glob("answer_*.md")):
         raise UsageError(f"--forget {task_id}: the task has answers in {answers}; remove that folder first")
+    return folder
+
+
+def _forgotten(paths: PathConfig, folder: Path) -> str:
+    """Delete the results of a task, and say so in one line."""
+    import shutil
+
+    from mind2web2.errors import ResultWriteError
+    from mind2web2.runs.summaries import merge_all_results
+
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
         shutil.rmtree(folder)
@@ -175,7 +194,7 @@ def _print(
         print_now,
         print_verdicts,
     )
-    from mind2web2.cli.suggestions import suggested_command, suggested_evaluation
+    from mind2web2.cli.options import suggested_command, suggested_evaluation
 
     console = plain_console()
     for deleted in forgotten:
@@ -210,7 +229,7 @@ def _print(
 def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
     from mind2web2.cli.console import plain_console
 
-    contents = [agent.summary | agent.now.summary() for agent in agents]
+    contents = [agent.summary | asdict(agent.now) for agent in agents]
     content: object = contents[0]
     if len(agents) > 1:
         content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}

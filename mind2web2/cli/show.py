@@ -100,7 +100,7 @@ def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence
 
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import counted, line, number
-    from mind2web2.cli.suggestions import suggested_command
+    from mind2web2.cli.options import suggested_command
 
     console = plain_console()
     tasks: dict[str, list[ScoredAnswer]] = {}
@@ -129,7 +129,7 @@ def _print_task(options: argparse.Namespace, agent_name: str, answers: Sequence[
 
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import line, number
-    from mind2web2.cli.suggestions import suggested_command
+    from mind2web2.cli.options import suggested_command
 
     console = plain_console()
     task_id = answers[0].task_id
@@ -361,7 +361,7 @@ class _Page:
 
 def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield what a result keeps of its extractions, ground truth and custom information, line by line."""
-    of_extraction = {record.get("name"): record for record in _mappings(result.get("extractions"))}
+    of_extraction = {str(record.get("name")): record for record in _mappings(result.get("extractions"))}
     infos = [_mappings(part.get("info")) for part in _mappings(result.get("eval_breakdown"))]
     for name, value in (item for info in infos for entry in info for item in entry.items()):
         if name == "no_info":
@@ -402,7 +402,8 @@ def _shown_text(page: Mapping[str, Any]) -> str:
     if not page:
         return ""
     characters = f"{page.get('text_chars')} of {page.get('text_chars_stored')} characters shown"
-    parts = [str(page.get("kind")), characters, counted(int(page.get("images") or 0), "image")]
+    images = page.get("images")
+    parts = [str(page.get("kind")), characters, counted(images if isinstance(images, int) else 0, "image")]
     if page.get("captured_at"):
         parts.append(f"captured {str(page['captured_at'])[:16].replace('T', ' ')} UTC")
     if page.get("troubles"):

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from mind2web2.errors import BudgetReachedError, DocumentError, UsageError
-from mind2web2.llm_client.chat import ChatRequest, Limit, TokenUsage
+from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.prices import image_tokens, price_usd
 from mind2web2.utils.images import size_px
@@ -110,7 +110,7 @@ class Budget:
         self._prompt_tokens_under_way = 0
         self._refusal: str | None = None
         self._changed = asyncio.Event()
-        if price_usd(TokenUsage(input_tokens=1), model) is None:
+        if price_usd(Usage(input_tokens=1), model) is None:
             raise UsageError(
                 f"--max_cost cannot be kept: no price is known for model {model}; leave the option out, "
                 "write the price into mind2web2.toml, or choose a model with a known price (--judge_model)"
@@ -161,11 +161,11 @@ class Budget:
         self.spent_usd += spent_usd
         self._wake()
 
-    def learn(self, prompt_tokens: int, usage: TokenUsage) -> None:
+    def learn(self, prompt_tokens: int, usage: Usage) -> None:
         """Expect the next replies to be like this one."""
         self._expectation.learn(prompt_tokens, usage)
 
-    def price(self, usage: TokenUsage) -> float:
+    def price(self, usage: Usage) -> float:
         """Return what these tokens cost."""
         price = price_usd(usage, self._model)
         return 0.0 if price is None else price * self._price_share
@@ -220,7 +220,7 @@ class Exchange:
             self._assumed_usd.append(assumed_usd)
         await self._limit.__aexit__(kind, error, trace)
 
-    def settle(self, usages: Sequence[TokenUsage]) -> None:
+    def settle(self, usages: Sequence[Usage]) -> None:
         """Count what each reply of the exchange has cost, in place of what was assumed."""
         # A server that tells no tokens is not free of charge.
         if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
@@ -241,17 +241,17 @@ class _Expectation:
         self._mean_output = 0.0
         self._squares = 0.0
 
-    def usage(self, prompt_tokens: int) -> TokenUsage:
+    def usage(self, prompt_tokens: int) -> Usage:
         """Return the tokens of a request; nothing of it is expected to be in the provider's cache."""
         if not self.replies:
-            return TokenUsage(input_tokens=prompt_tokens, output_tokens=_FIRST_OUTPUT_TOKENS)
+            return Usage(input_tokens=prompt_tokens, output_tokens=_FIRST_OUTPUT_TOKENS)
         # One standard deviation above the mean is enough for many, while one long reply is a small excess.
         output = self._mean_output + math.sqrt(self._squares / self.replies)
-        return TokenUsage(
+        return Usage(
             input_tokens=math.ceil(prompt_tokens * self._input_ratio), output_tokens=math.ceil(output)
         )
 
-    def learn(self, prompt_tokens: int, usage: TokenUsage) -> None:
+    def learn(self, prompt_tokens: int, usage: Usage) -> None:
         """Take one more reply into account."""
         self.replies += 1
         # The highest yet: tokenizers and images differ, and too low an estimate would exceed the budget.

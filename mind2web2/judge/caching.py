@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Literal
 from weakref import WeakValueDictionary
@@ -26,11 +26,11 @@ from mind2web2.judge.protocol import Subject, ask_twice_if_declined
 from mind2web2.judge.records import Judgment, JudgmentSource, gate_key, judgment_key
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge.usage import RunUsage, cost_of, sum_usd, usage_of
-from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, TokenUsage
+from mind2web2.judge.usage import RunUsage, usage_of
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import Retries, Toll, toll_counted
+from mind2web2.llm_client.retry import Retries, SentRequests, counted_requests
 from mind2web2.utils.aio import loop_turn, to_the_end
 
 
@@ -108,29 +108,6 @@ class JudgeSettings:
     image_limits: tuple[ImageLimit, ...] = ()
 
 
-@dataclass(slots=True)
-class RunTotals:
-    """What a run has asked so far.
-
-    Args:
-        asked: judgments that a model was asked for.
-        reused: judgments that were stored already.
-        requests: HTTP requests sent, retries and repairs included, also those that came to nothing.
-        usage: tokens of what was asked in this run.
-        cost_usd: ``None`` once a model without a known price was asked.
-        slowdown: how much the judge's rate limits have held the run back.
-        retries: how often requests were tried again, and why.
-    """
-
-    asked: int = 0
-    reused: int = 0
-    requests: int = 0
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    cost_usd: float | None = 0.0
-    slowdown: Slowdown = field(default_factory=Slowdown)
-    retries: Retries = field(default_factory=Retries)
-
-
 class RecordedJudge:
     """One judge for a whole run.
 
@@ -157,13 +134,12 @@ class RecordedJudge:
         self.settings = settings
         if provider is not None:
             # The price list takes a third of a second to load: now, rather than with the first reply.
-            price_usd(TokenUsage(), settings.model)
+            price_usd(Usage(), settings.model)
         # Only clients of this package keep a pace, and count along.
-        self.totals = RunTotals(
+        self.usage = RunUsage(
             slowdown=getattr(provider, "slowdown", None) or Slowdown(),
             retries=getattr(provider, "retries", None) or Retries(),
         )
-        self.usage = RunUsage()
         self.budget = budget
         self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self._provider = provider
@@ -208,8 +184,7 @@ class RecordedJudge:
             # A reply that no longer fills the template, since a script's own checks changed, is asked anew.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
                 if stored.outcome != "fewer_images":
-                    self.totals.reused += 1
-                    self._count_reused(stored, source[0])
+                    self.usage.of(source[0]).reused += usage_of(stored)
                 return stored
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
@@ -225,7 +200,8 @@ class RecordedJudge:
         """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
         if self._unreachable is not None:
             raise self._unreachable
-        if self._access.denial is not None and not self.totals.asked and not self.totals.reused:
+        total = self.usage.total()
+        if self._access.denial is not None and not total.asked.judgments and not total.reused.judgments:
             raise JudgeUnusableError(str(self._access.denial)) from self._access.denial
 
     async def write_rest(self) -> None:
@@ -273,28 +249,28 @@ class RecordedJudge:
         outcome: Literal["reply", "declined", "too_long", "fewer_images"]
         limit = self._access.limit(limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
-        with toll_counted() as toll:
+        with counted_requests() as sent:
             try:
                 reply = await ask_twice_if_declined(provider.chat, request, exchange or limit)
                 outcome = "reply" if reply.declined is None else "declined"
             except ContextTooLongError as error:
-                reply, outcome = _too_long(error, toll), "too_long"
+                reply, outcome = _too_long(error, sent), "too_long"
             except ImagesRefusedError as error:
                 limits = ImageLimit.of(error).model_dump_json()
-                reply, outcome = replace(_in_vain(toll), text=limits), "fewer_images"
+                reply, outcome = replace(_no_reply(sent), text=limits), "fewer_images"
             except BaseException as error:
                 self._access.note(error, source)
                 # A failure, or nobody waits for it any more: no judgment, but requests and tokens.
                 if exchange is not None:
-                    exchange.settle(toll.usages)
-                self._count(_in_vain(toll), toll, request.model, source[0], judgments=0)
+                    exchange.settle(sent.replies)
+                self._count(_no_reply(sent), sent, request.model, source[0], judgments=0)
                 raise
         self._access.prove()
         if exchange is not None:
-            exchange.settle(toll.usages or [reply.usage])
+            exchange.settle(sent.replies or [reply.usage])
         # To be refused for its images is no judgment yet.
         count = int(outcome != "fewer_images")
-        cost_usd = self._count(reply, toll, request.model, source[0], judgments=count)
+        cost_usd = self._count(reply, sent, request.model, source[0], judgments=count)
         return Judgment(
             key=key,
             endpoint=self.endpoint,
@@ -357,30 +333,27 @@ class RecordedJudge:
         return skip_reason
 
     def _count(
-        self, reply: ChatReply, toll: Toll, model: str, task_id: str, *, judgments: int = 1
+        self, reply: ChatReply, sent: SentRequests, model: str, task_id: str, *, judgments: int = 1
     ) -> float | None:
-        """Count what a question took, and return its price."""
-        # A client of a caller's own tells no more than the sum.
-        usages = toll.usages or [reply.usage]
-        cost_usd = total_price_usd(usages, model, in_batch=self.settings.batch)
-        self.usage.of(task_id).asked.add(reply.usage, reply.attempts, cost_usd, judgments, toll.untold)
-        self.totals.asked += judgments
-        self.totals.requests += reply.attempts
-        self.totals.usage += reply.usage
-        self.totals.cost_usd = sum_usd(self.totals.cost_usd, cost_usd)
+        """Count the usage of a question, and return its price."""
+        # A client of a caller's own reports no more than the sum.
+        cost_usd = total_price_usd(sent.replies or [reply.usage], model, in_batch=self.settings.batch)
+        self.usage.of(task_id).asked += replace(
+            reply.usage,
+            judgments=judgments,
+            requests=reply.attempts,
+            unreported_requests=sent.usage.unreported_requests,
+            cost_usd=cost_usd,
+        )
         return cost_usd
 
-    def _count_reused(self, judgment: Judgment, task_id: str) -> None:
-        cost_usd = cost_of(judgment)
-        self.usage.of(task_id).reused.add(usage_of(judgment), judgment.attempts, cost_usd)
+
+def _too_long(error: ContextTooLongError, sent: SentRequests) -> ChatReply:
+    return ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
 
 
-def _too_long(error: ContextTooLongError, toll: Toll) -> ChatReply:
-    return ChatReply(text=str(error), usage=toll.usage, attempts=max(toll.requests, 1))
-
-
-def _in_vain(toll: Toll) -> ChatReply:
-    return ChatReply(text="", usage=toll.usage, attempts=toll.requests)
+def _no_reply(sent: SentRequests) -> ChatReply:
+    return ChatReply(text="", usage=sent.usage, attempts=sent.requests)
 
 
 async def _fits(judgment: Judgment, request: ChatRequest) -> bool:

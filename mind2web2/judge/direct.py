@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Protocol
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -30,7 +31,7 @@ from mind2web2.judge.protocol import (
     note_rejection,
 )
 from mind2web2.judge.usage import JudgeLedger
-from mind2web2.llm_client.chat import NO_LIMIT, ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit
+from mind2web2.llm_client.chat import NO_LIMIT, ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.provider import AsyncCalls
 from mind2web2.scheduling.guard import check_look
 
@@ -137,7 +138,7 @@ class ClientJudge(AsyncCalls):
     def __init__(self, provider: ChatProvider) -> None:
         self._provider = provider
         self._latch = FailureLatch()
-        self._ledger = JudgeLedger(cost_usd=None)
+        self._ledger = JudgeLedger(Usage(cost_usd=None))
         self.image_limit = NO_LIMIT
 
     @property
@@ -187,8 +188,7 @@ class ClientJudge(AsyncCalls):
         except Exception as error:
             raise self.fail(unexpected(error)) from error
         ledger = self._ledger
-        ledger.judgments += 1
-        ledger.usage += reply.usage
+        ledger.usage += replace(reply.usage, judgments=1)
         note_rejection(ledger, reply, subject)
         return reply
 

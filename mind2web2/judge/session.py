@@ -29,8 +29,8 @@ from mind2web2.judge.protocol import (
 )
 from mind2web2.judge.records import Judgment, judgment_key
 from mind2web2.judge.services import ServiceAnswer
-from mind2web2.judge.usage import JudgeLedger, cost_of, sum_usd, usage_of
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit
+from mind2web2.judge.usage import JudgeLedger, tokens_of, usage_of
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.provider import AsyncCalls
 from mind2web2.scheduling.guard import check_asking, check_look, watching
 from mind2web2.utils.api_misuse import script_api
@@ -144,7 +144,7 @@ class AnswerJudge(AsyncCalls):
         except Exception as error:
             raise self.fail(unexpected(error)) from error
         if judgment.outcome == "fewer_images":
-            self._ledger.requests += judgment.attempts
+            self._ledger.usage += Usage(requests=judgment.attempts)
             self.image_limit = self.image_limit.merged(ImageLimit.model_validate_json(judgment.text))
             raise self.image_limit.refusal(f"judge {judgment.model} takes {self.image_limit.in_words()}")
         self._note(judgment, reply, subject)
@@ -179,12 +179,9 @@ class AnswerJudge(AsyncCalls):
 
     def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
         ledger = self._ledger
-        ledger.judgments += 1
-        ledger.requests += reply.attempts
+        ledger.usage += usage_of(judgment)
         ledger.served[reply.served_model, reply.system_fingerprint] += 1
         ledger.note_created(judgment.created)
-        ledger.usage += reply.usage
-        ledger.cost_usd = sum_usd(ledger.cost_usd, cost_of(judgment))
         note_rejection(ledger, reply, subject)
 
 
@@ -202,7 +199,7 @@ def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
         text=judgment.text,
         value=value,
         declined=judgment.text if judgment.outcome == "declined" else None,
-        usage=usage_of(judgment),
+        usage=tokens_of(judgment),
         served_model=judgment.served_model,
         system_fingerprint=judgment.system_fingerprint,
         attempts=judgment.attempts,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mind2web2.judge.records import Judgment
 from mind2web2.judge.services import ServiceAnswer
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
+from mind2web2.llm_client.rate_limiter import Slowdown
+from mind2web2.llm_client.retry import Retries
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class JudgeLedger:
     """What the questions of one answer came to.
 
     Args:
-        requests: HTTP requests, retries, repairs and second questions included.
+        usage: of all its questions, whether asked in this run or answered from stored judgments.
         served: how many judgments came from which model and backend, as reported.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: what might have come out otherwise on another machine or day; such a result is not reused.
@@ -36,13 +37,10 @@ class JudgeLedger:
         services: what map and paper services answered it.
     """
 
-    judgments: int = 0
-    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
     served: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
     first_created: str | None = None
     last_created: str | None = None
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    cost_usd: float | None = 0.0
     rejections: list[Rejection] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     refused_downloads: list[str] = field(default_factory=list)
@@ -57,51 +55,6 @@ class JudgeLedger:
 
 
 @dataclass(slots=True)
-class Usage:
-    """What some judgments have taken.
-
-    Args:
-        requests: HTTP requests sent, retries and repairs included.
-        cost_usd: ``None`` where the price of one is not known.
-        untold_requests: those of the requests that may be billed although the server told no tokens: given
-            up while it thought, or too slow.
-    """
-
-    judgments: int = 0
-    requests: int = 0
-    tokens: TokenUsage = field(default_factory=TokenUsage)
-    cost_usd: float | None = 0.0
-    untold_requests: int = 0
-
-    def add(
-        self,
-        tokens: TokenUsage,
-        requests: int,
-        cost_usd: float | None,
-        judgments: int = 1,
-        untold_requests: int = 0,
-    ) -> None:
-        """Count more judgments."""
-        self.judgments += judgments
-        self.requests += requests
-        self.tokens += tokens
-        self.cost_usd = sum_usd(self.cost_usd, cost_usd)
-        self.untold_requests += untold_requests
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what a file says of it."""
-        return {
-            "judgments": self.judgments,
-            "requests": self.requests,
-            "untold_requests": self.untold_requests,
-            "input_tokens": self.tokens.input_tokens,
-            "cached_tokens": self.tokens.cached_tokens,
-            "output_tokens": self.tokens.output_tokens,
-            "cost_usd": None if self.cost_usd is None else round(self.cost_usd, 6),
-        }
-
-
-@dataclass(slots=True)
 class TaskUsage:
     """What the judgments about one task's answers have taken, or about several tasks'.
 
@@ -113,16 +66,27 @@ class TaskUsage:
     asked: Usage = field(default_factory=Usage)
     reused: Usage = field(default_factory=Usage)
 
+    def __add__(self, other: TaskUsage) -> TaskUsage:
+        """Return the sum of both."""
+        return TaskUsage(self.asked + other.asked, self.reused + other.reused)
+
     def as_json(self) -> dict[str, Any]:
-        """Return what a file says of it."""
-        return {"asked": self.asked.as_json(), "reused": self.reused.as_json()}
+        """Return the entry of ``usage.json``."""
+        return {"asked": _as_json(self.asked), "reused": _as_json(self.reused)}
 
 
+@dataclass(slots=True)
 class RunUsage:
-    """What a run has asked and reused, by task."""
+    """What a run has asked and reused, by task.
 
-    def __init__(self) -> None:
-        self.tasks: dict[str, TaskUsage] = {}
+    Args:
+        slowdown: how much the judge's rate limits have delayed the run.
+        retries: how often requests were tried again, and why.
+    """
+
+    tasks: dict[str, TaskUsage] = field(default_factory=dict)
+    slowdown: Slowdown = field(default_factory=Slowdown)
+    retries: Retries = field(default_factory=Retries)
 
     def of(self, task_id: str) -> TaskUsage:
         """Return the account of a task."""
@@ -130,27 +94,29 @@ class RunUsage:
 
     def total(self) -> TaskUsage:
         """Return the account of all tasks together."""
-        return TaskUsage(
-            _sum(task.asked for task in self.tasks.values()),
-            _sum(task.reused for task in self.tasks.values()),
-        )
+        return sum(self.tasks.values(), TaskUsage())
 
 
-def _sum(usages: Iterable[Usage]) -> Usage:
-    total = Usage()
-    for usage in usages:
-        total.add(usage.tokens, usage.requests, usage.cost_usd, usage.judgments, usage.untold_requests)
-    return total
+def _as_json(usage: Usage) -> dict[str, Any]:
+    return {
+        "judgments": usage.judgments,
+        "requests": usage.requests,
+        "untold_requests": usage.unreported_requests,
+        "input_tokens": usage.input_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": rounded_usd(usage),
+    }
 
 
-def sum_usd(one: float | None, other: float | None) -> float | None:
-    """Return the dollars of both; unknown where one of them is."""
-    return None if one is None or other is None else one + other
+def rounded_usd(usage: Usage) -> float | None:
+    """Return the dollars as files have them, ``None`` where they are unknown."""
+    return None if usage.cost_usd is None else round(usage.cost_usd, 6)
 
 
-def usage_of(judgment: Judgment) -> TokenUsage:
-    """Return the tokens that a stored judgment took."""
-    return TokenUsage(
+def tokens_of(judgment: Judgment) -> Usage:
+    """Return the tokens of a stored judgment, as in the reply that it was made from."""
+    return Usage(
         judgment.input_tokens,
         judgment.cached_tokens,
         judgment.output_tokens,
@@ -158,8 +124,10 @@ def usage_of(judgment: Judgment) -> TokenUsage:
     )
 
 
-def cost_of(judgment: Judgment) -> float | None:
-    """Return what a judgment cost when it was asked, as far as that is known."""
-    if judgment.cost_usd is not None:
-        return judgment.cost_usd
-    return total_price_usd([usage_of(judgment)], judgment.model, in_batch=bool(judgment.batch))
+def usage_of(judgment: Judgment) -> Usage:
+    """Return what a stored judgment took when it was asked, with dollars as far as they are known."""
+    tokens = tokens_of(judgment)
+    cost_usd = judgment.cost_usd
+    if cost_usd is None:
+        cost_usd = total_price_usd([tokens], judgment.model, in_batch=bool(judgment.batch))
+    return replace(tokens, judgments=1, requests=judgment.attempts, cost_usd=cost_usd)

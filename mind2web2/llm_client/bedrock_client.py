@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError, UsageError
-from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, TokenUsage, WireRequest
+from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, Usage, WireRequest
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -62,10 +62,10 @@ class _Usage(ReplyPart):
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
 
-    def counted(self) -> TokenUsage:
+    def counted(self) -> Usage:
         """Return the numbers, with cached tokens as a part of the input."""
         read, written = self.cache_read_input_tokens or 0, self.cache_creation_input_tokens or 0
-        return TokenUsage(self.input_tokens + read + written, read, self.output_tokens, written)
+        return Usage(self.input_tokens + read + written, read, self.output_tokens, written)
 
 
 class _Body(ReplyPart):

@@ -72,29 +72,42 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenUsage:
-    """Tokens as the provider reported them.
+class Usage:
+    """Requests, tokens and dollars of one request, one judgment or many; two add up.
 
     Args:
-        input_tokens: all tokens of the request, cached or not.
+        input_tokens: all tokens of the request, cached or not, as the provider reported them.
         cached_tokens: the part of ``input_tokens`` that the provider had in its prompt cache.
         output_tokens: tokens of the reply, hidden reasoning included.
         cache_write_tokens: the part of ``input_tokens`` that was put into the prompt cache, where
             that has a price of its own.
+        judgments: questions that got an answer.
+        requests: HTTP requests sent, retries and repairs included.
+        unreported_requests: possibly billed requests whose token usage the server did not report.
+        cost_usd: ``None`` where the price of a part is not known.
     """
 
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
     cache_write_tokens: int = 0
+    judgments: int = 0
+    requests: int = 0
+    unreported_requests: int = 0
+    cost_usd: float | None = 0.0
 
-    def __add__(self, other: TokenUsage) -> TokenUsage:
-        """Return the sum of both."""
-        return TokenUsage(
+    def __add__(self, other: Usage) -> Usage:
+        """Return the sum of both; its dollars are unknown where those of one are."""
+        is_priced = self.cost_usd is not None and other.cost_usd is not None
+        return Usage(
             self.input_tokens + other.input_tokens,
             self.cached_tokens + other.cached_tokens,
             self.output_tokens + other.output_tokens,
             self.cache_write_tokens + other.cache_write_tokens,
+            self.judgments + other.judgments,
+            self.requests + other.requests,
+            self.unreported_requests + other.unreported_requests,
+            (self.cost_usd or 0.0) + (other.cost_usd or 0.0) if is_priced else None,
         )
 
 
@@ -142,7 +155,7 @@ class ChatReply:
     text: str
     value: BaseModel | None = None
     declined: str | None = None
-    usage: TokenUsage = TokenUsage()
+    usage: Usage = Usage()
     served_model: str | None = None
     system_fingerprint: str | None = None
     attempts: int = 1
@@ -251,7 +264,7 @@ class Completion:
     text: str
     declined: str | None = None
     is_truncated: bool = False
-    usage: TokenUsage = field(default_factory=TokenUsage)
+    usage: Usage = field(default_factory=Usage)
     served_model: str | None = None
     system_fingerprint: str | None = None
     allowances: Allowances = NOTHING_SAID

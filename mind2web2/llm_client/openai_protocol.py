@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, TokenUsage, WireRequest
+from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, Usage, WireRequest
 from mind2web2.llm_client.failures import (
     RequestFailedError,
     Service,
@@ -45,10 +45,10 @@ class _Usage(ReplyPart):
     completion_tokens: int | None = None
     prompt_tokens_details: _CachedTokens | None = None
 
-    def counted(self) -> TokenUsage:
+    def counted(self) -> Usage:
         """Return the numbers, zero where the server gives none."""
         details = self.prompt_tokens_details or _CachedTokens()
-        return TokenUsage(self.prompt_tokens or 0, details.cached_tokens or 0, self.completion_tokens or 0)
+        return Usage(self.prompt_tokens or 0, details.cached_tokens or 0, self.completion_tokens or 0)
 
 
 class _Part(ReplyPart):
@@ -215,7 +215,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         text=choice.message.text(),
         declined=_declined(choice),
         is_truncated=choice.finish_reason == "length",
-        usage=body.usage.counted() if body.usage else TokenUsage(),
+        usage=body.usage.counted() if body.usage else Usage(),
         served_model=body.model,
         system_fingerprint=body.system_fingerprint,
     )

@@ -9,7 +9,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
 
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.chat import Usage
 
 # What a request in a batch job costs, of its usual price: at OpenAI and at Azure.
 BATCH_PRICE_SHARE = 0.5
@@ -57,14 +57,14 @@ def calculate_api_cost(input_tokens: int, output_tokens: int, model_name: str) -
     """
     if input_tokens < 0 or output_tokens < 0:
         raise ValueError(f"token counts cannot be negative: {input_tokens}, {output_tokens}")
-    input_price = _price(TokenUsage(input_tokens=_SAMPLE_TOKENS), model_name)
-    output_price = _price(TokenUsage(output_tokens=_SAMPLE_TOKENS), model_name)
+    input_price = _price(Usage(input_tokens=_SAMPLE_TOKENS), model_name)
+    output_price = _price(Usage(output_tokens=_SAMPLE_TOKENS), model_name)
     if input_price is None or output_price is None:
         raise ValueError(f"no price is known for model {model_name!r}")
     return float((input_price * input_tokens + output_price * output_tokens) / _SAMPLE_TOKENS)
 
 
-def price_usd(usage: TokenUsage, model_name: str) -> float | None:
+def price_usd(usage: Usage, model_name: str) -> float | None:
     """Return dollars for one request, cached tokens at their price, or ``None`` for an unknown model.
 
     Some models charge more for all tokens of a very long prompt: for several requests add up dollars,
@@ -77,7 +77,7 @@ def price_usd(usage: TokenUsage, model_name: str) -> float | None:
     return None if rates is None else float(rates.price(usage))
 
 
-def total_price_usd(usages: Iterable[TokenUsage], model_name: str, *, in_batch: bool = False) -> float | None:
+def total_price_usd(usages: Iterable[Usage], model_name: str, *, in_batch: bool = False) -> float | None:
     """Return dollars for several requests, each at its own price, or ``None`` for an unknown model."""
     prices = [price_usd(usage, model_name) for usage in usages]
     known = [price for price in prices if price is not None]
@@ -94,7 +94,7 @@ class _Rates(NamedTuple):
     written: Decimal
     output: Decimal
 
-    def price(self, usage: TokenUsage) -> Decimal:
+    def price(self, usage: Usage) -> Decimal:
         """Return what the price list would calculate, in a hundredth of the time."""
         cached, written = _cached_and_written(usage)
         return (
@@ -108,27 +108,27 @@ class _Rates(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _rates(model_name: str, period: int) -> _Rates | None:  # noqa: ARG001 (rates hold for a period)
-    request = _price(TokenUsage(), model_name)
+    request = _price(Usage(), model_name)
     if request is None:
         return None
     count = _SAMPLE_TOKENS
     samples = (
-        TokenUsage(count),
-        TokenUsage(count, cached_tokens=count),
-        TokenUsage(count, cache_write_tokens=count),
-        TokenUsage(output_tokens=count),
+        Usage(count),
+        Usage(count, cached_tokens=count),
+        Usage(count, cache_write_tokens=count),
+        Usage(output_tokens=count),
     )
     prices = [_price(sample, model_name) or request for sample in samples]
     return _Rates(request, *((price - request) / count for price in prices))
 
 
-def _cached_and_written(usage: TokenUsage) -> tuple[int, int]:
+def _cached_and_written(usage: Usage) -> tuple[int, int]:
     # a server's numbers may contradict each other; a part is never more than the whole
     cached = min(usage.cached_tokens, usage.input_tokens)
     return cached, min(usage.cache_write_tokens, usage.input_tokens - cached)
 
 
-def _price(usage: TokenUsage, model_name: str) -> Decimal | None:
+def _price(usage: Usage, model_name: str) -> Decimal | None:
     cached, written = _cached_and_written(usage)
     if own := _own_prices.get(model_name):
         cached_usd = own.input_usd if own.cached_usd is None else own.cached_usd
@@ -139,9 +139,10 @@ def _price(usage: TokenUsage, model_name: str) -> Decimal | None:
         )
         return sum((count * Decimal(str(usd)) for count, usd in parts), Decimal()) / 1_000_000
 
-    from genai_prices import Usage, calc_price  # a third of a second
+    from genai_prices import Usage as PricedUsage
+    from genai_prices import calc_price  # a third of a second
 
-    tokens = Usage(
+    tokens = PricedUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=cached,
         cache_write_tokens=written,

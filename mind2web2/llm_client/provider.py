@@ -31,14 +31,14 @@ from mind2web2.llm_client.chat import (
     Completion,
     Limit,
     Message,
-    TokenUsage,
     Transport,
+    Usage,
     WireRequest,
 )
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import checked_messages, image_urls, with_text_at_end
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
-from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy, note_toll
+from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy, count_requests
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,
     read_template,
@@ -104,7 +104,7 @@ class AsyncCalls:
         return (result, _token_counts(reply.usage)) if count_token else result
 
 
-def _token_counts(usage: TokenUsage) -> dict[str, int]:
+def _token_counts(usage: Usage) -> dict[str, int]:
     """Return the usage as the published calls give it."""
     return {
         "input_tokens": usage.input_tokens,
@@ -252,7 +252,7 @@ class _Exchange:
         self._schema = None if request.template is None else schema_of(request.template)
         self._attempts = attempts
         self._retries = retries
-        self._usage = TokenUsage()
+        self._usage = Usage()
 
     async def reply(self) -> ChatReply:
         """Ask until the reply can be used: once more with its error shown, then afresh.
@@ -339,15 +339,15 @@ class _Exchange:
         try:
             completion = await self._attempts.send(partial(self._send, wire))
         finally:
-            note_toll(self._attempts.made - made_before)
-        note_toll(usage=completion.usage)
+            count_requests(self._attempts.made - made_before)
+        count_requests(usage=completion.usage)
         return completion
 
     async def _send(self, wire: WireRequest) -> Completion:
         try:
             completion = await self._transport.send(wire)
         except RequestFailedError as failure:
-            note_toll(told=int(failure.is_sent))
+            count_requests(reported=int(failure.is_sent))
             raise
         except JudgeError:
             raise
@@ -357,7 +357,7 @@ class _Exchange:
                 f"judge {wire.model} at {self._transport.service.endpoint}: the request could not be made: "
                 f"{one_line(f'{type(error).__name__}: {error}', self._transport.service.secrets)}"
             ) from error
-        note_toll(told=int(completion.usage != TokenUsage()))
+        count_requests(reported=int(completion.usage != Usage()))
         return completion
 
     def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:

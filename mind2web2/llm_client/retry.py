@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
-from mind2web2.llm_client.chat import Completion, Limit, TokenUsage
+from mind2web2.llm_client.chat import Completion, Limit, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter
 
@@ -40,52 +40,48 @@ class Retries:
 
 
 @dataclass(slots=True)
-class Toll:
-    """What the requests about one question took.
+class SentRequests:
+    """The HTTP requests that one question took.
 
     Args:
-        requests: HTTP requests sent; where no connection came about, none was.
-        told: those whose price is known: the server gave the tokens, or an error.
-        usages: tokens of each reply that came.
+        requests: those that were sent; where no connection came about, none was.
+        reported: those whose price is known: the server reported the tokens, or an error.
+        replies: usage of each reply that came.
     """
 
     requests: int = 0
-    told: int = 0
-    usages: list[TokenUsage] = field(default_factory=list)
+    reported: int = 0
+    replies: list[Usage] = field(default_factory=list)
 
     @property
-    def usage(self) -> TokenUsage:
-        """Return the tokens of all replies together."""
-        return sum(self.usages, TokenUsage())
-
-    @property
-    def untold(self) -> int:
-        """Return how many requests may be billed without anything said of their tokens."""
-        return max(self.requests - self.told, 0)
+    def usage(self) -> Usage:
+        """Return the usage of all replies together, with the number of requests."""
+        unreported = max(self.requests - self.reported, 0)
+        return sum(self.replies, Usage(requests=self.requests, unreported_requests=unreported))
 
 
-_current: ContextVar[Toll | None] = ContextVar("mind2web2_toll", default=None)
+_current: ContextVar[SentRequests | None] = ContextVar("mind2web2_sent_requests", default=None)
 
 
 @contextmanager
-def toll_counted() -> Iterator[Toll]:
-    """Count what is asked in the ``with`` block, also where it ends with an error."""
-    toll = Toll()
-    token = _current.set(toll)
+def counted_requests() -> Iterator[SentRequests]:
+    """Count the requests of the ``with`` block, also where it ends with an error."""
+    sent = SentRequests()
+    token = _current.set(sent)
     try:
-        yield toll
+        yield sent
     finally:
         _current.reset(token)
 
 
-def note_toll(requests: int = 0, usage: TokenUsage | None = None, *, told: int = 0) -> None:
-    """Count requests, a reply's tokens, and what is known of prices, for whoever wants to know."""
-    toll = _current.get()
-    if toll is not None:
-        toll.requests += requests
-        toll.told += told
+def count_requests(requests: int = 0, usage: Usage | None = None, *, reported: int = 0) -> None:
+    """Count requests and a reply's usage in the surrounding ``counted_requests`` block, if there is one."""
+    sent = _current.get()
+    if sent is not None:
+        sent.requests += requests
+        sent.reported += reported
         if usage is not None:
-            toll.usages.append(usage)
+            sent.replies.append(usage)
 
 
 log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mind2web2 import __version__
 from mind2web2.api_tools.download import refusals_told
@@ -27,7 +27,7 @@ from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, note_refused_download
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.session import AnswerJudge
-from mind2web2.judge.usage import JudgeLedger
+from mind2web2.judge.usage import JudgeLedger, rounded_usd
 from mind2web2.pages.answer_view import AnswerCache, listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
@@ -73,12 +73,14 @@ from mind2web2.scripts.inputs import (
     inputs_recorded,
     variable_digests,
 )
-from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall, checked_result, script_result
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.locks import ProcessLock
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+
+if TYPE_CHECKING:
+    from mind2web2.scripts.isolation.run import Isolation
 
 _LOCK_NAME = ".judging.lock"
 # Not to be late by more than a person notices, nor to keep the disk busy.
@@ -604,8 +606,8 @@ async def _evaluate_logged(
             "tree_format": TREE_FORMAT,
             "created": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": round(time.monotonic() - started, 3),
-            "judge_requests": ledger.requests,
-            "judge_retries": ledger.requests - ledger.judgments,
+            "judge_requests": ledger.usage.requests,
+            "judge_retries": ledger.usage.requests - ledger.usage.judgments,
             "judged_from": ledger.first_created,
             "judged_to": ledger.last_created,
         },
@@ -630,6 +632,8 @@ async def _script_result(
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
     """Run the script, in this process or in one of its own; return also its questions and what it read."""
     if run.isolation is not None:
+        from mind2web2.scripts.isolation.run import RunSide, isolated_result
+
         side = RunSide(
             run.judge,
             run.limits,
@@ -665,11 +669,11 @@ async def _script_result(
 
 def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:
     return {
-        "judgments": ledger.judgments,
+        "judgments": ledger.usage.judgments,
         "input_tokens": ledger.usage.input_tokens,
         "cached_tokens": ledger.usage.cached_tokens,
         "output_tokens": ledger.usage.output_tokens,
-        "cost_usd": None if ledger.cost_usd is None else round(ledger.cost_usd, 6),
+        "cost_usd": rounded_usd(ledger.usage),
         # In an order of their own: votes come in whatever order the judge answers.
         "rejections": sorted((asdict(rejection) for rejection in ledger.rejections), key=str),
     }

@@ -13,14 +13,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.budget import PART_SIZE_PX, text_tokens
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import ESTIMATING, FILE_NAME
 from mind2web2.judge.transfer import reading
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 from mind2web2.pages.citations import cited_urls, one_spelling_each, read_citations
 from mind2web2.runs.answer import (
@@ -138,16 +138,9 @@ class _Answer(NamedTuple):
     now: InputsNow
 
 
-class _Usage(BaseModel):
-    judgments: PositiveInt
-    input_tokens: PositiveInt
-    cached_tokens: NonNegativeInt = 0
-    output_tokens: NonNegativeInt
-
-
 class _Result(BaseModel):
     judge_model: str
-    judge_usage: _Usage
+    judge_usage: Usage
 
 
 def estimate_run(run: PlannedRun) -> RunEstimate:
@@ -297,7 +290,7 @@ class _Records:
 
     def _amounts(self, requests: int, tokens_in: float, cached: float, tokens_out: float) -> Amounts:
         """Add dollars, by a request of mean length, as some models charge more for long requests."""
-        usage = TokenUsage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
+        usage = Usage(*(round(count / requests) for count in (tokens_in, cached, tokens_out)))
         price = price_usd(usage, self._run.judge.model)
         share = BATCH_PRICE_SHARE if self._run.judge.batch else 1.0
         cost_usd = float("nan") if price is None else requests * price * share
@@ -345,9 +338,11 @@ def task_results(task_folder: Path) -> list[_Result]:
     results = []
     for result in found:
         try:
-            results.append(_Result.model_validate(result.content if result else None))
-        except ValidationError:  # nothing judged, no tokens reported, or another tool's result
+            read = _Result.model_validate(result.content if result else None)
+        except ValidationError:  # another tool's result
             continue
+        if read.judge_usage.judgments > 0 and read.judge_usage.input_tokens > 0:
+            results.append(read)
     return results
 
 

@@ -19,6 +19,7 @@ from mind2web2.rubric.consistency import outcome, trials_needed
 from mind2web2.rubric.evidence import NO_PAGE_NAMED, Evidence, PageCheck, Vote
 from mind2web2.scheduling.options import current_pace
 from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.context import Asking
 from mind2web2.verification.messages import NO_INSTRUCTION, quotable, verification_messages
 from mind2web2.verification.quotations import looked_up
@@ -67,6 +68,7 @@ class PagesAhead:
 PAGES_AT_ONCE = 3
 
 
+@script_api
 class BinaryEvalResult(BaseModel):
     """A judge's verdict on one claim, and the passage that decides it."""
 

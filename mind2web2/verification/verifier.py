@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -17,7 +17,7 @@ from mind2web2.rubric.node import VerificationNode
 from mind2web2.scheduling.guard import is_watching
 from mind2web2.scheduling.pending import NotedPrerequisites
 from mind2web2.scheduling.scheduler import Request, current_deferral, decide, deferrable, prerequisites_now
-from mind2web2.urls.tools import lookup_key
+from mind2web2.urls.keys import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
 from mind2web2.verification.context import Asking, ScriptAccess
@@ -264,9 +264,7 @@ def _noted_urls(sources: Sources) -> NotedSources:
 
 def _are_given(sources: Sources) -> bool:
     """Tell sources from none: only ``None`` and an empty list judge the answer alone (eval-scripts.md)."""
-    return sources is not None and not (
-        isinstance(sources, Collection) and not isinstance(sources, str) and not sources
-    )
+    return sources is not None and not (isinstance(sources, list) and not sources)
 
 
 def _raising(error: Exception) -> NotedSources:

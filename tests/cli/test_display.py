@@ -7,11 +7,10 @@ import re
 import pytest
 from rich.console import Console
 
+from mind2web2.cli.console import RunDisplay, duration_text, totals_text
 from mind2web2.cli.evaluate_report import print_usage
-from mind2web2.cli.progress import RunDisplay, duration_text, totals_text
-from mind2web2.judge.caching import RunTotals
-from mind2web2.judge.usage import RunUsage
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.run import RunProgress
 
@@ -20,6 +19,11 @@ def outcome(number, score=None, reason=None, **facts):
     """Return what became of an answer."""
     result = None if score is None else {"final_score": score}
     return AnswerOutcome("lake", f"answer_{number}.md", result, reason, **facts)
+
+
+def usage_of_run(asked, reused=0):
+    """Return what a run has asked about one task, and how many judgments it has reused."""
+    return RunUsage({"lake": TaskUsage(asked, Usage(judgments=reused))})
 
 
 async def shown(progress, totals, *, terminal, width=100):
@@ -53,7 +57,7 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_an_answer():
         outcome(4, None, reason),
         outcome(5, 0.25, changed="answer changed"),
     )
-    text = await shown(progress, RunTotals(), terminal=False)
+    text = await shown(progress, RunUsage(), terminal=False)
     assert text.splitlines() == [
         "[1/9] lake/answer_2.md: 0.5000",
         f"[2/9] lake/answer_1.md: no result: {reason}",
@@ -74,7 +78,7 @@ def test_times_have_the_units_that_matter(seconds, text):
 def test_the_totals_tell_elapsed_and_remaining_time():
     """Once some answers are judged; reused ones say nothing about the pace."""
     progress = progress_of(*(outcome(number, 1.0, reused=True) for number in range(3)))
-    display = RunDisplay(Console(file=io.StringIO()), progress, RunTotals(asked=7))
+    display = RunDisplay(Console(file=io.StringIO()), progress, usage_of_run(Usage(judgments=7)))
     assert re.search(r"7 judgments asked, .*; 0 s elapsed$", display.totals_line())
     progress.outcomes += [outcome(number, 1.0) for number in range(3)]
     assert re.search(r"elapsed, about 0 s left$", display.totals_line())
@@ -84,14 +88,14 @@ async def test_what_comes_at_the_very_end_is_told_too():
     """Also if the display had no time to look again."""
     output = io.StringIO()
     progress = progress_of()
-    async with RunDisplay(Console(file=output, width=100), progress, RunTotals()):
+    async with RunDisplay(Console(file=output, width=100), progress, RunUsage()):
         progress.outcomes.append(outcome(1, 1.0))
     assert output.getvalue() == "[1/9] lake/answer_1.md: 1.0000\n"
 
 
 async def test_on_a_terminal_there_is_a_live_display():
     """Answers, tasks, requests, tokens and cost so far, and what is being worked on."""
-    totals = RunTotals(asked=12, reused=3, usage=TokenUsage(1000, 0, 234), cost_usd=0.5)
+    totals = usage_of_run(Usage(1000, 0, 234, judgments=12, cost_usd=0.5), reused=3)
     running = [f"lake/answer_{number}" for number in range(6)]
     text = await shown(progress_of(outcome(1, 1.0), running=running), totals, terminal=True)
     for words in (
@@ -106,7 +110,7 @@ async def test_on_a_terminal_there_is_a_live_display():
 
 async def test_the_live_display_fits_a_narrow_terminal():
     """No line is cut or wrapped at the usual width."""
-    totals = RunTotals(asked=120_000, reused=3000, usage=TokenUsage(10**9, 0, 234), cost_usd=1234.5)
+    totals = usage_of_run(Usage(10**9, 0, 234, judgments=120_000, cost_usd=1234.5), reused=3000)
     text = await shown(progress_of(outcome(1, 1.0)), totals, terminal=True, width=80)
     assert totals_text(totals) in text
     assert "1/9 answers" in text
@@ -118,22 +122,21 @@ async def test_the_live_display_fits_a_narrow_terminal():
 )
 def test_dollars_are_told_with_the_digits_that_matter(cost_usd, told):
     """What is spent is never shown as nothing; after the scores as well."""
-    assert totals_text(RunTotals(cost_usd=cost_usd)).endswith(f", {told}")
-    usage, output = RunUsage(), io.StringIO()
-    usage.of("lake").asked.add(TokenUsage(10, 0, 1), 1, cost_usd)
+    usage, output = usage_of_run(Usage(10, 0, 1, judgments=1, requests=1, cost_usd=cost_usd)), io.StringIO()
+    assert totals_text(usage).endswith(f", {told}")
     print_usage(Console(file=output, width=400), usage)
     assert f"cost {told}, reused 0" in output.getvalue()
 
 
 def test_an_unknown_price_is_said():
     """Tokens are shown all the same."""
-    totals = RunTotals(asked=1, usage=TokenUsage(1, 0, 1), cost_usd=None)
+    totals = usage_of_run(Usage(1, 0, 1, judgments=1, cost_usd=None))
     assert totals_text(totals) == "1 judgments asked, 0 reused, 2 tokens, price unknown"
 
 
 def test_what_slowed_a_run_is_told():
     """Refusals and the time that was waited, and nothing where there was neither."""
-    totals = RunTotals()
+    totals = RunUsage()
     assert "rate limited" not in totals_text(totals)
     totals.slowdown.refusals, totals.slowdown.waited_s = 12, 34.2
     assert totals_text(totals).endswith("; rate limit: 12 refused (429), requests held back for 34 s")

@@ -93,6 +93,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ("[prices.m]\ninput = 1\noutptu = 2", "prices of m: unknown key outptu: did you mean output?"),
         ("[prices.m]\ninput = 1", 'prices of m: write [prices."MODEL"] with input and output'),
         ("[prices.m]\ninput = 1\noutput = -2", 'prices of m: write [prices."MODEL"]'),
+        (f"[prices.m]\ninput = 1\noutput = {10**400}", 'prices of m: write [prices."MODEL"]'),
         ("prices = 3", 'prices: write [prices."MODEL"]'),
         ('llm_provider = "gemini"', "llm_provider: 'gemini' is none of openai, azure_openai"),
         ("max_images = -1", "max_images: '-1' is not a whole number"),
@@ -108,6 +109,14 @@ def test_a_mistake_in_the_file_stops_every_command(project, content, message):
         assert (run.returncode, run.stdout) == (2, "")
         [line] = run.stderr.splitlines()
         assert message in line
+
+
+def test_secrets_in_an_address_are_not_printed(project):
+    """User, password and query of a base URL stay in the file."""
+    line = 'judge_base_url = "http://me:sk-1@127.0.0.1:9/v1?key=sk-2"'
+    (project.root / "mind2web2.toml").write_text(line, encoding="utf-8")
+    run = call(evaluate_main, *RUN, "--estimate")
+    assert "judge_base_url http://127.0.0.1:9/v1." in run.stdout and "sk-" not in run.stdout + run.stderr
 
 
 def test_cache_asks_the_model_that_the_file_names(project, server):

@@ -18,7 +18,7 @@ from mind2web2.errors import (
 from mind2web2.judge.direct import ClientProvider, as_judge, as_provider
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.usage import JudgeLedger, Rejection
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.verification.verifier import BinaryEvalResult
 
 SUBJECT = Subject("verify", node="leaf", claim="claim", page="https://lake.example")
@@ -51,7 +51,7 @@ class Provider:
 
 def reply(text="yes", **fields):
     """Return a provider's reply."""
-    return ChatReply(text, usage=TokenUsage(10, 2, 3, 1), attempts=2, **fields)
+    return ChatReply(text, usage=Usage(10, 2, 3, 1), attempts=2, **fields)
 
 
 # Whom to ask
@@ -138,8 +138,8 @@ async def test_the_ledger_counts_questions_and_tokens():
     judge = as_judge(Provider(reply(), reply(declined="no"), reply()))
     await judge.ask(VERDICT, SUBJECT, None)
     second = await judge.ask(VERDICT, SUBJECT, None)
-    assert (judge.ledger.judgments, judge.ledger.usage) == (2, TokenUsage(30, 6, 9, 3))
-    assert (second.usage, second.attempts, second.declined) == (TokenUsage(20, 4, 6, 2), 4, None)
+    assert judge.ledger.usage == Usage(30, 6, 9, 3, judgments=2, cost_usd=None)
+    assert (second.usage, second.attempts, second.declined) == (Usage(20, 4, 6, 2), 4, None)
     assert (judge.ledger.rejections, judge.failure) == ([], None)
 
 
@@ -240,7 +240,7 @@ async def test_each_request_enters_the_limit():
 def test_a_fresh_ledger_is_empty():
     """Nothing asked, nothing paid."""
     ledger = JudgeLedger()
-    assert (ledger.judgments, ledger.usage, ledger.cost_usd, ledger.rejections) == (0, TokenUsage(), 0.0, [])
+    assert (ledger.usage, ledger.rejections) == (Usage(), [])
 
 
 class Loose(BaseModel):

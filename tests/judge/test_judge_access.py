@@ -61,7 +61,7 @@ async def asked(faults, budget=None):
     with JudgeServer(faults=faults) as server:
         async with judge_at(server, budget) as run:
             errors = [error for number in range(len(faults)) if (error := await told(run, number))]
-        assert run.totals.requests == len(server.requests)
+        assert run.usage.total().asked.requests == len(server.requests)
         return len(server.requests), errors
 
 

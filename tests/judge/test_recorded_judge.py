@@ -23,10 +23,10 @@ from mind2web2.judge.protocol import Subject
 from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge.usage import Rejection
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 
 SETTINGS = JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="low")
-USAGE = TokenUsage(input_tokens=100, cached_tokens=60, output_tokens=10)
+USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
 
 
 class Verdict(BaseModel):
@@ -107,9 +107,9 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
     assert first == again == later
     assert first.value == Verdict()
     assert len(provider.requests) == 1
-    assert (run.totals.asked, run.totals.reused, run.totals.requests) == (1, 1, 2)
-    assert run.totals.usage == USAGE
-    assert run.totals.cost_usd == pytest.approx((40 * 2.5 + 60 * 1.25 + 10 * 10) / 1e6)
+    cost_usd = pytest.approx((40 * 2.5 + 60 * 1.25 + 10 * 10) / 1e6)
+    assert run.usage.total().asked == replace(USAGE, judgments=1, requests=2, cost_usd=cost_usd)
+    assert run.usage.total().reused.judgments == 1
     [kept] = store.all()
     assert kept.model_dump(exclude={"key", "created", "seconds"}) == {
         "endpoint": "openai http://localhost/v1",
@@ -183,7 +183,7 @@ async def test_equal_questions_at_the_same_time_are_asked_once(store):
     provider.gate.set()
     assert await asyncio.gather(*asking) == [said(), said()]
     assert len(provider.requests) == 1
-    assert [judge.ledger.judgments for judge in judges] == [1, 1]
+    assert [judge.ledger.usage.judgments for judge in judges] == [1, 1]
 
 
 async def test_who_waits_for_a_reply_that_never_comes_asks_itself(store):
@@ -224,7 +224,7 @@ async def test_another_server_is_asked_anew(store):
         assert replay.endpoint == "replay"
         reply = await answer_judge(replay).ask(question(), subject(), None)
         assert reply.value.result is result
-        assert (replay.totals.asked, replay.totals.reused) == (0, 1)
+        assert (replay.usage.total().asked.judgments, replay.usage.total().reused.judgments) == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ async def test_declined_once_is_asked_again(store):
     judge = answer_judge(RecordedJudge(SETTINGS, Provider(lambda _: next(replies)), store))
     reply = await judge.ask(question(), subject(), None)
     assert (reply.value, reply.declined, reply.attempts) == (Verdict(), None, 2)
-    assert judge.ledger.usage == USAGE + USAGE
+    assert judge.ledger.usage.input_tokens == 2 * USAGE.input_tokens
     assert judge.ledger.rejections == []
 
 
@@ -321,14 +321,14 @@ async def test_a_ledger_is_the_same_from_stored_judgments(store):
             await judge.ask(question(text), subject(), None)
         ledgers.append(judge.ledger)
     assert ledgers[0] == ledgers[1]
-    assert (ledgers[0].judgments, ledgers[0].usage) == (2, USAGE + USAGE)
+    assert (ledgers[0].usage.judgments, ledgers[0].usage.output_tokens) == (2, 20)
 
 
 async def test_the_cost_of_an_unknown_model_is_unknown(store):
     """Tokens are shown, no price."""
     run = RecordedJudge(JudgeSettings("openai", "judge-1"), Provider(), store)
     await answer_judge(run).ask(question(), subject(), None)
-    assert (run.totals.cost_usd, run.totals.usage) == (None, USAGE)
+    assert run.usage.total().asked == replace(USAGE, judgments=1, requests=1, cost_usd=None)
 
 
 @pytest.mark.parametrize(
@@ -420,7 +420,7 @@ async def test_a_scripts_own_requests_are_kept_too(store):
             model="o9", messages=[{"role": "user", "content": "class"}], response_format=Verdict
         )
         assert filled == Verdict()
-    assert run.totals.asked == 2
+    assert run.usage.total().asked.judgments == 2
     assert {kept.purpose for kept in store.all()} == {"script"}
 
 

@@ -16,13 +16,13 @@ from mind2web2.judge.protocol import Subject
 from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, TokenUsage
+from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
 
 MODEL = "gpt-4o"
 # $2.50 for the tokens in, $10 for those out, per million.
-USAGE = TokenUsage(input_tokens=2000, output_tokens=500)
+USAGE = Usage(input_tokens=2000, output_tokens=500)
 PRICE_USD = 0.01
 
 
@@ -85,7 +85,7 @@ async def test_a_request_waits_for_room_while_others_are_under_way():
     running = [await reserved(budget) for _ in range(3)]
     [waiting] = await started(reserved(budget))
     assert not waiting.done()
-    await ended(running.pop(), usage=TokenUsage(input_tokens=2000))
+    await ended(running.pop(), usage=Usage(input_tokens=2000))
     exchange = await waiting
     for other in (*running, exchange):
         await ended(other)
@@ -128,7 +128,7 @@ async def test_until_replies_are_in_estimates_are_distrusted():
 
 async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
     """Whatever does not fit into it waits until the first job is back, for a day it may be."""
-    one_usd = price_usd(TokenUsage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
+    one_usd = price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
     budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
     tasks = await started(*(reserved(budget) for _ in range(50)))
     assert all(task.done() for task in tasks)
@@ -163,7 +163,7 @@ async def test_a_timeout_may_be_billed():
 async def test_a_server_that_tells_no_tokens_is_not_free():
     """The estimate counts then."""
     budget = taught(1)
-    await ended(await reserved(budget), usage=TokenUsage())
+    await ended(await reserved(budget), usage=Usage())
     assert budget.spent_usd == pytest.approx(PRICE_USD)
 
 
@@ -206,7 +206,7 @@ class Provider:
         async with limit or nullcontext():
             for _ in range(self._random.randrange(1, 20)):
                 await asyncio.sleep(0)
-        usage = TokenUsage(30_000, 0, round(self._random.lognormvariate(6, 1)))
+        usage = Usage(30_000, 0, round(self._random.lognormvariate(6, 1)))
         price = price_usd(usage, MODEL)
         self.cost_usd += price
         self.dearest_usd = max(self.dearest_usd, price)
@@ -241,7 +241,7 @@ async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
 
 async def test_a_server_far_dearer_than_expected_is_found_out_in_time(store):
     """Its tokens are a hundred times those of the estimate; what it is asked all the same fits."""
-    usage = TokenUsage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
+    usage = Usage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
     price = price_usd(usage, MODEL)
     with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x") as client:

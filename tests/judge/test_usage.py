@@ -2,28 +2,28 @@
 
 import pytest
 
-from mind2web2.judge.usage import RunUsage, Usage
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.judge.usage import RunUsage
+from mind2web2.llm_client.chat import Usage
 
-TOKENS = TokenUsage(100, 60, 10)
+ONE = Usage(100, 60, 10, judgments=1, requests=2, cost_usd=0.5)
 
 
 def test_tasks_add_up():
     """Asked and reused each for themselves."""
     usage = RunUsage()
-    usage.of("lake").asked.add(TOKENS, 2, 0.5)
-    usage.of("lake").reused.add(TOKENS, 1, 0.25)
-    usage.of("hill").asked.add(TOKENS, 1, 1.0)
+    usage.of("lake").asked += ONE
+    usage.of("lake").reused += ONE
+    usage.of("hill").asked += ONE
     total = usage.total()
-    assert total.asked == Usage(2, 3, TOKENS + TOKENS, 1.5)
-    assert total.reused == Usage(1, 1, TOKENS, 0.25)
+    assert total.asked == Usage(200, 120, 20, judgments=2, requests=4, cost_usd=1.0)
+    assert total.reused == ONE
 
 
 def test_one_unknown_price_makes_the_sum_unknown():
     """Not too low."""
     usage = RunUsage()
-    usage.of("lake").asked.add(TOKENS, 1, None)
-    usage.of("hill").asked.add(TOKENS, 1, 1.0)
+    usage.of("lake").asked += Usage(cost_usd=None)
+    usage.of("hill").asked += ONE
     assert usage.total().asked.cost_usd is None
     assert usage.total().as_json()["asked"]["cost_usd"] is None
 

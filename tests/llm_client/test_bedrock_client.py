@@ -24,8 +24,8 @@ from mind2web2.errors import (
     UsageError,
 )
 from mind2web2.llm_client.bedrock_client import AsyncBedrockClient, claude_messages
-from mind2web2.llm_client.chat import ChatRequest, TokenUsage
-from mind2web2.llm_client.retry import toll_counted
+from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.retry import counted_requests
 
 MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
 MESSAGES = [
@@ -125,7 +125,7 @@ async def test_cached_tokens_are_part_of_the_input(ask):
     """Claude counts them apart; here input means all of it."""
     with JudgeServer() as server:
         reply = await ask(server)
-    assert reply.usage == TokenUsage(input_tokens=100, cached_tokens=60, output_tokens=10)
+    assert reply.usage == Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
     assert reply.served_model == "claude-served"
 
 
@@ -212,9 +212,9 @@ async def test_what_finds_no_connection_is_not_sent(ask):
     """A request that nobody took is none, and the text tells of no requests."""
     with JudgeServer() as server:
         pass
-    with toll_counted() as toll, pytest.raises(JudgeUnavailableError, match=r" unavailable: "):
+    with counted_requests() as sent, pytest.raises(JudgeUnavailableError, match=r" unavailable: "):
         await ask(server)
-    assert (toll.requests, toll.told) == (0, 0)
+    assert (sent.requests, sent.reported) == (0, 0)
 
 
 async def test_an_outage_is_unavailable(ask, quick):

@@ -21,7 +21,7 @@ from mind2web2.errors import (
     UsageError,
 )
 from mind2web2.llm_client import rate_limiter
-from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
 from mind2web2.llm_client.retry import RetryPolicy
 
@@ -84,7 +84,7 @@ async def test_a_template_is_asked_for_in_strict_schema_mode(quick):
     assert body["response_format"]["json_schema"]["strict"] is True
     assert body["temperature"] == 0
     assert body["messages"] == MESSAGES
-    assert reply.usage == TokenUsage(input_tokens=100, cached_tokens=60, output_tokens=10)
+    assert reply.usage == Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
     assert (reply.served_model, reply.system_fingerprint) == ("gpt-4o-2025-01-01", "fp_1")
     assert reply.attempts == 1
 
@@ -322,7 +322,7 @@ async def test_invalid_output_is_repaired_once(quick, fault):
     assert reply.value == Verdict(**VERDICT)
     assert repair["messages"][: len(MESSAGES)] == MESSAGES
     assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(repair)
-    assert reply.usage == TokenUsage(200, 120, 20)
+    assert reply.usage == Usage(200, 120, 20)
     assert reply.attempts == 2
 
 

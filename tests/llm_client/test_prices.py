@@ -4,9 +4,10 @@ import subprocess
 import sys
 
 import pytest
-from genai_prices import Usage, calc_price
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price
 
-from mind2web2.llm_client.chat import TokenUsage
+from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import calculate_api_cost, price_usd
 
 
@@ -31,8 +32,8 @@ def test_unknown_models_have_no_price():
     """No price is made up: the published call raises, the other gives none."""
     with pytest.raises(ValueError, match="my-own-judge"):
         calculate_api_cost(1, 1, "my-own-judge")
-    assert price_usd(TokenUsage(1, 0, 1), "my-own-judge") is None
-    assert price_usd(TokenUsage(1, 0, 1), "") is None
+    assert price_usd(Usage(1, 0, 1), "my-own-judge") is None
+    assert price_usd(Usage(1, 0, 1), "") is None
 
 
 def test_negative_counts_are_refused():
@@ -43,16 +44,16 @@ def test_negative_counts_are_refused():
 
 def test_cached_tokens_cost_less():
     """Cached tokens are part of the input and have their own price."""
-    assert price_usd(TokenUsage(1_000_000, 1_000_000, 0), "gpt-4o") == pytest.approx(1.25)
-    assert price_usd(TokenUsage(1_000_000, 0, 0), "gpt-4o") == pytest.approx(2.5)
+    assert price_usd(Usage(1_000_000, 1_000_000, 0), "gpt-4o") == pytest.approx(1.25)
+    assert price_usd(Usage(1_000_000, 0, 0), "gpt-4o") == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize("input_tokens", [0, 9000, 31_999, 32_000, 100_001, 300_000])
 @pytest.mark.parametrize("name", ["o4-mini", "gpt-5.4", "claude-haiku-5-5", "gemini-1.5-flash"])
 def test_each_request_costs_what_the_list_calculates(name, input_tokens):
     """Rates remembered for short prompts make no difference, nor do surcharges for long ones get lost."""
-    usage = TokenUsage(input_tokens, input_tokens // 3, 700, cache_write_tokens=input_tokens // 5)
-    listed = Usage(
+    usage = Usage(input_tokens, input_tokens // 3, 700, cache_write_tokens=input_tokens // 5)
+    listed = PricedUsage(
         input_tokens=usage.input_tokens,
         cache_read_tokens=usage.cached_tokens,
         cache_write_tokens=usage.cache_write_tokens,
@@ -63,7 +64,7 @@ def test_each_request_costs_what_the_list_calculates(name, input_tokens):
 
 def test_contradicting_counts_still_have_a_price():
     """More cached tokens than tokens, as a careless server may report, count as all cached."""
-    assert price_usd(TokenUsage(1000, 5000, 0), "gpt-4o") == price_usd(TokenUsage(1000, 1000, 0), "gpt-4o")
+    assert price_usd(Usage(1000, 5000, 0), "gpt-4o") == price_usd(Usage(1000, 1000, 0), "gpt-4o")
 
 
 @pytest.mark.parametrize(
@@ -78,7 +79,7 @@ def test_prefixes_of_routers_are_understood(name, same_as):
 def test_bedrock_names_have_prices():
     """Bedrock's names lead to Bedrock's prices, cache writes included."""
     name = "us.anthropic.claude-sonnet-4-20250514-v1:0"
-    plain, written = TokenUsage(10_000, 0, 0), TokenUsage(10_000, 0, 0, cache_write_tokens=10_000)
+    plain, written = Usage(10_000, 0, 0), Usage(10_000, 0, 0, cache_write_tokens=10_000)
     assert price_usd(plain, name) > 0
     assert price_usd(written, name) == pytest.approx(1.25 * price_usd(plain, name))
 

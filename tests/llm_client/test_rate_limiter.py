@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from virtual_time import run_virtually
 
-from mind2web2.llm_client.chat import Completion, TokenUsage
+from mind2web2.llm_client.chat import Completion, Usage
 from mind2web2.llm_client.failures import NOTHING_SAID, Allowance, Allowances, RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter, Slowdown
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
@@ -52,7 +52,7 @@ class WindowedServer:
         self.most_under_way = max(self.most_under_way, self.under_way)
         await asyncio.sleep(LATENCY_S)
         self.under_way -= 1
-        return Completion("yes", usage=TokenUsage(input_tokens=self.tokens_each), allowances=told)
+        return Completion("yes", usage=Usage(input_tokens=self.tokens_each), allowances=told)
 
     def told(self, now_s):
         """Return what the headers say."""
@@ -149,7 +149,7 @@ def refilled(rate_s, burst, latency_s=LATENCY_S, wishes=False):
             raise RequestFailedError("slow down", status=429, retry_after_s=wish_s)
         state["left"] -= 1
         await asyncio.sleep(latency_s)
-        return Completion("yes", usage=TokenUsage(input_tokens=1000))
+        return Completion("yes", usage=Usage(input_tokens=1000))
 
     return send, state
 

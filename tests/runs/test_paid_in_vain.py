@@ -23,8 +23,8 @@ from servers.judge_server import (
     status,
 )
 
+from mind2web2.cli.console import totals_text
 from mind2web2.cli.evaluate_report import FILE_NAME, print_usage, write_usage
-from mind2web2.cli.progress import totals_text
 from mind2web2.errors import ContextTooLongError, JudgeOutputError, JudgeUnavailableError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
@@ -32,7 +32,7 @@ from mind2web2.judge.protocol import Subject
 from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.prices import price_usd
 from mind2web2.verification.claims import BinaryEvalResult
 
@@ -55,13 +55,19 @@ async def asked(server, expected=None, model="o4-mini", path=None, retry=QUICK_R
             return run
 
 
+def asked_counts(run):
+    """Return judgments, requests and tokens in."""
+    asked = run.usage.total().asked
+    return asked.judgments, asked.requests, asked.input_tokens
+
+
 async def test_an_outage_shows_in_the_table():
     """No judgment, but requests, and why they were sent again."""
     with JudgeServer(faults=[status(500)] * 9) as server:
         run = await asked(server, JudgeUnavailableError)
-    assert (run.totals.asked, run.totals.requests) == (0, len(server.requests)) == (0, QUICK_RETRY.tries)
+    assert asked_counts(run)[:2] == (0, len(server.requests)) == (0, QUICK_RETRY.tries)
     assert run.usage.of("lake").asked.requests == QUICK_RETRY.tries
-    assert totals_text(run.totals).endswith("; 2 requests tried again (500: 2)")
+    assert totals_text(run.usage).endswith("; 2 requests tried again (500: 2)")
 
 
 async def test_a_server_that_is_not_there_is_sent_nothing():
@@ -69,40 +75,40 @@ async def test_a_server_that_is_not_there_is_sent_nothing():
     with JudgeServer() as server:
         pass
     run = await asked(server, JudgeUnavailableError)
-    assert run.totals.requests == run.usage.of("lake").asked.requests == 0
-    assert run.usage.of("lake").asked.untold_requests == 0
-    assert re.search(r"; \d+ requests tried again \(no connection: \d+\)$", totals_text(run.totals))
+    assert run.usage.total().asked.requests == run.usage.of("lake").asked.requests == 0
+    assert run.usage.of("lake").asked.unreported_requests == 0
+    assert re.search(r"; \d+ requests tried again \(no connection: \d+\)$", totals_text(run.usage))
 
 
 async def test_a_connection_that_breaks_off_has_carried_a_request():
     """Whoever took it may have answered it."""
     with JudgeServer(faults=[drop_before_reply()] * 90) as server:
         run = await asked(server, JudgeUnavailableError)
-    assert run.totals.requests == len(server.calls) > 1
-    assert "requests tried again (no reply: " in totals_text(run.totals)
+    assert run.usage.total().asked.requests == len(server.calls) > 1
+    assert "requests tried again (no reply: " in totals_text(run.usage)
 
 
 async def test_unusable_output_is_paid_for():
     """Tokens and dollars of all replies, though none is a judgment."""
     with JudgeServer(faults=[content("I think so."), content("Yes, I do."), content("It is.")]) as server:
         run = await asked(server, JudgeOutputError)
-    assert (run.totals.asked, run.totals.requests, run.totals.usage.input_tokens) == (0, 3, 300)
-    assert run.totals.cost_usd > 0
+    assert asked_counts(run) == (0, 3, 300)
+    assert run.usage.total().asked.cost_usd > 0
 
 
 async def test_a_refusal_before_an_outage_is_paid_for():
     """The first answer is the last that anything is known of."""
     with JudgeServer(faults=[refusal(), *[status(500)] * 9]) as server:
         run = await asked(server, JudgeUnavailableError)
-    assert run.totals.requests == 1 + QUICK_RETRY.tries
-    assert run.totals.usage.input_tokens == 100
+    assert run.usage.total().asked.requests == 1 + QUICK_RETRY.tries
+    assert run.usage.total().asked.input_tokens == 100
 
 
 async def test_a_question_that_is_too_long_tells_its_requests():
     """Also those before the answer that it is too long, which is kept."""
     with JudgeServer(faults=[status(503), context_too_long()]) as server:
         run = await asked(server, ContextTooLongError)
-    assert (run.totals.asked, run.totals.requests) == (1, 2)
+    assert asked_counts(run)[:2] == (1, 2)
 
 
 async def test_a_question_that_nobody_waits_for_is_counted():
@@ -124,8 +130,8 @@ async def test_a_question_that_nobody_waits_for_is_counted():
             question.cancel()
             await asyncio.gather(question, return_exceptions=True)
             gone.set()
-    assert (run.totals.asked, run.totals.requests) == (0, 1)
-    assert run.usage.of("lake").asked.untold_requests == 1
+    assert asked_counts(run)[:2] == (0, 1)
+    assert run.usage.of("lake").asked.unreported_requests == 1
 
 
 @pytest.mark.parametrize(
@@ -139,7 +145,7 @@ async def test_what_the_server_does_not_tell_is_counted(faults, tokens, untold, 
     """A request that timed out, or a reply without a count, may be on the bill; an error is not."""
     with JudgeServer(faults=faults, input_tokens=tokens, cached_tokens=0, output_tokens=tokens) as server:
         run = await asked(server)
-    assert run.usage.of("lake").asked.untold_requests == untold
+    assert run.usage.of("lake").asked.unreported_requests == untold
     write_usage(tmp_path, run)
     newest = json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
@@ -161,7 +167,7 @@ async def test_a_request_that_takes_too_long_is_not_told():
         run = await asked(server, retry=replace(QUICK_RETRY, request_timeout_s=2))
         gone.set()
     took = run.usage.of("lake").asked
-    assert (took.judgments, took.requests, took.untold_requests) == (1, 2, 1)
+    assert (took.judgments, took.requests, took.unreported_requests) == (1, 2, 1)
 
 
 async def test_each_request_has_its_own_price(tmp_path):
@@ -170,9 +176,9 @@ async def test_each_request_has_its_own_price(tmp_path):
         run = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
         again = await asked(server, model="gpt-5.4", path=tmp_path / "judgments.sqlite3")
         assert len(server.requests) == 2
-    one_usd = price_usd(TokenUsage(200_000, 0, 10), "gpt-5.4")
-    assert price_usd(TokenUsage(400_000, 0, 20), "gpt-5.4") > 2.5 * one_usd
-    assert run.totals.cost_usd == pytest.approx(2 * one_usd)
+    one_usd = price_usd(Usage(200_000, 0, 10), "gpt-5.4")
+    assert price_usd(Usage(400_000, 0, 20), "gpt-5.4") > 2.5 * one_usd
+    assert run.usage.total().asked.cost_usd == pytest.approx(2 * one_usd)
     assert run.budget.spent_usd == pytest.approx(2 * one_usd)
     assert again.usage.of("lake").reused.cost_usd == pytest.approx(2 * one_usd)
 
@@ -181,14 +187,14 @@ async def test_what_came_to_nothing_counts_in_the_budget():
     """By the tokens that the server has told, as far as it has."""
     with JudgeServer(faults=[content("no")] * 3, input_tokens=200_000) as server:
         run = await asked(server, JudgeOutputError)
-    assert run.budget.spent_usd == pytest.approx(run.totals.cost_usd)
+    assert run.budget.spent_usd == pytest.approx(run.usage.total().asked.cost_usd)
 
 
 def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
     """None writes over what another has just added."""
     with JudgmentStore(None) as store:
         run = RecordedJudge(JudgeSettings("openai", "o4-mini"), None, store)
-    run.usage.of("lake").asked.add(TokenUsage(1, 0, 1), 1, 0.5)
+    run.usage.of("lake").asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))
     assert len(json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["runs"]) == 24
@@ -199,6 +205,6 @@ async def test_a_good_reply_is_counted_once(tmp_path):
     with JudgeServer(faults=[status(503), content("Yes.")]) as server:
         run = await asked(server)
     write_usage(tmp_path, run)
-    assert (run.totals.asked, run.totals.requests, run.totals.usage.input_tokens) == (1, 3, 200)
+    assert asked_counts(run) == (1, 3, 200)
     newest = json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert (newest["asked"]["requests"], newest["sent_again"]) == (3, {"503": 1, "unusable output": 1})

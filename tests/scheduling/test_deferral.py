@@ -167,7 +167,7 @@ READS = [
     "[vars(first).get('status')]",
     "[first.__dict__['score']]",
     "[getattr(first, 'status')]",
-    "[client.ledger.judgments, client.failure]",
+    "[client.ledger.usage.judgments, client.failure]",
     "[str(sum(client.asked.values()))]",
 ]
 HIDDEN_READS = [
@@ -177,7 +177,7 @@ HIDDEN_READS = [
     "to_jsonable_python(root)",
     "[object.__getattribute__(first, '__dict__')['status']]",
     "[getattr(first, 'ver' + 'dict').status]",
-    "[first == VerificationNode(id='x', desc='d'), getattr(client, 'led' + 'ger').judgments]",
+    "[first == VerificationNode(id='x', desc='d'), getattr(client, 'led' + 'ger').usage.judgments]",
     "[getattr(first, 'sta' + 'tus')]",
     "[repr(first)]",
     "[str(dict(first))]",
@@ -404,9 +404,9 @@ async def test_nodes_of_a_scripts_own_class_are_waited_for(tmp_path):
 
 SHOWN = (
     "def shown(client):\n"
-    "    return getattr(client, 'led' + 'ger').judgments, getattr(client, 'fail' + 'ure')\n"
+    "    return getattr(client, 'led' + 'ger').usage.judgments, getattr(client, 'fail' + 'ure')\n"
     "await evaluator.verify('c', evaluator.add_leaf('leaf', 'd'))\n"
-    "evaluator.add_custom_info({'shown': [shown(client), client.ledger.judgments]})\n"
+    "evaluator.add_custom_info({'shown': [shown(client), client.ledger.usage.judgments]})\n"
     "return evaluator.get_summary()\n"
 )
 

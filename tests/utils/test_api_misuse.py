@@ -16,6 +16,7 @@ MISUSES = {
     "leaf.weight = 2": "uses VerificationNode.weight in line 20",
     "cache.get_page('x')": "uses AnswerCache.get_page in line 20",
     "client.complete()": "in line 20, which the toolkit does not have",
+    "BinaryEvalResult(reasoning='', result=True).verdict": "uses BinaryEvalResult.verdict in line 20",
     "semaphore.pages": "uses DualSemaphore.pages in line 20",
     "AggregationStrategy.SEQUENTAIL": "uses AggregationStrategy.SEQUENTAIL in line 20",
     "tool_googlemap.GoogleMapsTool().get_country('x')": "uses GoogleMapsTool.get_country in line 20",

@@ -101,7 +101,9 @@ async def test_odd_claims_are_judged(claim):
 # Sources
 
 
-@pytest.mark.parametrize("sources", ["", " ", [None], ["", None], [" "], [[]], {""}, iter([None])])
+@pytest.mark.parametrize(
+    "sources", ["", " ", [None], ["", None], [" "], [[]], {""}, iter([None]), (), {}, b""]
+)
 async def test_sources_that_name_no_page_fail_the_claim(sources, cache):
     """As a page that is unavailable does: no judge is asked."""
     judge = ScriptedJudge()
@@ -114,7 +116,7 @@ async def test_sources_that_name_no_page_fail_the_claim(sources, cache):
     assert list(evidence_faults(leaf.evidence)) == []
 
 
-@pytest.mark.parametrize("sources", [None, [], ()])
+@pytest.mark.parametrize("sources", [None, []])
 async def test_no_source_judges_from_the_answer_alone(sources, cache):
     """No page is looked at."""
     judge = ScriptedJudge()

@@ -24,7 +24,7 @@ from mind2web2.judge.batch.transfer import BatchPace, Courier, JobProgress
 from mind2web2.judge.direct import unexpected
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import JsonBody
-from mind2web2.llm_client.retry import note_toll
+from mind2web2.llm_client.retry import count_requests
 
 # Bodies come to megabytes: so many are hashed or written at once, whoever else waits has none.
 _BODIES_AT_ONCE = 2
@@ -304,7 +304,7 @@ class BatchJobs:
                 self._replies.put_back(question, place)
             else:
                 # No later run has a look at it.
-                note_toll(requests=1, told=1)
+                count_requests(requests=1, reported=1)
             raise
 
     async def _wait_for(self, question: Question, make_body: Callable[[], JsonBody]) -> None:

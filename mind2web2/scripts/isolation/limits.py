@@ -1,13 +1,13 @@
-"""What the process of an eval script may take of the machine; one that takes more is ended.
+"""Limits on memory, processor time and files of a script's process; a process that exceeds them is killed.
 
-Nothing is refused: a script may catch that, and return another score than without our limits.
+Allocations do not fail at the limit: a script might catch the error and return another score.
 """
 
 from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +28,10 @@ class ScriptLimits:
     """Limits for one answer's evaluation.
 
     Args:
-        memory_bytes: of the process, and of each process that it starts (``memory_watch``, on Linux).
+        memory_bytes: of the process, and of each process that it starts (``MemoryWatch``, on Linux).
         processor_s: seconds of processor time, likewise.
-        block_s: a script that lets nothing else run for so long is interrupted.
-        silence_s: a process of which nothing is heard for so long, since it cannot even be interrupted, is
-            ended.
+        block_s: a script that blocks the event loop for so long is interrupted.
+        silence_s: a process that sends nothing for so long, because it cannot be interrupted, is killed.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -42,17 +41,17 @@ class ScriptLimits:
 
     @property
     def last_processor_s(self) -> int:
-        """Return after how much processor time a process is killed that has withstood the signal."""
+        """Return after how much processor time a process is killed that ignores SIGXCPU."""
         return self.processor_s + _CPU_GRACE_S
 
-    def hold_this_process(self) -> None:
-        """Have the system hold this process, and all that it starts, to what it looks after itself."""
-        # First the signal that says why, then the one that nothing withstands.
+    def apply_to_this_process(self) -> None:
+        """Set the system's limits for this process and for all that it starts."""
+        # First the signal that names the reason, then SIGKILL.
         _lower(resource.RLIMIT_CPU, self.processor_s, self.last_processor_s)
         _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES)
-        # Which Python turns into an error that a script may catch.
+        # Python ignores it, so that the write raises an error that a script may catch.
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-        # A crash is told in a line; its core would be hundreds of megabytes.
+        # A core file would take hundreds of megabytes.
         _lower(resource.RLIMIT_CORE, 0)
 
 
@@ -64,35 +63,36 @@ def _lower(kind: int, limit: int, last_limit: int | None = None) -> None:
 
 
 # A script that fills memory as fast as the machine can takes some 100 MB more in between.
-LOOK_EVERY_S = 0.05
-# Few scripts start processes, and to find those is more work.
-_LOOKS_A_SEARCH = 20
+CHECK_EVERY_S = 0.05
+# Few scripts start processes, and finding those reads the whole process table.
+_CHECKS_PER_GROUP_CHECK = 20
 _PROC = Path("/proc")
-# Memory that is no copy of a file: the process's own, what it shares with others, what is swapped out.
+# Memory that is no copy of a file: the process's own, shared memory, swapped out memory.
 _COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 
-IS_POSSIBLE = sys.platform == "linux"
+CAN_WATCH_MEMORY = sys.platform == "linux"
 
 
 class MemoryWatch:
-    """Tells which processes of scripts take more than they may, also by a process that they have started."""
+    """Finds scripts' processes that take more memory than they may, or start a process that does."""
 
     def __init__(self) -> None:
-        self._looks = 0
+        self._checks = 0
 
-    def too_large(self, limits_bytes: Mapping[int, int]) -> list[int]:
+    def too_large(self, limits_bytes: Mapping[int, int]) -> set[int]:
         """Return those processes.
 
         Args:
-            limits_bytes: by the number of the script's process; for each process of a script.
+            limits_bytes: by process id of the script; for the process and each process of its group.
         """
         found = {pid for pid, limit in limits_bytes.items() if memory_taken(pid) > limit}
-        self._looks += 1
-        if self._looks % _LOOKS_A_SEARCH == 0:
-            for pid, script in _started_by(limits_bytes):
-                if memory_taken(pid) > limits_bytes[script]:
-                    found.add(script)
-        return sorted(found)
+        self._checks += 1
+        if self._checks % _CHECKS_PER_GROUP_CHECK == 0:
+            for folder in _PROC.glob("[0-9]*"):
+                group = _group_of(folder)
+                if group in limits_bytes and memory_taken(int(folder.name)) > limits_bytes[group]:
+                    found.add(group)
+        return found
 
 
 def memory_taken(pid: int) -> int:
@@ -104,28 +104,9 @@ def memory_taken(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED))
 
 
-def parent_of(folder: Path) -> int | None:
-    """Return the parent of the process that a folder of ``/proc`` is of; ``None`` for one that has ended."""
+def _group_of(folder: Path) -> int:
+    """Return the process group of a process's folder; 0 for a process that has ended."""
     with suppress(OSError):
-        # The name, in parentheses, may have spaces of its own.
-        return int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
-    return None
-
-
-def processes() -> Iterator[Path]:
-    """Yield the folders of all processes."""
-    return _PROC.glob("[0-9]*")
-
-
-def _started_by(scripts: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Yield each process below those of scripts, with the script's."""
-    known = set(scripts)
-    parents = {int(folder.name): parent_of(folder) for folder in processes()}
-    for pid, parent in parents.items():
-        above = parent
-        for _ in parents:  # numbers that were given anew meanwhile might lead in a circle
-            if above is None or above in known:
-                break
-            above = parents.get(above)
-        if above in known and above is not None:
-            yield pid, above
+        # The name, in parentheses, may contain spaces.
+        return int((folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[2])
+    return 0

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import ctypes
 import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
@@ -18,11 +16,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from mind2web2.errors import MachineError, StarterGoneError
-from mind2web2.scripts.isolation.fork_server import FDS_A_START, START, TOO_LARGE
+from mind2web2.scripts.isolation.fork_server import FDS_PER_START, START, TOO_LARGE
 from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES
 from mind2web2.utils.aio import to_the_end
 
-# By name rather than by what looks like a secret: a key may have any name.
+# A list of names to keep rather than of secrets to drop: a key may have any name.
 _KEPT = frozenset(
     {
         *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TEMP", "TMP"),
@@ -32,44 +30,15 @@ _KEPT = frozenset(
 )
 # Locale settings, and those by which coverage is measured in processes that a test starts.
 _KEPT_BEGINNINGS = ("LC_", "COVERAGE_")
-# The way out of many networks; with a password in it, it is a secret.
+# Many networks have no other way out; with a password in it, the setting is a secret.
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
 
-_PR_SET_DUMPABLE = 4
-
-
-def hide_from_scripts() -> None:
-    """Keep other processes of the same user out of this one's memory and environment (Linux), root aside."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
-
-
-def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of an environment that scripts' processes are given."""
-    kept = {name: value for name, value in variables.items() if _is_kept(name, value)}
-    # Sets have the same order in every run, and so has a claim that a script builds from one.
-    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
-
-
-def withheld_proxies(variables: Mapping[str, str]) -> list[str]:
-    """Return the names of the settings of proxies that are left out since they have a password."""
-    return sorted(name for name, value in variables.items() if name in _PROXIES and not _is_kept(name, value))
-
-
-def _is_kept(name: str, value: str) -> bool:
-    if name in _PROXIES:
-        return "@" not in value
-    return name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
-
-
 _COMMAND = "from mind2web2.scripts.isolation.fork_server import serve; serve(int(__import__('sys').argv[1]))"
-# It takes half a second to load the package; a machine that is busy with other things, longer.
+# It takes half a second to load the package; on a busy machine, longer.
 _START_TIMEOUT_S = 60.0
-# For a process to end, and for that to be told.
-END_TIMEOUT_S = 10.0
-# Of those, before a fork server that does not react is told to go on, as somebody has stopped it.
-_REACTION_S = 2.0
-# For a fork server to end once it has been asked to.
+# For a killed process to end, and for the fork server to report it.
+_END_TIMEOUT_S = 10.0
+# For a fork server to end after its control socket is closed.
 _CLOSE_TIMEOUT_S = 5.0
 _STREAM_BYTES = 1024**2
 
@@ -77,6 +46,19 @@ log = logging.getLogger(__name__)
 
 # Systems without fork (Windows) would take a second, and another interpreter, for each answer.
 IS_POSSIBLE = hasattr(os, "fork")
+
+
+def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the part of an environment that scripts' processes get."""
+    kept = {name: value for name, value in variables.items() if _is_kept(name, value)}
+    # Sets have the same order in every run, and so has a claim that a script builds from one.
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
+
+
+def _is_kept(name: str, value: str) -> bool:
+    if name in _PROXIES:
+        return "@" not in value
+    return name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
 
 
 class ForkServer:
@@ -92,42 +74,40 @@ class ForkServer:
         self._is_used = False
 
     def warm_up(self) -> None:
-        """Let it load the package meanwhile, unless it is there already."""
+        """Start it, unless it runs already; it loads the package in the background."""
         with self._lock:
-            if self._process is None or self._process.poll() is not None:
-                self._start()
+            self._ensure_started()
 
-    def start_script(self, fds: list[int], memory_bytes: int) -> subprocess.Popen[bytes]:
-        """Have a process started that gets its channel, its output and its leash; return who starts it."""
-        assert len(fds) == FDS_A_START
-        self.warm_up()
+    def start_script(self, fds: list[int], memory_bytes: int) -> None:
+        """Request a process that gets these ends of its connection, output and liveness socket."""
+        assert len(fds) == FDS_PER_START
         with self._lock:
-            assert self._control is not None
-            assert self._process is not None
             request = START.pack(memory_bytes)
-            self._is_used = True
-            # In case that a script has stopped it.
-            _go_on(self._process)
             try:
-                socket.send_fds(self._control, [request], fds)
+                socket.send_fds(self._ensure_started(), [request], fds)
             except ConnectionError:
-                # It was killed while nobody looked; a new one does as well.
-                self._start()
-                socket.send_fds(self._control, [request], fds)
-            return self._process
+                # It was killed since the check; a new one takes the request.
+                self._end()
+                socket.send_fds(self._ensure_started(), [request], fds)
+            self._is_used = True
 
     def close(self) -> None:
         """End it, with every process that it has started."""
         with self._lock:
             self._end()
 
+    def _ensure_started(self) -> socket.socket:
+        if self._process is None or self._control is None or self._process.poll() is not None:
+            self._end()
+            self._control = self._start()
+        return self._control
+
     def _end(self) -> None:
         if self._control is not None:
             self._control.close()
         if self._process is not None:
-            _go_on(self._process)
             if not self._is_used:
-                # It may still be loading, with no script's process to end.
+                # It may still be loading, and has no process to end.
                 self._process.kill()
             try:
                 self._process.wait(_CLOSE_TIMEOUT_S)
@@ -137,15 +117,15 @@ class ForkServer:
                 self._process.wait()
         self._process = self._control = None
 
-    def _start(self) -> None:
-        self._end()
-        withheld = withheld_proxies(os.environ)
+    def _start(self) -> socket.socket:
+        withheld = [name for name in _PROXIES if "@" in os.environ.get(name, "")]
         if withheld:
             log.warning(
-                "scripts are not told of proxies with a password; --script_env hands one on names=%s",
-                ",".join(withheld),
+                "scripts do not get proxy settings that contain a password; --script_env passes one on "
+                "names=%s",
+                ",".join(sorted(withheld)),
             )
-        self._control, theirs = socket.socketpair()
+        control, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _COMMAND, str(theirs.fileno())],
@@ -154,18 +134,19 @@ class ForkServer:
                 stderr=subprocess.DEVNULL,
                 env=scrubbed_environment(os.environ),
                 pass_fds=[theirs.fileno()],
-                # Ctrl-C is the run's to deal with.
+                # The run handles Ctrl-C.
                 start_new_session=True,
             )
+        return control
 
 
 @dataclass(frozen=True)
-class Ending:
-    """How a process has ended.
+class Exit:
+    """How a process ended.
 
     Args:
         status: as ``os.waitpid`` gives it.
-        was_too_large: it was ended since it took more memory than it may.
+        was_too_large: it was killed because it exceeded its memory limit.
     """
 
     status: int
@@ -178,66 +159,43 @@ class ScriptProcess:
 
     Args:
         pid: of the process, which leads a group of that number.
-        reader: of what it says; ``writer`` for what it is told.
-        output: what it, and all it starts, print.
-        leash: tells how it ends; shut, it ends the process.
-        starter: the fork server's process.
-        is_given_up: it does not end, and nobody waits for that any more.
+        reader: of its messages; ``writer`` for messages to it.
+        output: everything that it, and all it starts, print.
+        liveness: reports how it ends; closing it ends the process.
     """
 
     pid: int
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     output: asyncio.StreamReader
-    leash: tuple[asyncio.StreamReader, asyncio.StreamWriter]
-    starter: subprocess.Popen[bytes]
-    is_given_up: bool = False
-    _told: bytes = b""
+    liveness: tuple[asyncio.StreamReader, asyncio.StreamWriter]
+    _reported: bytes = b""
 
     @property
-    def ending(self) -> Ending | None:
-        """Return how it has ended, once it has; ``None`` where nobody is left to tell."""
-        words = self._told.decode().split()
-        return Ending(int(words[1]), words[2:] == [TOO_LARGE]) if words[:1] == ["ended"] else None
-
-    async def ends(self) -> bool:
-        """Wait for its end, and tell whether it came; whoever is to tell of it has some seconds."""
-        if await self._has_ended(_REACTION_S):
-            return True
-        # In case that a script has stopped who tells.
-        _go_on(self.starter)
-        return await self._has_ended(END_TIMEOUT_S - _REACTION_S)
+    def exit(self) -> Exit | None:
+        """Return how it ended, once it has; ``None`` where the fork server is gone and cannot report it."""
+        words = self._reported.decode().split()
+        return Exit(int(words[1]), words[2:] == [TOO_LARGE]) if words[:1] == ["ended"] else None
 
     async def end(self, grace_s: float = 0.0) -> None:
-        """End it, unless it ends by itself, and wait until it is gone with all that it has started.
-
-        Args:
-            grace_s: for it to end by itself.
-        """
-        if self.is_given_up or await self._has_ended(grace_s):
+        """End it, with its process group, unless it ends by itself within ``grace_s``."""
+        if await self._has_ended(grace_s):
             return
         with contextlib.suppress(OSError):
-            self.leash[1].write_eof()
-        if await self.ends():
-            return
-        self.is_given_up = True
-        log.warning("a script's process does not end pid=%d", self.pid)
-        # What it has started ends with it, on Linux, and the next answer has another.
-        self.starter.kill()
-        # Not before it is gone: somebody might ask it for the next.
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            await asyncio.to_thread(self.starter.wait, _CLOSE_TIMEOUT_S)
+            self.liveness[1].write_eof()
+        if not await self._has_ended(_END_TIMEOUT_S):
+            log.warning("a script's process does not end pid=%d", self.pid)
 
     async def _has_ended(self, timeout_s: float) -> bool:
-        """Wait until the other end of the leash is gone, and tell whether it is."""
+        """Wait until the fork server has reported the end, or is gone."""
         try:
             async with asyncio.timeout(timeout_s):
-                while piece := await self.leash[0].read(_STREAM_BYTES):
-                    self._told += piece
+                while piece := await self.liveness[0].read(_STREAM_BYTES):
+                    self._reported += piece
         except TimeoutError:
             return False
         except OSError:
-            pass  # a leash that was torn off
+            pass  # the fork server is gone
         return True
 
 
@@ -245,11 +203,11 @@ class ScriptProcess:
 async def script_process(
     server: ForkServer, memory_bytes: int = DEFAULT_MEMORY_BYTES
 ) -> AsyncIterator[ScriptProcess]:
-    """Start a process for a script; in the end nothing of it is left.
+    """Start a process for a script, and end it with its process group.
 
     Raises:
         MachineError: it cannot be started.
-        StarterGoneError: whoever was to start it has ended.
+        StarterGoneError: the fork server ended before it started the process.
     """
     async with AsyncExitStack() as exits:
         process = await _started(server, memory_bytes, exits)
@@ -260,30 +218,30 @@ async def script_process(
 
 
 async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack) -> ScriptProcess:
-    ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_A_START)), strict=True)
-    # Closing what a stream has taken over, and closed, does nothing.
+    ours, theirs = zip(*(socket.socketpair() for _ in range(FDS_PER_START)), strict=True)
+    # Closing a socket that its stream has closed does nothing.
     for end in ours:
         exits.callback(end.close)
     fds = [end.fileno() for end in theirs]
     try:
-        # Also if cancelled: the thread would send other files that have these numbers by then.
-        starter = await to_the_end(asyncio.to_thread(server.start_script, fds, memory_bytes))
+        # Also after a cancellation: the thread cannot be stopped, and the descriptors might be reused.
+        await to_the_end(asyncio.to_thread(server.start_script, fds, memory_bytes))
     except OSError as error:
-        raise _not_started(str(error)) from error
+        raise MachineError(_not_started(str(error))) from error
     finally:
         for end in theirs:
             end.close()
-    channel, output, leash = [await _opened(end, exits) for end in ours]
+    connection, output, liveness = [await _opened(end, exits) for end in ours]
     try:
         async with asyncio.timeout(_START_TIMEOUT_S):
-            words = (await leash[0].readline()).decode().split(maxsplit=1)
+            words = (await liveness[0].readline()).decode().split(maxsplit=1)
     except TimeoutError as error:
-        raise _not_started(f"nothing happened within {_START_TIMEOUT_S:g} s") from error
+        raise MachineError(_not_started(f"nothing happened within {_START_TIMEOUT_S:g} s")) from error
     if not words:
-        raise StarterGoneError(_not_started_text(f"{sys.executable} -c 'import mind2web2' may say why"))
+        raise StarterGoneError(_not_started(f"{sys.executable} -c 'import mind2web2' may show the reason"))
     if words[0] != "started":
-        raise _not_started(words[1])
-    return ScriptProcess(int(words[1]), *channel, output[0], leash, starter)
+        raise MachineError(_not_started(words[1]))
+    return ScriptProcess(int(words[1]), *connection, output[0], liveness)
 
 
 async def _opened(
@@ -295,23 +253,13 @@ async def _opened(
 
 
 async def _dropped(writer: asyncio.StreamWriter) -> None:
-    # Not closed, which would wait until somebody has read what is written.
+    # Not closed, which would wait until the process has read everything.
     writer.transport.abort()
     with contextlib.suppress(OSError):
         await writer.wait_closed()
 
 
-def _go_on(process: subprocess.Popen[bytes]) -> None:
-    """Have a process go on that somebody may have stopped: scripts can reach it."""
-    if hasattr(signal, "SIGCONT"):
-        process.send_signal(signal.SIGCONT)
-
-
-def _not_started(reason: str) -> MachineError:
-    return MachineError(_not_started_text(reason))
-
-
-def _not_started_text(reason: str) -> str:
+def _not_started(reason: str) -> str:
     return (
         f"no process could be started for a script: {' '.join(reason.split())}. Or evaluate with "
         "--no_isolate: scripts then run in the process of the run itself"

@@ -1,9 +1,14 @@
-"""One answer's evaluation in a process of its own, as the run sees it: started, served, watched, ended."""
+"""One answer's evaluation in a process of its own, as the run sees it: start, serve, watch, end.
+
+Also: the reason in one line where a process ends without a result.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +20,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import EvalScriptError, Mind2Web2Error, StarterGoneError
+from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error, StarterGoneError
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.judge.usage import JudgeLedger
@@ -23,20 +28,18 @@ from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.scheduling.options import Pace
 from mind2web2.scripts.inputs import ScriptInputs
-from mind2web2.scripts.isolation.exit_reasons import cut_off, why_it_ended
-from mind2web2.scripts.isolation.host import ScriptHost, ScriptLink
-from mind2web2.scripts.isolation.limits import ScriptLimits
-from mind2web2.scripts.isolation.logs import PACKAGE, LogRelay, log_printed
-from mind2web2.scripts.isolation.processes import ForkServer, ScriptProcess, fork_server, script_process
-from mind2web2.scripts.isolation.rpc import Done, Message, UnusableMessageError, error_from, ledger_from
-from mind2web2.scripts.isolation.worker import ScriptJob
-from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
+from mind2web2.scripts.isolation.limits import MAX_FILE_BYTES, ScriptLimits
+from mind2web2.scripts.isolation.processes import Exit, ForkServer, ScriptProcess, fork_server, script_process
+from mind2web2.scripts.isolation.rpc import Done, InvalidMessageError, Message, error_from, ledger_from
+from mind2web2.scripts.isolation.rpc_server import RpcConnection, RpcServer, log_printed
+from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
+from mind2web2.scripts.run import ScriptCall, checked_result, out_of_time
 
-_LOOK_EVERY_S = 1.0
-# To leave by itself, after its last word, what a process has of the run's.
+_CHECK_EVERY_S = 1.0
+# For a process to end by itself after its last message, or after its connection closed.
 _EXIT_GRACE_S = 1.0
-# Each is some 100 MB, and is needed where a script has ended the one that all share.
-_MOST_OWN_SERVERS = 3
+# Signals of a fault in compiled code, or of abort().
+_CRASHES = frozenset({"SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT"})
 
 
 @dataclass(frozen=True)
@@ -47,15 +50,13 @@ class Isolation:
         limits: of each.
         network: what a script may download from.
         server: starts the processes.
-        variables: of the environment that are handed on, beside those that any program needs.
-        own_servers: bounds how many more there are at a time, each for one script.
+        variables: of the environment that are passed on, beside those that any program needs.
     """
 
     limits: ScriptLimits = field(default_factory=ScriptLimits)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     server: ForkServer = fork_server
     variables: Mapping[str, str] = field(default_factory=dict)
-    own_servers: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MOST_OWN_SERVERS))
 
 
 @dataclass(frozen=True)
@@ -86,31 +87,24 @@ async def isolated_result(
     isolation: Isolation,
     logger: logging.Logger,
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    """Return a script's result on one answer, what its questions came to, and what it read.
+    """Return a script's result on one answer, the usage of its questions, and its inputs.
 
-    Where the process that starts scripts ends, which any of them may have done, each of those under way runs
-    once more with one of its own: that costs the others their time, and tells which of them it was.
+    If the fork server dies, the script runs once more.
 
     Args:
-        cache: the answer's; it knows in the end which pages were looked up.
+        cache: the answer's; afterwards it contains which pages were looked up.
 
     Raises:
-        EvalScriptError: the script failed, or took its process down; the text names script and cure.
-        JudgeError: the judge failed for good, whatever the script made of it.
+        EvalScriptError: the script failed, or ended its process; the text names script and cure.
+        JudgeError: the judge failed for good, even if the script caught that.
         MachineError: no process can be started.
     """
     try:
         return await _attempt(call, task_id, cache, run, isolation, logger)
     except StarterGoneError as error:
-        logger.warning("the script runs once more, with a process of its own to start it: %s", error)
+        logger.warning("the script runs once more: %s", error)
     cache.start_over()
-    async with isolation.own_servers:
-        server = ForkServer()
-        try:
-            alone = replace(isolation, server=server)
-            return await _attempt(call, task_id, cache, run, alone, logger, is_alone=True)
-        finally:
-            await asyncio.to_thread(server.close)
+    return await _attempt(call, task_id, cache, run, isolation, logger)
 
 
 async def _attempt(
@@ -120,41 +114,26 @@ async def _attempt(
     run: RunSide,
     isolation: Isolation,
     logger: logging.Logger,
-    *,
-    is_alone: bool = False,
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    host = ScriptHost(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
+    server = RpcServer(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
     job = _job(call, task_id, cache, run, isolation, logger)
     async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
-        link = ScriptLink(process.reader, process.writer, host, LogRelay(logger))
+        connection = RpcConnection(process.reader, process.writer, server, logger)
         printing = asyncio.create_task(log_printed(process.output, logger))
-        started_s = run.clock()
         try:
-            link.send({"kind": "job", "job": job.model_dump(mode="json")})
-            done = await _served(link, process, call.script_path, run, isolation.limits, is_alone=is_alone)
-            await link.close()
-            await process.end(_EXIT_GRACE_S)
-            if not process.is_given_up and process.ending is None:
-                # A script may be done before its parent, which it has ended, takes it along.
-                raise why_it_ended(None, call.script_path, isolation.limits, is_alone=is_alone)
-        except StarterGoneError:
-            has_time = await _rest_answered(link, run, started_s)
-            if host.latch.failure is not None:
-                raise host.latch.failure from None
-            if not has_time and run.timeout_s is not None:
-                raise out_of_time(call.script_path, run.timeout_s) from None
-            raise
+            connection.send({"kind": "job", "job": job.model_dump(mode="json")})
+            done = await _served(connection, process, call.script_path, run, isolation.limits)
         except Mind2Web2Error:
-            # Whatever the script made of a judge that failed, the judge is what failed.
-            if host.latch.failure is not None:
-                raise host.latch.failure from None
+            # If the judge failed, that is the reason, even if the script raised something else.
+            if server.latch.failure is not None:
+                raise server.latch.failure from None
             raise
         finally:
-            await link.close()
-            await process.end()
+            await connection.close()
+            await process.end(_EXIT_GRACE_S)
             await _printed_to_the_end(printing)
-    if host.latch.failure is not None:
-        raise host.latch.failure
+    if server.latch.failure is not None:
+        raise server.latch.failure
     if done.error is not None:
         raise error_from(done.error)
     cache.note_lookups(done.looked_up, done.brought, is_listed=done.is_listed)
@@ -192,76 +171,57 @@ def _job(
 
 
 async def _served(
-    link: ScriptLink,
-    process: ScriptProcess,
-    path: Path,
-    run: RunSide,
-    limits: ScriptLimits,
-    *,
-    is_alone: bool,
+    connection: RpcConnection, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
 ) -> Done:
     """Serve a process until it is done, or has to be ended."""
-    serving = asyncio.create_task(link.until_done())
+    serving = asyncio.create_task(connection.result_message())
     try:
-        await _watch(serving, link, path, run, limits)
+        await _watch(serving, connection, path, run, limits)
         message = serving.result()
         if message is None:
-            if not await process.ends():
-                raise cut_off(path)
-            raise why_it_ended(process.ending, path, limits, is_alone=is_alone)
-        return _checked(message)
-    except (UnusableMessageError, ValidationError) as error:
-        reason = error if isinstance(error, UnusableMessageError) else "its last word makes no sense"
+            await process.end(_EXIT_GRACE_S)
+            raise _exit_reason(process.exit, path, limits)
+        return Done.model_validate(message)
+    except (InvalidMessageError, ValidationError) as error:
+        reason = error if isinstance(error, InvalidMessageError) else "an invalid result message"
         raise EvalScriptError(
-            f"script {path.name}: its process {reason}; does it change what the evaluation itself uses?"
+            f"script {path.name}: its process sent {reason}; does it change modules that the evaluation uses?"
         ) from error
     finally:
         await _finished(serving)
 
 
 async def _watch(
-    serving: asyncio.Task[Message | None], link: ScriptLink, path: Path, run: RunSide, limits: ScriptLimits
+    serving: asyncio.Task[Message | None],
+    connection: RpcConnection,
+    path: Path,
+    run: RunSide,
+    limits: ScriptLimits,
 ) -> None:
-    """Wait for the end; a process that takes too long, or of which nothing is heard, is not waited for.
+    """Wait for the end; raise if the process takes too long, or sends nothing for too long.
 
-    Silence is counted in looks rather than by the clock: a run that was suspended has heard nothing either.
+    Silence is counted in checks rather than by the clock: a suspended run receives nothing either.
     """
-    started_s, silent_looks, heard = run.clock(), 0, 0
+    started_s, silent_checks, received = run.clock(), 0, 0
     while not serving.done():
-        left_s = _LOOK_EVERY_S
+        left_s = _CHECK_EVERY_S
         if run.timeout_s is not None:
             left_s = min(left_s, run.timeout_s - (run.clock() - started_s))
             if left_s <= 0:
                 raise out_of_time(path, run.timeout_s)
         done, _ = await asyncio.wait({serving}, timeout=left_s)
-        silent_looks = 0 if link.messages > heard else silent_looks + 1
-        heard = link.messages
-        if not done and silent_looks * _LOOK_EVERY_S > limits.silence_s:
+        silent_checks = 0 if connection.messages > received else silent_checks + 1
+        received = connection.messages
+        if not done and silent_checks * _CHECK_EVERY_S > limits.silence_s:
             raise EvalScriptError(
                 f"script {path.name} was stopped: nothing was heard of its process for "
                 f"{limits.silence_s:g} s (a call that never ends and cannot be interrupted?)"
             )
 
 
-async def _rest_answered(link: ScriptLink, run: RunSide, started_s: float) -> bool:
-    """Let the judge answer what is asked already, and tell whether it did in the script's time."""
-    left_s = None if run.timeout_s is None else run.timeout_s - (run.clock() - started_s)
-    answering = asyncio.create_task(link.answer_rest())
-    try:
-        return await ended_in_time(answering, left_s, run.clock)
-    finally:
-        await _finished(answering)
-
-
-def _checked(message: Message) -> Done:
-    done = Done.model_validate(message)
-    ledger_from(done.ledger)
-    return done
-
-
 async def _printed_to_the_end(printing: asyncio.Task[None]) -> None:
-    # Nobody is left who could print; what is on its way is read at once.
-    await asyncio.wait({printing}, timeout=_LOOK_EVERY_S)
+    # The processes have ended: the rest of their output is in the pipe.
+    await asyncio.wait({printing}, timeout=_CHECK_EVERY_S)
     await _finished(printing)
 
 
@@ -269,4 +229,45 @@ async def _finished(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait({task})
     if not task.cancelled():
-        task.exception()  # looked at: it has been raised, or concerns nobody any more
+        task.exception()  # retrieved, so that asyncio does not log it
+
+
+def _exit_reason(ended: Exit | None, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
+    """Return why there is no result.
+
+    Args:
+        ended: ``None`` where the fork server has ended as well.
+    """
+    if ended is None:
+        return StarterGoneError("the process that starts scripts has ended")
+    if ended.was_too_large:
+        return EvalScriptError(
+            f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
+            "(--script_memory)"
+        )
+    if os.WIFEXITED(ended.status):
+        return EvalScriptError(
+            f"script {path.name} ended its process without a result (status {os.WEXITSTATUS(ended.status)}): "
+            "does it call os._exit, or change modules that the evaluation uses?"
+        )
+    return _signal_reason(os.WTERMSIG(ended.status), path, limits)
+
+
+def _signal_reason(number: int, path: Path, limits: ScriptLimits) -> EvalScriptError:
+    """Return what a signal says; its sender is not known."""
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    if name == "SIGXCPU":
+        why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"
+    elif name == "SIGXFSZ":
+        why = f"which the system sends for a file of more than {MAX_FILE_BYTES // 1024**2} MB"
+    elif name == "SIGKILL":
+        why = (
+            "which the system sends where the machine has no memory left (try fewer at once: "
+            f"--max_concurrent_answers) or processor time is used up ({limits.last_processor_s} s at most); "
+            "or does it call os.kill or os.killpg, or did another program?"
+        )
+    elif name in _CRASHES:
+        why = "a crash: check the compiled code that it calls"
+    else:
+        why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
+    return EvalScriptError(f"script {path.name}: its process was ended by {name}, {why}")

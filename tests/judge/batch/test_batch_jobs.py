@@ -29,9 +29,9 @@ from mind2web2.judge.batch.jobs import BatchJobs
 from mind2web2.judge.batch.state import BatchFolder, Gathering, LinePlace
 from mind2web2.judge.batch.transfer import BatchPace
 from mind2web2.judge.records import judgment_key
-from mind2web2.llm_client.chat import ChatRequest, TokenUsage
+from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.openai_client import AsyncOpenAIClient
-from mind2web2.llm_client.retry import toll_counted
+from mind2web2.llm_client.retry import counted_requests
 
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
 
@@ -125,7 +125,7 @@ async def test_what_is_asked_together_is_one_job(batches, tmp_path):
     assert sent_directly in [line["body"] for line in job.requests]
     assert in_job.keys() == sent_directly.keys()
     assert replies[0] == directly
-    assert replies[0].usage == TokenUsage(100, 60, 10)
+    assert replies[0].usage == Usage(100, 60, 10)
     assert files_in(tmp_path / "batches") == []
 
 
@@ -195,13 +195,13 @@ async def test_a_stopped_run_is_gone_on_with(batches, tmp_path):
 
 async def test_a_stopped_question_has_made_no_request(batches):
     """The run that fetches its reply counts it, and it is to be counted once."""
-    with BatchServer() as server, toll_counted() as first:
+    with BatchServer() as server, counted_requests() as first:
         await stopped(batches, server, "a")
-        with toll_counted() as second:
+        with counted_requests() as second:
             async with batches(server) as client:
                 await client.chat(question("a"))
-    assert (first.requests, first.untold) == (0, 0)
-    assert (second.requests, second.untold, second.usages) == (1, 0, [TokenUsage(100, 60, 10)])
+    assert first.usage == Usage()
+    assert second.usage == Usage(100, 60, 10, requests=1)
 
 
 async def test_replies_nobody_asks_for_are_kept(batches, tmp_path):
@@ -411,7 +411,7 @@ async def test_replies_are_read_as_direct_ones(batches):
         assert "Your reply cannot be used" in prompt_text(server.requests[-1])
     assert declined.declined == "refusal: not this"
     assert repaired.value == Verdict(**VERDICT)
-    assert repaired.usage == TokenUsage(200, 120, 20)
+    assert repaired.usage == Usage(200, 120, 20)
     with BatchServer(takes_temperature=False) as server:
         async with batches(server) as client:
             assert (await client.chat(question())).value == Verdict(**VERDICT)

@@ -1,6 +1,5 @@
 """``--isolate``, ``--no_isolate``, ``--script_memory`` and ``--script_env``."""
 
-import ctypes
 import os
 
 import pytest
@@ -11,7 +10,6 @@ from servers.judge_server import VERDICT, JudgeServer
 from mind2web2.cli import evaluate_main
 from mind2web2.scripts.isolation import processes
 
-PR_GET_DUMPABLE, PR_SET_DUMPABLE = 3, 4
 # Tells whether it runs in the process of the run, and what it is told of the region.
 TELLING = """
 import os
@@ -49,27 +47,6 @@ def test_scripts_are_isolated_unless_told_otherwise(project, own_pid):
         for options in ([], ["--isolate"]):
             assert seen_by(project, server, *options)["pid"] != own_pid
         assert seen_by(project, server, "--no_isolate")["pid"] == own_pid
-
-
-@pytest.fixture
-def prctl():
-    """Return the system call, with this process as processes begin, and have it be so afterwards."""
-    prctl = ctypes.CDLL(None).prctl
-    # Whatever other tests have left.
-    prctl(PR_SET_DUMPABLE, 1)
-    yield prctl
-    prctl(PR_SET_DUMPABLE, 1)
-
-
-@pytest.mark.usefixtures("project")
-def test_the_run_is_closed_to_its_scripts(prctl):
-    """They have the same user, and so could read the keys in its environment."""
-    with JudgeServer() as server:
-        command = (evaluate_main, "--agent_name", "bot", "--judge_base_url", server.base_url)
-        assert call(*command, "--no_isolate").returncode == 0
-        assert prctl(PR_GET_DUMPABLE) == 1
-        assert call(*command, "--overwrite").returncode == 0
-        assert prctl(PR_GET_DUMPABLE) == 0
 
 
 def test_memory_is_limited(project):

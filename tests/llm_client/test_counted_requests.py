@@ -2,8 +2,8 @@
 
 import pytest
 
-from mind2web2.llm_client.chat import TokenUsage
-from mind2web2.llm_client.retry import Retries, note_toll, toll_counted
+from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.retry import Retries, count_requests, counted_requests
 
 
 @pytest.mark.parametrize(
@@ -23,14 +23,14 @@ def test_retries_are_told_by_reason(reasons, words):
     assert retries.in_words() == words
 
 
-def test_a_toll_counts_what_happens_in_its_block():
+def test_requests_are_counted_in_their_block():
     """Not before, not after, and an inner block counts for itself."""
-    note_toll(5)
-    with toll_counted() as outer:
-        note_toll(1, TokenUsage(10, 0, 2))
-        with toll_counted() as inner:
-            note_toll(7)
-        note_toll(usage=TokenUsage(1, 0, 1))
-    note_toll(5)
-    assert (outer.requests, outer.usage) == (1, TokenUsage(11, 0, 3))
-    assert (inner.requests, inner.usage) == (7, TokenUsage())
+    count_requests(5)
+    with counted_requests() as outer:
+        count_requests(1, Usage(10, 0, 2))
+        with counted_requests() as inner:
+            count_requests(7)
+        count_requests(usage=Usage(1, 0, 1))
+    count_requests(5)
+    assert outer.usage == Usage(11, 0, 3, requests=1, unreported_requests=1)
+    assert inner.usage == Usage(requests=7, unreported_requests=7)

@@ -9,8 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of
-from mind2web2.cli.suggestions import suggested_command
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    paths_of,
+    suggested_command,
+)
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import name_list
 
@@ -189,7 +194,7 @@ def _print(
         print_now,
         print_verdicts,
     )
-    from mind2web2.cli.suggestions import suggested_command, suggested_evaluation
+    from mind2web2.cli.options import suggested_command, suggested_evaluation
 
     console = plain_console()
     for deleted in forgotten:

@@ -15,7 +15,6 @@ from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, Us
 from mind2web2.judge.caching import REPLAY_ENDPOINT
 from mind2web2.judge.records import JudgeIdentity
 from mind2web2.judge.store import FILE_NAME
-from mind2web2.judge.transfer import latest_served_model
 from mind2web2.pages.answer_view import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import TaskWork, read_answer, select_answers
@@ -225,6 +224,8 @@ class PresentReader:
             return None
 
     def _read_served(self, judge: JudgeRecord) -> str | None:
+        from mind2web2.judge.transfer import latest_served_model
+
         store = self._paths.eval_results_root / self._agent_name / FILE_NAME
         identity = JudgeIdentity.model_validate(judge.model_dump(exclude={"provider"}))
         try:

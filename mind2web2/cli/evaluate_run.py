@@ -84,11 +84,11 @@ class _Run:
         """Say how far the run has come, and write down what is only in memory."""
         done = sum(outcome.result is not None for outcome in self.progress.outcomes)
         total = sum(len(task.answers) for task in self.work)
-        without = " without --overwrite" if self.options.overwrite else ""
+        then = "so far is kept: the same command goes on from here."
+        if self.options.overwrite:
+            then = "so far is kept. The same command asks again; without --overwrite, earlier results stand."
         self.console.print(
-            f"Stopped. {done} of {total} answers have results, and every judgment "
-            f"so far is kept: the same command{without} goes on from here.",
-            soft_wrap=True,
+            f"Stopped. {done} of {total} answers have results, and every judgment {then}", soft_wrap=True
         )
         for usage in self.usages:
             print_unreported(self.console, usage)
@@ -398,7 +398,11 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
     server = options.judge_base_url or ""
-    stored = [judge for judge in store.identities() if server in judge.endpoint]
+    named = [judge for judge in store.identities() if server in judge.endpoint]
+    # One server's address may be part of another's: the whole address wins.
+    stored = [
+        judge for judge in named if server and judge.endpoint.endswith(f" {server.rstrip('/')}")
+    ] or named
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]

@@ -382,7 +382,7 @@ def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dic
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot read {FILE_NAME}: {error}") from error
     _check_keys(content, [*_OPTIONS, "prices"], FILE_NAME)

@@ -385,7 +385,8 @@ def agent_findings(paths: PathConfig, agent_name: str) -> list[Finding]:
     other = [
         summary.parent.name
         for summary in summaries
-        if (tasks_of.get(summary.parent.name) or {}).get(agent_name) != _read(summary)
+        # A task without any scored answer has an empty summary, and no entry.
+        if ((tasks_of.get(summary.parent.name) or {}).get(agent_name) or []) != (_read(summary) or [])
     ]
     return found + _of_summary(root / ALL_RESULTS_NAME, merged, name_list(other) if other else "", summaries)
 

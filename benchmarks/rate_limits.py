@@ -25,7 +25,7 @@ from servers.judge_server import Body, Fault, JudgeServer, drop_before_reply, ra
 from virtual_time import run_virtually
 
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.chat import ChatRequest, Completion, TokenUsage
+from mind2web2.llm_client.chat import ChatRequest, Completion, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retry import Attempts, RetryPolicy
@@ -64,7 +64,7 @@ class SimulatedServer:
             await asyncio.sleep(self._latency_s)
         finally:
             self.in_flight -= 1
-        return Completion("yes", usage=TokenUsage(input_tokens=1000))
+        return Completion("yes", usage=Usage(input_tokens=1000))
 
 
 def randomly_refused(share: float) -> Admission:

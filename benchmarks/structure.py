@@ -24,6 +24,8 @@ MODULES = {
     ".".join(("mind2web2", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
+# Modules of utils/ that eval scripts import names from.
+NAMES_FOR_SCRIPTS = {"cache_filesys", "load_eval_script", "misc", "page_info_retrieval", "url_tools"}
 URL = "https://www.example.org/page"
 # Writes down which modules are loaded before it imports anything, and which run during one verification.
 SCRIPT = f"""
@@ -41,13 +43,23 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
         await evaluator.verify("The lake is 80 m deep.", leaf, "{URL}")
     finally:
         sys.setprofile(None)
-    Path("figures.json").write_text(json.dumps({{"before": before, "files": sorted(files)}}))
+    # What threads open is seen as well.
+    reads = []
+    sys.addaudithook(lambda event, about: reads.append(str(about[0])) if event == "open" else None)
+    second = evaluator.add_leaf("depth_again", "The depth again", root)
+    await evaluator.verify("The lake is deeper than 70 m.", second, "{URL}")
+    from_cache = [path for path in reads if "cache/agent/task" in path]
+    figures = {{"before": before, "files": sorted(files), "reads": from_cache}}
+    Path("figures.json").write_text(json.dumps(figures))
     return evaluator.get_summary()
 """
 
 
-def one_evaluation() -> tuple[int, int]:
-    """Return how many modules one verification runs through, and how many a script finds loaded."""
+def one_evaluation() -> tuple[int, int, int]:
+    """Return how many modules one verification runs through, how many a script finds loaded, and later reads.
+
+    Reads are of files of the page cache, to judge a second claim on the same page.
+    """
     verdict = {"reasoning": "stated", "result": True}
     with tempfile.TemporaryDirectory() as name, JudgeServer(verdict) as server:
         folder = Path(name)
@@ -63,7 +75,8 @@ def one_evaluation() -> tuple[int, int]:
         environment = {**os.environ, "OPENAI_API_KEY": "dummy"}
         subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
         figures = json.loads((folder / "figures.json").read_text(encoding="utf-8"))
-    return sum(str(path) in figures["files"] for path in MODULES.values()), len(figures["before"])
+    on_the_way = sum(str(path) in figures["files"] for path in MODULES.values())
+    return on_the_way, len(figures["before"]), len(figures["reads"])
 
 
 @cache
@@ -92,11 +105,16 @@ def main() -> None:
     tests = sum(
         len(path.read_text(encoding="utf-8").splitlines()) for path in (REPOSITORY / "tests").rglob("*.py")
     )
-    folders = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
-    on_the_way, before = one_evaluation()
+    folders = Counter(
+        path.parent
+        for path in MODULES.values()
+        if path.name != "__init__.py" and path.stem not in NAMES_FOR_SCRIPTS
+    )
+    on_the_way, before, reads = one_evaluation()
     title(f"modules that one verify on a cached page runs through: {on_the_way}")
     title(f"modules loaded before the first script starts: {before}")
-    title(f"most modules in one folder: {max(folders.values())}")
+    title(f"files read to judge a second claim on a cached page: {reads}")
+    title(f"most modules in one folder, names for scripts aside: {max(folders.values())}")
     names = " > ".join(name.removeprefix("mind2web2.") for name in chain)
     title(f"longest import chain: {len(chain)} ({names})")
     title(f"Python lines of the package / of tests: {lines:,} / {tests:,}")

@@ -10,13 +10,14 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from mind2web2.capture.network.proxy import FilteringProxy, ProxySession
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import CaptureError
 from mind2web2.utils.retry_after import retry_after_s
 
 if TYPE_CHECKING:
     import httpx2
+
+    from mind2web2.capture.network.proxy import ProxySession
 
 log = logging.getLogger(__name__)
 
@@ -109,6 +110,8 @@ async def _download_with_retries(url: str, first_bytes: int | None, max_bytes: i
 
 
 async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> bytes:
+    from mind2web2.capture.network.proxy import FilteringProxy
+
     # Headers, redirects and TLS come on top of the content, which is measured for itself.
     max_wire_bytes = max_bytes + max_bytes // 4 + 2 * 1024**2
     async with (

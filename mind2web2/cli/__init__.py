@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from mind2web2 import __version__
-from mind2web2.cli import cache, evaluate, judgments, metrics, show, verify_results
+from mind2web2.cli import evaluate
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.errors import Mind2Web2Error
 
@@ -26,6 +26,8 @@ Find out whether an AI search agent's cited answers are true.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
+    from mind2web2.cli import cache, judgments, metrics, show, verify_results
+
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
@@ -44,6 +46,8 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``batch_answer_cache.py`` and return its exit status."""
+    from mind2web2.cli import cache
+
     parser = CommandParser(prog="batch_answer_cache.py", description=cache.DESCRIPTION)
     cache.add_task_command(parser)
     return _run(parser, arguments)
@@ -51,6 +55,8 @@ def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
 
 def cache_all_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``cache_all_answers.sh`` and return its exit status."""
+    from mind2web2.cli import cache
+
     parser = CommandParser(prog="cache_all_answers.sh", description=cache.DESCRIPTION)
     cache.add_agents_command(parser)
     return _run(parser, arguments)

@@ -16,11 +16,9 @@ from rich.table import Table
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CaptureRecord
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.cli.console import plain_console, warnings_on
+from mind2web2.cli.console import CrawlDisplay, plain_console, warnings_on
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import names_a_judge
-from mind2web2.cli.progress import CrawlDisplay
-from mind2web2.cli.suggestions import caching_command
+from mind2web2.cli.options import caching_command, names_a_judge
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage

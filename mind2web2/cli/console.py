@@ -1,22 +1,35 @@
-"""The console that commands print to, the package's warnings on it, and tables of amounts."""
+"""The console that commands print to: warnings, tables of amounts, and the live progress of a run."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import sys
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.measure import Measurement
+from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from mind2web2.utils.invisible_characters import made_visible
+from mind2web2.utils.text import dollars
+
+if TYPE_CHECKING:
+    from mind2web2.judge.usage import RunUsage
+    from mind2web2.pages.crawl import CrawlProgress, PageOutcome
+    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.run import RunProgress
 
 _ALIKE_EVERY_S = 10.0
 
@@ -135,3 +148,235 @@ def print_amounts(
             console.print(f"{title}: {name}: {amounts}", soft_wrap=True)
         return
     console.print(table)
+
+
+_REFRESH_S = 0.25
+# Off a terminal, a line with the totals this often.
+_TOTALS_EVERY_S = 30.0
+_NAMES_SHOWN = 4
+_URLS_SHOWN = 5
+# Fewer answers than this say too little about the pace of a run.
+_ANSWERS_FOR_PACE = 3
+
+
+class LiveDisplay(ABC):
+    """Shows a run's progress for as long as it is entered."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._started_s = self._last_totals_s = time.monotonic()
+        self._live = (
+            Live(console=console, auto_refresh=False, transient=True) if console.is_terminal else None
+        )
+        self._following: asyncio.Task[None] | None = None
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether there is more to be seen than lines."""
+        return self._live is not None
+
+    @property
+    def elapsed_s(self) -> float:
+        """Return the seconds since the display was made."""
+        return time.monotonic() - self._started_s
+
+    @abstractmethod
+    def news(self) -> Iterator[str]:
+        """Yield a line for each thing that has been done since the last call."""
+
+    @abstractmethod
+    def state(self) -> RenderableType:
+        """Return what a terminal shows below the lines."""
+
+    @abstractmethod
+    def totals_line(self) -> str:
+        """Return what has been done so far, for a line once in a while."""
+
+    async def __aenter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        self._following = asyncio.create_task(self._follow())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._following
+        self._tell_news()
+        if self._live is not None:
+            self._live.stop()
+
+    async def _follow(self) -> None:
+        while True:
+            self._tell_news()
+            if self._live is not None:
+                self._live.update(self.state(), refresh=True)
+            elif time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
+                self._last_totals_s = time.monotonic()
+                self._line(self.totals_line())
+            await asyncio.sleep(_REFRESH_S)
+
+    def _tell_news(self) -> None:
+        for line in self.news():
+            self._line(line)
+
+    def _line(self, text: str) -> None:
+        self._console.print(text, soft_wrap=True)
+
+
+class RunDisplay(LiveDisplay):
+    """Shows which answers are done and what the judge was asked."""
+
+    def __init__(self, console: Console, progress: RunProgress, usage: RunUsage) -> None:
+        super().__init__(console)
+        self._progress = progress
+        self._usage = usage
+        self._told = 0
+        self._told_waiting: set[str] = set()
+        # The first answer that each reason has kept from a result.
+        self._first_with: dict[str, str] = {}
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each answer, and for each that is waited for."""
+        for name in self._progress.waiting.keys() - self._told_waiting:
+            self._told_waiting.add(name)
+            yield f"{name}.md: another process is judging it; waiting until that is done"
+        for outcome in self._progress.outcomes[self._told :]:
+            self._told += 1
+            yield f"{self._count()} {self._outcome_text(outcome)}"
+
+    def state(self) -> RenderableType:
+        """Return how many answers are done, what was asked, and which are under way."""
+        progress = self._progress
+        done, total = len(progress.outcomes), progress.answers_total
+        line = Table.grid(padding=(0, 2))
+        line.add_row(
+            ProgressBar(total=max(total, 1), completed=done, width=24),
+            f"{done}/{total} answers",
+            f"{progress.tasks_done}/{progress.tasks_total} tasks",
+            self._time_text(),
+        )
+        names = [*progress.running, *(f"{name} (another process)" for name in progress.waiting)]
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        return Group(
+            line, Text(totals_text(self._usage)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
+        )
+
+    def totals_line(self) -> str:
+        """Return what was asked so far, and the time."""
+        return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
+
+    def _time_text(self) -> str:
+        judged = sum(not outcome.reused for outcome in self._progress.outcomes)
+        left = self._progress.answers_total - len(self._progress.outcomes)
+        elapsed = f"{duration_text(self.elapsed_s)} elapsed"
+        if judged < _ANSWERS_FOR_PACE or not left:
+            return elapsed
+        return f"{elapsed}, about {duration_text(self.elapsed_s / judged * left)} left"
+
+    def _outcome_text(self, outcome: AnswerOutcome) -> str:
+        name = f"{outcome.task_id}/{outcome.answer_name}"
+        if outcome.score is None:
+            reason = str(outcome.reason)
+            first = self._first_with.setdefault(reason, name)
+            return f"{name}: no result: {reason if first == name else f'as {first}'}"
+        text = f"{name}: {outcome.score:.4f}"
+        if outcome.reused:
+            return f"{text}, reused"
+        return f"{text} (judged again: {outcome.changed})" if outcome.changed else text
+
+    def _count(self) -> str:
+        return f"[{self._told}/{self._progress.answers_total}]"
+
+
+def totals_text(usage: RunUsage) -> str:
+    """Return what a run has asked so far in one line."""
+    asked, reused = usage.total().asked, usage.total().reused.judgments
+    tokens = asked.input_tokens + asked.output_tokens
+    cost = "price unknown" if asked.cost_usd is None else dollars(asked.cost_usd)
+    counts = f"{asked.judgments:,} judgments asked, {reused} reused, {tokens:,} tokens, {cost}"
+    parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
+    return "; ".join(part for part in parts if part)
+
+
+def duration_text(seconds: float) -> str:
+    """Return a time in the units that matter: ``12 s``, ``3 min 05 s``, ``2 h 10 min``."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+class CrawlDisplay(LiveDisplay):
+    """Shows which pages are done and under way."""
+
+    def __init__(self, console: Console, progress: CrawlProgress) -> None:
+        super().__init__(console)
+        self._progress = progress
+        self._told = 0
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each page."""
+        for outcome in self._progress.outcomes[self._told :]:
+            self._told += 1
+            yield f"{self._count()} {outcome.url}: {outcome_text(outcome)}"
+
+    def state(self) -> RenderableType:
+        """Return how many pages are done, and some that are under way."""
+        progress = self._progress
+        if progress.answers_read < progress.answers_total:
+            return Text(self._reading())
+        done, total = len(progress.outcomes), progress.pages_total
+        line = Table.grid(padding=(0, 2))
+        line.add_row(
+            ProgressBar(total=max(total, 1), completed=done, width=24),
+            f"{done}/{total} pages",
+            f"{progress.pages_cited} cited",
+        )
+        urls = list(progress.running)
+        more = [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
+        lines = [
+            Text(url, style="dim", no_wrap=True, overflow="ellipsis") for url in (*urls[:_URLS_SHOWN], *more)
+        ]
+        return Group(line, *lines)
+
+    def totals_line(self) -> str:
+        """Return what is read, or how many pages are running and which of them takes longest."""
+        progress = self._progress
+        if progress.answers_read < progress.answers_total:
+            return self._reading()
+        count = len(progress.running)
+        pages = f"{self._count()} {count} page{'s' * (count != 1)} running"
+        first = next(iter(progress.running.items()), None)
+        if first is None:
+            return pages
+        url, begun_s = first
+        return f"{pages}, for {time.monotonic() - begun_s:.0f} s: {url}"
+
+    def _reading(self) -> str:
+        progress = self._progress
+        what = "asking a model for links" if progress.is_asking else "reading answers"
+        return f"{what}: {progress.answers_read}/{progress.answers_total} answers done"
+
+    def _count(self) -> str:
+        return f"[{self._told}/{self._progress.pages_total}]"
+
+
+def outcome_text(outcome: PageOutcome) -> str:
+    """Return what came of a page in one line."""
+    record = outcome.record
+    if record is None:
+        return "copied from another task"
+    if record.kind is None:
+        text = f"failed: {record.failure or 'it yielded nothing'}"
+    elif record.is_suspect:
+        text = f"saved, but looks wrong: {'; '.join(trouble.detail for trouble in record.troubles)}"
+    else:
+        text = "saved" if record.kind == "web" else "saved (PDF)"
+    kept = ", the page cached before stays" if outcome.is_kept else ""
+    return f"{text}{', copied from another task' if outcome.is_copied else kept}"

@@ -302,7 +302,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     work = select_work(paths, agent_name, options.task_ids or ())
     if options.estimate:
-        from mind2web2.cli.evaluate_report import print_estimate
+        from mind2web2.cli.estimate import print_estimate
 
         return print_estimate(options, agent_name, paths, work)
     # Only now: the judge's libraries take a while to load.
@@ -313,6 +313,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_isolated(options: argparse.Namespace) -> bool:
+    if options.isolate is False:  # check_options refuses --as_of with it
+        return False
     from mind2web2.errors import UsageError
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 

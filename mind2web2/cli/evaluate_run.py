@@ -9,40 +9,28 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group, RenderableType
-from rich.text import Text
+from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.cli.console import ConsoleHandler, plain_console
+from mind2web2.cli.console import ConsoleHandler, RunDisplay, plain_console
 from mind2web2.cli.evaluate_report import print_run, print_unreported, write_usage
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import paths_of
-from mind2web2.cli.progress import RunDisplay
-from mind2web2.cli.show import stored_values
-from mind2web2.cli.suggestions import caching_command, suggested_command
+from mind2web2.cli.options import BATCHES, REPLAY, caching_command, paths_of, suggested_command
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
-from mind2web2.judge.batch.client import BatchClient
-from mind2web2.judge.batch.endpoints import batch_endpoints
-from mind2web2.judge.batch.jobs import BatchJobs
-from mind2web2.judge.batch.state import BatchFolder
-from mind2web2.judge.batch.transfer import BatchPace, JobProgress
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Admission
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.transfer import open_for_replay, source_of
 from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
@@ -62,118 +50,16 @@ from mind2web2.runs.run import (
 )
 from mind2web2.scheduling.options import MOST_UNDER_WAY
 from mind2web2.scheduling.options import Pace as Order
-from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
-from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
-FOLDER_NAME = "batches"
-MAY_STOP = (
-    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): batches go on at the "
-    "provider, and the same command fetches their results."
-)
+if TYPE_CHECKING:
+    from mind2web2.judge.batch.client import BatchClient
+    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.scripts.isolation.run import Isolation
 
-
-def open_batches(
-    options: argparse.Namespace, folders: RunFolders, model: str, store: JudgmentStore
-) -> BatchJobs | None:
-    """Return the run's batch jobs, to be entered while the judge is asked; ``None`` without ``--batch``."""
-    if not options.batch:
-        return None
-    endpoints = batch_endpoints(options.llm_provider, options.judge_base_url)
-
-    async def is_stored(key: str) -> bool:
-        return await store.get(key, endpoints.service.endpoint) is not None
-
-    return BatchJobs(
-        endpoints,
-        BatchFolder(folders.agent_results / FOLDER_NAME),
-        model,
-        _batch_pace(options),
-        overwrite=options.overwrite,
-        is_stored=is_stored,
-    )
-
-
-def _batch_pace(options: argparse.Namespace) -> BatchPace:
-    usual = BatchPace()
-    first_poll_s = options.batch_poll or usual.first_poll_s
-    return replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
-
-
-async def waiting_batches_text(
-    options: argparse.Namespace, folders: RunFolders, store: JudgmentStore
-) -> str | None:
-    """Return a warning where batches of this judge's server are open that the run will not fetch."""
-    if options.batch:
-        return None
-    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
-    try:
-        records = await asyncio.to_thread(BatchFolder(folders.agent_results / FOLDER_NAME).records)
-    except UsageError as error:
-        return f"Batches of an earlier run may be open: {error}."
-    keys = [key for record in records if record.endpoint == endpoint for key in record.questions]
-    missing = [key for key in keys if await store.get(key, endpoint) is None]
-    if not missing:
-        return None
-    without = " and without --overwrite" if options.overwrite else ""
-    return (
-        f"Warning: an earlier run with --batch left {len(missing)} requests in batches that are open and "
-        "paid for. What this run needs of them it asks and pays anew; the same command "
-        f"with --batch{without} fetches their results."
-    )
-
-
-class BatchDisplay(RunDisplay):
-    """Shows the run's batch jobs as well."""
-
-    def __init__(
-        self, console: Console, progress: RunProgress, usage: RunUsage, jobs: list[JobProgress]
-    ) -> None:
-        super().__init__(console, progress, usage)
-        self._jobs = jobs
-        self._told_of: dict[int, str] = {}
-
-    def news(self) -> Iterator[str]:
-        """Yield a line for each job when it is sent and when it is over, elsewhere than live in between."""
-        for job in self._jobs:
-            if job.status == "uploading":
-                continue
-            if not self._told_of:
-                yield MAY_STOP
-            if job.number not in self._told_of:
-                yield f"{_heading(job)}: {job.total} requests, {_submission(job)}"
-            line = _line(job)
-            told = self._told_of.setdefault(job.number, _line(replace(job, done=0, is_over=False)))
-            if line != told and (job.is_over or not self.is_live):
-                self._told_of[job.number] = line
-                yield line
-        yield from super().news()
-
-    def state(self) -> RenderableType:
-        """Return the state of the run with a line for each job that is under way."""
-        under_way = [Text(_line(job)) for job in self._jobs if not job.is_over]
-        return Group(super().state(), *under_way)
-
-
-def _line(job: JobProgress) -> str:
-    if job.is_over:
-        return f"{_heading(job)}: {job.status}, {job.done} of {job.total} replies"
-    return f"{_heading(job)}: {job.done} of {job.total} done, {_submission(job)}"
-
-
-def _heading(job: JobProgress) -> str:
-    return f"batch {job.number}"
-
-
-def _submission(job: JobProgress) -> str:
-    earlier = " by an earlier run" if job.is_resumed else ""
-    return f"submitted {datetime.fromtimestamp(job.submitted_s).astimezone():%H:%M}{earlier}"
-
-
-REPLAY = "replay"
 # Where tasks or answers at once have no bound of their own.
 _ALL = 1_000_000
 # Answers at once in any case, and at most unless options say more: each takes a process of 15 MB and what the
@@ -198,11 +84,11 @@ class _Run:
         """Say how far the run has come, and write down what is only in memory."""
         done = sum(outcome.result is not None for outcome in self.progress.outcomes)
         total = sum(len(task.answers) for task in self.work)
-        without = " without --overwrite" if self.options.overwrite else ""
+        then = "so far is kept: the same command goes on from here."
+        if self.options.overwrite:
+            then = "so far is kept. The same command asks again; without --overwrite, earlier results stand."
         self.console.print(
-            f"Stopped. {done} of {total} answers have results, and every judgment "
-            f"so far is kept: the same command{without} goes on from here.",
-            soft_wrap=True,
+            f"Stopped. {done} of {total} answers have results, and every judgment {then}", soft_wrap=True
         )
         for usage in self.usages:
             print_unreported(self.console, usage)
@@ -218,9 +104,7 @@ def run_evaluation(
     run = _Run(options, folders, work, plain_console(outlives_reader=True), RunProgress(), _budget(options))
     loop = RunLoop(run.tell_stopped)
     with _opened_store(options, folders) as store:
-        settings = _judge_settings(options, store)
-        if options.llm_provider == REPLAY:
-            settings = replace(settings, replayed_from=source_of(_judgments_path(options, folders)))
+        settings = _judge_settings(options, folders, store)
         try:
             outcomes = loop.run(_evaluate(run, settings, store))
             complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
@@ -234,7 +118,7 @@ def run_evaluation(
 
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
     options = run.options
-    batches = open_batches(options, run.folders, settings.model, store)
+    batches = _open_batches(run, settings.model, store)
     with loading():
         client = _client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
@@ -270,10 +154,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             await _tell_uncached(run, captures)
             # In a process of its own, a script is guarded there.
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
-            if batches is None:
-                display = RunDisplay(run.console, run.progress, judge.usage)
-            else:
-                display = BatchDisplay(run.console, run.progress, judge.usage, batches.progress)
+            display = _display(run, judge, batches)
             with downloads_from(_network(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     outcomes = await evaluate_work(
@@ -296,8 +177,26 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     return outcomes
 
 
+def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | None:
+    if not run.options.batch:
+        return None
+    from mind2web2.cli.batch import open_batches
+
+    return open_batches(run.options, run.folders, model, store)
+
+
+def _display(run: _Run, judge: RecordedJudge, batches: BatchJobs | None) -> RunDisplay:
+    if batches is None:
+        return RunDisplay(run.console, run.progress, judge.usage)
+    from mind2web2.cli.batch import BatchDisplay
+
+    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress)
+
+
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
     """Print what reused results have stored, as nothing is logged of them."""
+    from mind2web2.cli.show import stored_values
+
     for outcome in outcomes:
         if outcome.reused and outcome.result is not None:
             name = f"{outcome.task_id}/{outcome.answer_name}"
@@ -322,6 +221,8 @@ def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
     if batches is not None:
+        from mind2web2.judge.batch.client import BatchClient
+
         return BatchClient(batches)
     if options.llm_provider == REPLAY:
         return None
@@ -393,6 +294,9 @@ def _order(options: argparse.Namespace) -> Order:
 def _isolation(options: argparse.Namespace) -> Isolation | None:
     if not options.isolate:
         return None
+    from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
+    from mind2web2.scripts.isolation.run import Isolation
+
     block_s = _longest_block_s(options)
     limits = ScriptLimits(
         memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
@@ -432,8 +336,12 @@ async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
 
 
 async def _tell_open_batches(run: _Run, store: JudgmentStore) -> None:
-    if run.options.llm_provider == REPLAY:
+    if run.options.llm_provider == REPLAY or run.options.batch:
         return
+    if not (run.folders.agent_results / BATCHES).is_dir():
+        return
+    from mind2web2.cli.batch import waiting_batches_text
+
     if text := await waiting_batches_text(run.options, run.folders, store):
         run.console.print(text, soft_wrap=True)
 
@@ -455,7 +363,13 @@ def _no_capture(run: _Run) -> str:
 @contextmanager
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
     path = _judgments_path(options, folders)
-    with open_for_replay(path) if options.llm_provider == REPLAY else JudgmentStore(path) as store:
+    if options.llm_provider != REPLAY:
+        with JudgmentStore(path) as store:
+            yield store
+        return
+    from mind2web2.judge.transfer import open_for_replay
+
+    with open_for_replay(path) as store:
         yield store
 
 
@@ -464,7 +378,7 @@ def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:
     return own if options.judgments is None else Path(options.judgments)
 
 
-def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeSettings:
+def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: JudgmentStore) -> JudgeSettings:
     if options.llm_provider != REPLAY:
         return JudgeSettings(
             options.llm_provider,
@@ -474,6 +388,8 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
             batch=options.batch,
             max_images=options.max_images,
         )
+    from mind2web2.judge.transfer import source_of
+
     asked = {
         "model": options.judge_model,
         "temperature": options.judge_temperature,
@@ -482,7 +398,11 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
     server = options.judge_base_url or ""
-    stored = [judge for judge in store.identities() if server in judge.endpoint]
+    named = [judge for judge in store.identities() if server in judge.endpoint]
+    # One server's address may be part of another's: the whole address wins.
+    stored = [
+        judge for judge in named if server and judge.endpoint.endswith(f" {server.rstrip('/')}")
+    ] or named
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]
@@ -506,6 +426,7 @@ def _judge_settings(options: argparse.Namespace, store: JudgmentStore) -> JudgeS
         judge.reasoning_effort,
         judge.endpoint,
         max_images=judge.max_images,
+        replayed_from=source_of(_judgments_path(options, folders)),
     )
 
 

@@ -40,7 +40,7 @@ def add_command(commands: Subcommands) -> None:
 
 def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
-    from mind2web2.cli.suggestions import suggested_command
+    from mind2web2.cli.options import suggested_command
     from mind2web2.errors import UsageError
     from mind2web2.judge.store import EXPORTING, JudgmentStore
     from mind2web2.judge.transfer import export_judgments, judgments_named

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from mind2web2.runs.bootstrap import LEVEL, RESAMPLES
-from mind2web2.runs.comparison import AgentComparison
-from mind2web2.runs.freshness import ResultsNow
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 from mind2web2.utils.names import name_list, natural_key
+
+if TYPE_CHECKING:
+    from mind2web2.runs.comparison import AgentComparison
+    from mind2web2.runs.freshness import ResultsNow
 
 _TASKS_SHOWN = 3
 _LEVEL = f"{LEVEL:.0%} interval"

@@ -5,11 +5,17 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of
-from mind2web2.cli.suggestions import suggested_command
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    paths_of,
+    suggested_command,
+)
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import name_list
 
@@ -188,7 +194,7 @@ def _print(
         print_now,
         print_verdicts,
     )
-    from mind2web2.cli.suggestions import suggested_command, suggested_evaluation
+    from mind2web2.cli.options import suggested_command, suggested_evaluation
 
     console = plain_console()
     for deleted in forgotten:
@@ -223,7 +229,7 @@ def _print(
 def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
     from mind2web2.cli.console import plain_console
 
-    contents = [agent.summary | agent.now.summary() for agent in agents]
+    contents = [agent.summary | asdict(agent.now) for agent in agents]
     content: object = contents[0]
     if len(agents) > 1:
         content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}

@@ -100,7 +100,7 @@ def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence
 
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import counted, line, number
-    from mind2web2.cli.suggestions import suggested_command
+    from mind2web2.cli.options import suggested_command
 
     console = plain_console()
     tasks: dict[str, list[ScoredAnswer]] = {}
@@ -129,7 +129,7 @@ def _print_task(options: argparse.Namespace, agent_name: str, answers: Sequence[
 
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.metric_tables import line, number
-    from mind2web2.cli.suggestions import suggested_command
+    from mind2web2.cli.options import suggested_command
 
     console = plain_console()
     task_id = answers[0].task_id

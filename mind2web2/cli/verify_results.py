@@ -183,7 +183,7 @@ def _suggestions(
     options: argparse.Namespace, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
 ) -> list[str]:
     """Return what to do, one line for each way to put something right, with the answers that it is for."""
-    from mind2web2.cli.suggestions import evaluation_options
+    from mind2web2.cli.options import evaluation_options
 
     by_way: dict[tuple[Cure, tuple[str, ...]], list[AnswerCheck]] = {}
     for answer in answers:
@@ -206,7 +206,7 @@ def _suggestions(
 def _suggestion(
     options: argparse.Namespace, cure: Cure, some: Sequence[AnswerCheck], answers: Sequence[AnswerCheck]
 ) -> str:
-    from mind2web2.cli.suggestions import suggested_evaluation
+    from mind2web2.cli.options import suggested_evaluation
 
     tasks = {answer.task_id: None for answer in some}
     is_all = options.task_ids is None and len(tasks) == len({answer.task_id for answer in answers})

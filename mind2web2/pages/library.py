@@ -9,10 +9,9 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from mind2web2.capture.pdf import RenderedPdf, render_pdf
-from mind2web2.capture.quality.notes import trouble_notes
+from mind2web2.capture.record import trouble_notes
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
 from mind2web2.pages.prepared import PageContent, PageKind, PageSettings, PreparedPage, cut_text
@@ -23,6 +22,9 @@ from mind2web2.utils.aio import SharedWork
 from mind2web2.utils.images import cut_screenshot
 from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.workers import run_in_worker
+
+if TYPE_CHECKING:
+    from mind2web2.capture.pdf import RenderedPdf
 
 __all__ = ["PageCache", "PageLibrary", "PageRequest", "PageSettings", "PreparedPage"]
 
@@ -125,6 +127,8 @@ def screenshot_note(shown_px: int, height_px: int) -> str:
 
 
 async def _pdf_page(request: PageRequest) -> PageContent:
+    from mind2web2.capture.pdf import render_pdf
+
     pdf = await _read(request.cache.get_pdf, request.url)
     settings = request.settings
     rendered = await render_pdf(

@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from mind2web2.rubric.evidence import Evidence
-from mind2web2.rubric.node import AggregationStrategy, VerificationNode
+from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 from mind2web2.utils.api_misuse import note_ignored_argument, script_api
 
 log = logging.getLogger(__name__)
 
 _LEAF_STATUSES = ("passed", "failed", "skipped", "initialized")
-_NODE_FIELDS = frozenset(VerificationNode.model_fields)
+_NODE_FIELDS = frozenset(FIELDS)
 _BY_SCRIPT = "checked by the script without a judge"
 # Reading one of these never runs a script's own code.
 _SHOWN_TYPES = (str, int, float, type(None), list, tuple, dict, set)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from enum import EnumType, StrEnum
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, get_args
+from typing import Any, NoReturn, Protocol, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from pydantic_core import CoreSchema, SchemaSerializer, core_schema
 
 from mind2web2.rubric.aggregation import Outcome, Status, aggregate
 from mind2web2.rubric.evidence import Evidence
-from mind2web2.utils.api_misuse import checked_methods, report_missing
+from mind2web2.utils.api_misuse import report_missing, script_api
 
+PlainFields = dict[str, Any]
 STATUSES: tuple[str, ...] = get_args(Status)
-_SCORED_FIELDS = frozenset({"score", "status", "critical", "strategy"})
-_VERDICT_FIELDS = ("score", "status", "evidence")
+FIELDS = ("id", "desc", "critical", "score", "status", "strategy", "children", "evidence")
 
 
 class _StrategyNames(EnumType):
@@ -33,32 +33,32 @@ class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
 
 
 class TreeWatch(Protocol):
-    """Who has verdicts of a tree under way; told what might come out otherwise once they are there."""
+    """The scheduler of a tree's pending verdicts."""
 
     def refuse(self, what: str) -> NoReturn:
-        """Raise, since ``what`` needs the verdicts that are under way."""
+        """Raise, since ``what`` needs verdicts that are pending."""
 
     def note_change(self) -> None:
         """Take note of a change of the tree; raises where it comes from elsewhere than the program itself."""
 
 
 class _Tree:
-    """What the nodes of one tree share.
+    """State that the nodes of one tree share.
 
     Args:
         nodes: every node by its id; of equal ids the first one added.
         version: grows with every change that may alter a score.
-        watch: set while verdicts are under way.
-        under_way: how many are.
+        watch: set while verdicts are pending.
+        pending: the number of pending verdicts.
     """
 
-    __slots__ = ("nodes", "under_way", "version", "watch")
+    __slots__ = ("nodes", "pending", "version", "watch")
 
     def __init__(self) -> None:
         self.nodes: dict[str, VerificationNode] = {}
         self.version = 0
         self.watch: TreeWatch | None = None
-        self.under_way = 0
+        self.pending = 0
 
 
 class Positions:
@@ -122,99 +122,257 @@ class _Children(list["VerificationNode"]):
     insert = remove = pop = clear = sort = reverse = __setitem__ = __delitem__ = __imul__ = _refuse
 
 
-@checked_methods
-class VerificationNode(BaseModel):
+@script_api
+class VerificationNode:
     """A node of a rubric tree; a node without children is a leaf.
 
     The tree keeps its own links: ``parent``, the index behind ``find`` and, per node, which children
-    have a failed or skipped leaf below them, so that neither a lookup nor the question whether a
+    have a failed, skipped or pending leaf below them, so that neither a lookup nor the question whether a
     verification is to be skipped ever searches the tree.
+
+    While the verdict of a leaf is pending, reading or writing it notifies the scheduler.
     """
 
-    model_config = ConfigDict(validate_assignment=True)
+    __slots__ = (
+        *(f"_{name}" for name in FIELDS),
+        *("_parent", "_position", "_tree", "_verdict", "_blocks", "_blocked_as", "_remembered"),
+        *("_blocking_children", "_blocking_critical_children", "_pending", "_pending_children"),
+        "__weakref__",
+    )
+    # Sets of nodes would have another order in each run.
+    __hash__ = None  # type: ignore[assignment]
+    __pydantic_serializer__: SchemaSerializer
 
-    id: str
-    desc: str
-    critical: bool = False
-    score: float = Field(default=0.0, ge=0.0, le=1.0)
-    status: Status = "initialized"
-    strategy: AggregationStrategy = AggregationStrategy.PARALLEL
-    children: list[VerificationNode] = Field(default_factory=list)
-    evidence: Evidence | None = None
-
-    _parent: VerificationNode | None = PrivateAttr(default=None)
-    _position: int = PrivateAttr(default=0)
-    _tree: _Tree = PrivateAttr(default_factory=_Tree)
-    # What was decided, as opposed to what scoring wrote over it: a leaf behind the end of a sequence
-    # shows "skipped", yet keeps its own verdict for the next time the tree is scored.
-    _verdict: Outcome = PrivateAttr(default=Outcome(0.0, "initialized"))
-    _blocks: bool = PrivateAttr(default=False)
-    # That others were skipped for it stays true when it is verified again.
-    _blocked_as: Status | None = PrivateAttr(default=None)
-    _blocking_children: Positions = PrivateAttr(default_factory=Positions)
-    _blocking_critical_children: Positions = PrivateAttr(default_factory=Positions)
-    _remembered: tuple[int, float] | None = PrivateAttr(default=None)
-
-    def model_post_init(self, _context: object) -> None:
-        """Take over the children that were handed in."""
-        given = self.children
-        self.__dict__["children"] = _Children(self)
-        self._verdict = Outcome(self.score, self.status)
-        self._blocks = self._verdict.blocks
-        self._blocked_as = self.status if self._blocks else None
-        self._tree.nodes[self.id] = self
-        for child in given:
+    def __init__(
+        self,
+        *,
+        id: str,
+        desc: str,
+        critical: bool = False,
+        score: float = 0.0,
+        status: Status = "initialized",
+        strategy: AggregationStrategy | str = AggregationStrategy.PARALLEL,
+        children: Iterable[VerificationNode] = (),
+        evidence: Evidence | None = None,
+        **_unknown: object,
+    ) -> None:
+        self._id = self._text("id", id)
+        self._desc = self._text("desc", desc)
+        self._critical = self._flag(critical)
+        self._strategy = AggregationStrategy(strategy)
+        self._evidence = _evidence(evidence)
+        self._parent: VerificationNode | None = None
+        self._position = 0
+        self._children: list[VerificationNode] = _Children(self)
+        # The verdict, as opposed to the score and status that scoring wrote over it: a leaf behind the end of
+        # a sequence shows "skipped", yet keeps its own verdict for the next time the tree is scored.
+        verdict = self._verdict = self._outcome(score, status)
+        self._score, self._status = verdict
+        self._blocks = verdict.blocks
+        # That others were skipped for it stays true when it is verified again.
+        self._blocked_as = verdict.status if verdict.blocks else None
+        self._blocking_children = Positions()
+        self._blocking_critical_children = Positions()
+        self._pending: TreeWatch | None = None
+        self._pending_children: set[int] | None = None
+        self._remembered: tuple[int, float] | None = None
+        self._tree = _Tree()
+        self._tree.nodes[self._id] = self
+        for child in children:
             self.add_node(child)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return a private attribute."""
-            try:
-                return object.__getattribute__(self, "__pydantic_private__")[name]
-            except (AttributeError, KeyError, TypeError):
-                report_missing(self, name)
-            return super().__getattr__(name)
-
     def __setattr__(self, name: str, value: Any) -> None:
-        """Set a field; what bears on scores makes remembered ones stale."""
-        if name in ("children", "id") and "_tree" in (self.__pydantic_private__ or {}):
-            if value is self.__dict__[name]:  # "node.children += more" ends in assigning what is there
-                return
-            raise TypeError(f"'{name}' of node '{self.id}' cannot be replaced")
-        if name not in type(self).__pydantic_fields__ and not name.startswith("_"):
+        """Set a field; report a name that nodes do not have."""
+        try:
+            object.__setattr__(self, name, value)
+        except AttributeError:
             report_missing(self, name)
-        if name in _VERDICT_FIELDS:
-            self._check_decided(f"'{name}' of")
-        if name == "critical":
-            self._check_critical(bool(value))
-        if name in _SCORED_FIELDS and self._tree.watch is not None:
-            self._tree.watch.note_change()
-        super().__setattr__(name, value)
-        if name in _SCORED_FIELDS:
-            self._after_change(name)
+            raise
 
-    def _check_critical(self, critical: bool) -> None:
-        if not critical and self._parent is not None and self._parent.critical:
-            raise ValueError(
-                f"non-critical node '{self.id}' cannot go under critical node '{self._parent.id}'"
-            )
-        for child in self.children if critical else ():
-            if not child.critical:
-                raise ValueError(f"non-critical node '{child.id}' cannot go under critical node '{self.id}'")
+    # Fields
 
-    def _after_change(self, name: str) -> None:
-        self._tree.version += 1
-        if name in ("score", "status"):
-            # The other half stays as it was decided, whatever scoring shows in its place.
-            self._verdict = self._verdict._replace(**{name: getattr(self, name)})
-            if self._verdict.blocks:
-                self._blocked_as = self._verdict.status
-            self._update_blocking()
-        elif name == "critical" and self._parent is not None:
+    @property
+    def id(self) -> str:
+        """Return the name within the tree."""
+        return self._id
+
+    @property
+    def desc(self) -> str:
+        """Return the description."""
+        return self._desc
+
+    @desc.setter
+    def desc(self, desc: str) -> None:
+        self._desc = self._text("desc", desc)
+
+    @property
+    def claim(self) -> str:
+        """Return the description; published scripts read it under this name."""
+        return self._desc
+
+    @property
+    def children(self) -> list[VerificationNode]:
+        """Return the nodes right below, to which more can be appended."""
+        return self._children
+
+    @children.setter
+    def children(self, children: list[VerificationNode]) -> None:
+        if children is not self._children:  # "node.children += more" ends in assigning the same list
+            raise TypeError(f"'children' of node '{self._id}' cannot be replaced")
+
+    @property
+    def critical(self) -> bool:
+        """Tell whether it is a gate for its parent."""
+        return self._critical
+
+    @critical.setter
+    def critical(self, critical: bool) -> None:
+        critical = self._flag(critical)
+        if not critical and self._parent is not None and self._parent._critical:
+            raise _not_critical(self, self._parent)
+        for child in self._children if critical else ():
+            if not child._critical:
+                raise _not_critical(child, self)
+        self._note_change()
+        self._critical = critical
+        if self._parent is not None:
             self._parent._note_child(self)
 
-    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> VerificationNode:
+    @property
+    def strategy(self) -> AggregationStrategy:
+        """Return how the children make up the score."""
+        return self._strategy
+
+    @strategy.setter
+    def strategy(self, strategy: AggregationStrategy | str) -> None:
+        strategy = AggregationStrategy(strategy)
+        self._note_change()
+        self._strategy = strategy
+
+    @property
+    def score(self) -> float:
+        """Return the score: a leaf's verdict, or the result of the last scoring."""
+        if self._pending is not None:
+            self._check_decided("'score' of")
+        return self._score
+
+    @score.setter
+    def score(self, score: float) -> None:
+        self._check_decided("'score' of")
+        # The other half stays as it was decided, whatever scoring shows in its place.
+        verdict = self._outcome(score, self._verdict.status)
+        self._note_change()
+        self._score = verdict.score
+        self._set_verdict(verdict)
+
+    @property
+    def status(self) -> Status:
+        """Return the status that goes with the score."""
+        if self._pending is not None:
+            self._check_decided("'status' of")
+        return self._status
+
+    @status.setter
+    def status(self, status: Status) -> None:
+        self._check_decided("'status' of")
+        verdict = self._outcome(self._verdict.score, status)
+        self._note_change()
+        self._status = status
+        self._set_verdict(verdict)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """Return the record of how the verdict was reached."""
+        self._check_decided("'evidence' of")
+        return self._evidence
+
+    @evidence.setter
+    def evidence(self, evidence: Evidence | None) -> None:
+        self._check_decided("'evidence' of")
+        self._evidence = _evidence(evidence)
+
+    def _text(self, name: str, text: str) -> str:
+        if not isinstance(text, str):
+            raise ValueError(f"a node's {name} must be a string, not {text!r}")
+        return text
+
+    def _flag(self, critical: bool) -> bool:
+        if critical not in (False, True):
+            raise ValueError(f"node '{self._id}': critical must be True or False, not {critical!r}")
+        return bool(critical)
+
+    def _outcome(self, score: float, status: Status) -> Outcome:
+        try:
+            number = float(score)
+        except (TypeError, ValueError):
+            number = -1.0
+        if not 0.0 <= number <= 1.0:
+            raise ValueError(f"node '{self._id}': score must be a number from 0 to 1, not {score!r}")
+        if status not in STATUSES:
+            raise ValueError(
+                f"node '{self._id}': status must be one of {', '.join(STATUSES)}, not {status!r}"
+            )
+        return Outcome(number, status)
+
+    def _note_change(self) -> None:
+        """Make remembered scores stale."""
+        if self._tree.watch is not None:
+            self._tree.watch.note_change()
+        self._tree.version += 1
+
+    # Copies and plain forms
+
+    def _fields(self) -> Iterator[tuple[str, Any]]:
+        return ((name, getattr(self, f"_{name}")) for name in FIELDS)
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """Yield names and values of the fields."""
+        self.check_settled("the fields of")
+        return self._fields()
+
+    @property
+    def __dict__(self) -> PlainFields:  # type: ignore[override]  # nodes have slots
+        """Return the fields as they stand now."""
+        self._check_decided("the fields of")
+        return dict(self._fields())
+
+    def __repr__(self) -> str:
+        """Show all fields, those of children as well."""
+        self._check_decided("a representation of")
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._fields())})"
+
+    def __str__(self) -> str:
+        """Show all fields without the type."""
+        self._check_decided("a representation of")
+        return " ".join(f"{name}={value!r}" for name, value in self._fields())
+
+    def model_dump(self, **keywords: Any) -> PlainFields:
+        """Return the fields as plain data, with the options of pydantic's method."""
+        self.check_settled("a dump of")
+        dump: PlainFields = _PLAIN.to_python(dict(self._fields()), **keywords)
+        return dump
+
+    def dict(self, **keywords: Any) -> PlainFields:
+        """Return the fields as plain data."""
+        return self.model_dump(**keywords)
+
+    def model_dump_json(self, **keywords: Any) -> str:
+        """Return the fields as JSON, with the options of pydantic's method."""
+        self.check_settled("a dump of")
+        return _PLAIN.to_json(dict(self._fields()), **keywords).decode()
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
+        """Let models of a script's own hold nodes."""
+        return core_schema.is_instance_schema(cls, serialization=_AS_FIELDS)
+
+    def __getstate__(self) -> tuple[None, PlainFields]:
+        """Return the state of a shallow copy."""
+        self.check_settled("a copy of")
+        names = (name for name in VerificationNode.__slots__ if name != "__weakref__")
+        return None, {name: getattr(self, name) for name in names}
+
+    def __deepcopy__(self, _memo: object = None) -> VerificationNode:
         """Return a tree of its own, from this node down."""
         self.check_settled("a copy of")
         twins: dict[int, VerificationNode] = {}
@@ -224,7 +382,7 @@ class VerificationNode(BaseModel):
             twin = twins[id(node)] = VerificationNode(**given, score=score, status=status)
             if node is not self:
                 twins[id(node._parent)].add_node(twin)
-            twin._write(Outcome(node.score, node.status))
+            twin._score, twin._status = node._score, node._status
             twin._blocked_as = node._blocked_as
         return twins[id(self)]
 
@@ -240,11 +398,6 @@ class VerificationNode(BaseModel):
         """Return the index among the parent's children."""
         return self._position
 
-    @property
-    def claim(self) -> str:
-        """Return the description; published scripts read it under this name."""
-        return self.desc
-
     def find(self, node_id: str) -> VerificationNode | None:
         """Return the node with this id anywhere in the tree that this node belongs to."""
         return self._tree.nodes.get(node_id)
@@ -259,7 +412,7 @@ class VerificationNode(BaseModel):
         while stack:
             node = stack.pop()
             yield node
-            stack.extend(reversed(node.children))
+            stack.extend(reversed(node._children))
 
     def add_node(self, child: VerificationNode) -> None:
         """Append a child.
@@ -275,17 +428,15 @@ class VerificationNode(BaseModel):
         self._check_child(child)
         self._check_decided("a child of")
         child.check_settled("a new place for")
-        if self._tree.watch is not None:
-            self._tree.watch.note_change()
+        self._note_change()
         child._parent = self
-        child._position = len(self.children)
-        list.append(self.children, child)
+        child._position = len(self._children)
+        list.append(self._children, child)
         for node in child.walk():
             node._tree = self._tree
             # Versions of different trees do not compare.
             node._remembered = None
-            self._tree.nodes.setdefault(node.id, node)
-        self._tree.version += 1
+            self._tree.nodes.setdefault(node._id, node)
         if child._blocks:
             self._note_child(child)
         self._update_blocking()
@@ -298,7 +449,7 @@ class VerificationNode(BaseModel):
         if child._tree is self._tree:
             raise ValueError(f"node '{child.id}' is above '{self.id}' and cannot be its child")
         if self.critical and not child.critical:
-            raise ValueError(f"non-critical node '{child.id}' cannot go under critical node '{self.id}'")
+            raise _not_critical(child, self)
 
     # What blocks others
 
@@ -320,6 +471,7 @@ class VerificationNode(BaseModel):
     @property
     def verdict(self) -> Outcome:
         """Return what was decided about this leaf, whatever scoring wrote over it."""
+        self._check_decided("the verdict on")
         return self._verdict
 
     @property
@@ -332,7 +484,7 @@ class VerificationNode(BaseModel):
         """Carry a change of what blocks from here towards the root, as far as it reaches."""
         node: VerificationNode | None = self
         while node is not None:
-            blocks = bool(node._blocking_children) if node.children else node._verdict.blocks
+            blocks = bool(node._blocking_children) if node._children else node._verdict.blocks
             if blocks == node._blocks:
                 return
             node._blocks = blocks
@@ -344,59 +496,75 @@ class VerificationNode(BaseModel):
         self._blocking_children.put(child._position, child._blocks)
         self._blocking_critical_children.put(child._position, child._blocks and child.critical)
 
-    # Verdicts under way
+    # Pending verdicts
 
     @property
-    def awaits_verdict(self) -> bool:
-        """Tell whether a verdict on this leaf is under way (awaiting_leaf.py)."""
-        return False
+    def is_pending(self) -> bool:
+        """Tell whether the verdict of this leaf is pending."""
+        return self._pending is not None
+
+    @property
+    def pending_children(self) -> list[int]:
+        """Return the positions of children with a pending leaf here or below, in order."""
+        return sorted(self._pending_children or ())
+
+    def mark_pending(self, watch: TreeWatch) -> None:
+        """Report reads of the verdict to ``watch`` until there is one."""
+        self._pending = self._tree.watch = watch
+        self._tree.pending += 1
+        node = self
+        while (parent := node._parent) is not None:
+            if parent._pending_children:
+                parent._pending_children.add(node._position)
+                return
+            parent._pending_children = {node._position}
+            node = parent
+
+    def clear_pending(self) -> None:
+        """Show the leaf as it was decided before."""
+        if self._pending is None:
+            return
+        self._pending = None
+        self._tree.pending -= 1
+        if not self._tree.pending:
+            self._tree.watch = None
+        node = self
+        while (parent := node._parent) is not None and parent._pending_children is not None:
+            parent._pending_children.discard(node._position)
+            if parent._pending_children:
+                return
+            node = parent
 
     def _check_decided(self, what: str) -> None:
-        if self.awaits_verdict:
-            self._refuse(what)
+        if self._pending is not None:
+            self._pending.refuse(f"{what} node '{self._id}'")
 
     def check_settled(self, what: str) -> None:
         """Give the attempt up if verdicts on this tree are pending, which ``what`` depends on."""
         if self._tree.watch is not None:
-            self._refuse(what)
+            self._tree.watch.refuse(f"{what} node '{self._id}'")
 
-    def _refuse(self, what: str) -> NoReturn:
-        if self._tree.watch is None:
-            raise AttributeError(f"{what} node '{self.id}' is not there")
-        self._tree.watch.refuse(f"{what} node '{self.id}'")
-
-    def __getstate__(self) -> dict[Any, Any]:
-        """Return what a pickle holds."""
-        self.check_settled("a pickle of")
-        return super().__getstate__()
-
-    def __copy__(self) -> Self:
-        """Return a shallow copy."""
-        self.check_settled("a copy of")
-        return super().__copy__()
-
-    def __iter__(self) -> Any:
-        """Yield names and values of the fields, as pydantic does."""
-        self.check_settled("the fields of")
-        return super().__iter__()
-
-    def model_dump(self, **keywords: Any) -> dict[str, Any]:
-        """Return the fields as plain data."""
-        self.check_settled("a dump of")
-        return super().model_dump(**keywords)
-
-    def model_dump_json(self, **keywords: Any) -> str:
-        """Return the fields as JSON."""
-        self.check_settled("a dump of")
-        return super().model_dump_json(**keywords)
-
-    # Scores
+    # Verdicts and scores
 
     def decide(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
-        """Write a verdict with what led to it."""
-        self.score = score
-        self.status = status
-        self.evidence = evidence
+        """Write a verdict with the evidence for it."""
+        self._check_decided("'score' of")
+        self._note_change()
+        self.take_verdict(score, status, evidence)
+
+    def take_verdict(self, score: float, status: Status, evidence: Evidence | None = None) -> None:
+        """Write a verdict that may have been pending."""
+        verdict, self._evidence = self._outcome(score, status), _evidence(evidence)
+        self.clear_pending()
+        self._score, self._status = verdict
+        self._set_verdict(verdict)
+
+    def _set_verdict(self, verdict: Outcome) -> None:
+        self._verdict = verdict
+        self._tree.version += 1
+        if verdict.blocks:
+            self._blocked_as = verdict.status
+        self._update_blocking()
 
     def compute_score(self, mutate: bool = False) -> float:
         """Return the score by the rules of scoring.md; with ``mutate``, write scores and statuses back."""
@@ -404,7 +572,8 @@ class VerificationNode(BaseModel):
         outcomes = aggregate(self)
         if mutate:
             for node in self.walk():
-                node._write(outcomes[id(node)])
+                # A derived value is no new verdict.
+                node._score, node._status = outcomes[id(node)]
             self._remembered = (self._tree.version, outcomes[id(self)].score)
         return outcomes[id(self)].score
 
@@ -416,7 +585,16 @@ class VerificationNode(BaseModel):
             return self._remembered[1]
         return self.compute_score(mutate=True)
 
-    def _write(self, outcome: Outcome) -> None:
-        # Past __setattr__: a derived value is no new verdict.
-        self.__dict__["score"] = outcome.score
-        self.__dict__["status"] = outcome.status
+
+def _not_critical(child: VerificationNode, parent: VerificationNode) -> ValueError:
+    return ValueError(f"non-critical node '{child.id}' cannot go under critical node '{parent.id}'")
+
+
+def _evidence(evidence: object) -> Evidence | None:
+    return None if evidence is None else Evidence.model_validate(evidence)
+
+
+_PLAIN = SchemaSerializer(core_schema.any_schema())
+_AS_FIELDS = core_schema.plain_serializer_function_ser_schema(VerificationNode.model_dump)
+# Nodes in a script's own data are written as their fields.
+VerificationNode.__pydantic_serializer__ = SchemaSerializer(core_schema.any_schema(serialization=_AS_FIELDS))

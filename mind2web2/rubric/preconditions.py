@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 from mind2web2.rubric.node import VerificationNode
 
@@ -38,33 +37,14 @@ def blocking_leaf(
     Raises:
         ValueError: ``node`` is named as its own prerequisite.
     """
-    named_nodes = _named(node, extra)
-    for each in named_nodes if node is None else (*named_nodes, node):
+    named = _named(node, extra)
+    for each in named if node is None else (*named, node):
         each.check_settled("what blocks")
-    for named in named_nodes:
-        found = _first_blocking_leaf(named, besides=node)
-        if found is not None:
-            return found
-    while node is not None and node.parent is not None:
-        sibling = _blocking_sibling(node, node.parent)
-        if sibling is not None:
-            return _first_blocking_leaf(sibling)
-        node = node.parent
-    return None
-
-
-class PendingLeaves(Protocol):
-    """Leaves whose verdict has been asked for and is not there yet."""
-
-    def holds(self, leaf: VerificationNode) -> bool:
-        """Tell whether this leaf is one of them."""
-
-    def below(self, parent: VerificationNode) -> list[int]:
-        """Return, in order, the positions of children that are such leaves or have some below them."""
+    return next(possible_blocks(node, extra), None)
 
 
 def possible_blocks(
-    node: VerificationNode | None, extra: Sequence[VerificationNode], pending: PendingLeaves
+    node: VerificationNode | None, extra: Sequence[VerificationNode]
 ) -> Iterator[VerificationNode]:
     """Yield the prerequisites that block or may come to, in the order in which ``blocking_leaf`` looks.
 
@@ -75,19 +55,19 @@ def possible_blocks(
         ValueError: ``node`` is named as its own prerequisite.
     """
     for named in _named(node, extra):
-        yield from _possible_leaves(named, pending, besides=node)
+        yield from _possible_leaves(named, besides=node)
     while node is not None and node.parent is not None:
         parent = node.parent
         earliest = parent.blocking_critical_children.first(besides=node.position)
-        waiting = [position for position in pending.below(parent) if position != node.position]
+        waiting = [position for position in parent.pending_children if position != node.position]
         critical = [position for position in waiting if parent.children[position].critical]
         for position in _in_order(critical, earliest):
-            yield from _possible_leaves(parent.children[position], pending)
+            yield from _possible_leaves(parent.children[position])
         if parent.strategy == "sequential":
             earliest = parent.blocking_children.first(besides=node.position)
             for position in _in_order(waiting, earliest):
                 if position < node.position:
-                    yield from _possible_leaves(parent.children[position], pending)
+                    yield from _possible_leaves(parent.children[position])
         node = parent
 
 
@@ -99,16 +79,16 @@ def _in_order(pending: Sequence[int], blocking: int | None) -> list[int]:
 
 
 def _possible_leaves(
-    top: VerificationNode, pending: PendingLeaves, besides: VerificationNode | None = None
+    top: VerificationNode, besides: VerificationNode | None = None
 ) -> Iterator[VerificationNode]:
     stack = [top]
     while stack:
         node = stack.pop()
         if not node.children:
-            if node is not besides and (pending.holds(node) or node.has_blocking_leaf):
+            if node is not besides and (node.is_pending or node.has_blocking_leaf):
                 yield node
             continue
-        wanted = set(pending.below(node))
+        wanted = set(node.pending_children)
         if besides is not None:
             # The first one that blocks may do so by the former verdict of the node itself.
             wanted.update(node.blocking_children)
@@ -133,26 +113,3 @@ def _required_siblings(node: VerificationNode | None) -> Iterator[VerificationNo
             ):
                 yield sibling
         node = node.parent
-
-
-def _blocking_sibling(node: VerificationNode, parent: VerificationNode) -> VerificationNode | None:
-    """Return a sibling that blocks ``node``, without looking at those that do not."""
-    position = parent.blocking_critical_children.first(besides=node.position)
-    if position is None and parent.strategy == "sequential":
-        earliest = parent.blocking_children.first(besides=node.position)
-        position = earliest if earliest is not None and earliest < node.position else None
-    return None if position is None else parent.children[position]
-
-
-def _first_blocking_leaf(
-    node: VerificationNode, besides: VerificationNode | None = None
-) -> VerificationNode | None:
-    """Return the first blocking leaf of a subtree; ``besides`` may be a leaf of it that does not count."""
-    if not node.has_blocking_leaf:
-        return None
-    if besides is not None and besides.has_blocking_leaf:
-        leaves = (leaf for leaf in node.walk() if not leaf.children and leaf is not besides)
-        return next((leaf for leaf in leaves if leaf.verdict.blocks), None)
-    while (position := node.blocking_children.first()) is not None:
-        node = node.children[position]
-    return node

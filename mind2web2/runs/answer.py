@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mind2web2 import __version__
 from mind2web2.api_tools.download import refusals_told
@@ -73,11 +73,13 @@ from mind2web2.scripts.inputs import (
     inputs_recorded,
     variable_digests,
 )
-from mind2web2.scripts.isolation.run import Isolation, RunSide, isolated_result
 from mind2web2.scripts.run import ScriptCall, checked_result, script_result
 from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.locks import ProcessLock
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
+
+if TYPE_CHECKING:
+    from mind2web2.scripts.isolation.run import Isolation
 
 _LOCK_NAME = ".judging.lock"
 # Not to be late by more than a person notices, nor to keep the disk busy.
@@ -618,6 +620,8 @@ async def _script_result(
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
     """Run the script, in this process or in one of its own; return also its questions and what it read."""
     if run.isolation is not None:
+        from mind2web2.scripts.isolation.run import RunSide, isolated_result
+
         side = RunSide(
             run.judge,
             run.limits,

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.budget import PART_SIZE_PX, text_tokens
@@ -138,16 +138,9 @@ class _Answer(NamedTuple):
     now: InputsNow
 
 
-class _Usage(BaseModel):
-    judgments: PositiveInt
-    input_tokens: PositiveInt
-    cached_tokens: NonNegativeInt = 0
-    output_tokens: NonNegativeInt
-
-
 class _Result(BaseModel):
     judge_model: str
-    judge_usage: _Usage
+    judge_usage: Usage
 
 
 def estimate_run(run: PlannedRun) -> RunEstimate:
@@ -345,9 +338,11 @@ def task_results(task_folder: Path) -> list[_Result]:
     results = []
     for result in found:
         try:
-            results.append(_Result.model_validate(result.content if result else None))
-        except ValidationError:  # nothing judged, no tokens reported, or another tool's result
+            read = _Result.model_validate(result.content if result else None)
+        except ValidationError:  # another tool's result
             continue
+        if read.judge_usage.judgments > 0 and read.judge_usage.input_tokens > 0:
+            results.append(read)
     return results
 
 

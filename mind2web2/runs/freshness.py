@@ -6,9 +6,8 @@ import logging
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, Us
 from mind2web2.judge.caching import REPLAY_ENDPOINT
 from mind2web2.judge.records import JudgeIdentity
 from mind2web2.judge.store import FILE_NAME
-from mind2web2.judge.transfer import latest_served_model
 from mind2web2.pages.answer_view import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import TaskWork, read_answer, select_answers
@@ -70,66 +68,45 @@ def stale_reasons(result: Mapping[str, Any], present: Present) -> tuple[str, ...
     """
     made_from = provenance_in(result)
     changed = (CHANGED,) if is_seal_broken(result) else ()
-    if made_from is None:
-        return (*changed, NO_PROVENANCE)
-    served = served_reason(made_from, present)
-    return (*changed, *change_reasons(made_from, present), *(() if served is None else (served,)))
+    return (*changed, *((NO_PROVENANCE,) if made_from is None else _changes(made_from, present)))
 
 
-def change_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
-    """Yield the changes for which an evaluation judges an answer anew by itself, one line each."""
+def _changes(made_from: Provenance, present: Present) -> Iterator[str]:
     if present.answer_sha256 is None:
         yield f"answer: it {'cannot be read any more' if present.is_answer_there else 'is gone'}"
     elif present.answer_sha256 != made_from.answer_sha256:
         yield "answer: its text has changed"
-    yield from _script_reasons(made_from, present)
+    if present.script_sha256 is None:
+        yield f"script: {made_from.script} is gone, and no other judges the task"
+    elif present.script_sha256 != made_from.script_sha256:
+        is_same = present.script == made_from.script
+        other = f"judged by {made_from.script}, which is {present.script} now"
+        yield f"script: {f'{made_from.script} has changed' if is_same else other}"
     if present.settings_sha256 != made_from.settings_sha256:
         version = made_from.versions.get("mind2web2")
         of_version = f" (it was made by version {version})" if version else ""
         yield f"settings: this version asks judges in another way{of_version}"
-    yield from _page_reasons(made_from, present)
+    yield from _page_changes(made_from, present)
     yield from present.input_changes
-    yield from _judge_reasons(made_from, present)
+    if judge := _judge_changes(made_from, present):
+        yield f"judge: {', '.join(judge)}"
+        return
+    served = {served.model for served in made_from.served if served.model is not None}
+    if served and present.served_model not in (None, *served):
+        yield f"judge: served as {name_list(served)}, and as {present.served_model} since"
 
 
-def _script_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
-    if present.script_sha256 is None:
-        yield f"script: {made_from.script} is gone, and no other judges the task"
-    elif present.script_sha256 != made_from.script_sha256:
-        if present.script == made_from.script:
-            yield f"script: {made_from.script} has changed"
-        else:
-            yield f"script: judged by {made_from.script}, which is {present.script} now"
-
-
-def _page_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
+def _page_changes(made_from: Provenance, present: Present) -> Iterator[str]:
     if present.pages is None:
         return
-    now = present.pages
-    differing = [url for url, sha256 in made_from.pages.items() if now.get(url) != sha256]
-    gone = [url for url in differing if now.get(url) is None]
-    added = [url for url in differing if made_from.pages[url] is None]
-    changed = [url for url in differing if url not in gone and url not in added]
-    for urls, what in ((changed, "changed"), (gone, "no longer cached"), (added, "cached since")):
-        if urls:
-            yield f"pages {what}: {name_list(urls)}"
+    changes: dict[str, list[str]] = {"changed": [], "no longer cached": [], "cached since": []}
+    for url, was in made_from.pages.items():
+        now = present.pages.get(url)
+        if now != was:
+            changes["no longer cached" if now is None else "changed" if was else "cached since"].append(url)
+    yield from (f"pages {how}: {name_list(urls)}" for how, urls in changes.items() if urls)
     if made_from.listing_sha256 is not None and made_from.listing_sha256 != present.listing_sha256:
         yield "pages: the script listed the cached ones, which are others now"
-
-
-def _judge_reasons(made_from: Provenance, present: Present) -> Iterator[str]:
-    if changed := _judge_changes(made_from, present):
-        yield f"judge: {', '.join(changed)}"
-
-
-def served_reason(made_from: Provenance, present: Present) -> str | None:
-    """Return how the same judge has been served as another model since, ``None`` if it has not."""
-    served = {served.model for served in made_from.served if served.model is not None}
-    if not served or present.served_model is None or present.served_model in served:
-        return None
-    if _judge_changes(made_from, present):
-        return None
-    return f"judge: served as {name_list(served)}, and as {present.served_model} since"
 
 
 def _judge_changes(made_from: Provenance, present: Present) -> list[str]:
@@ -186,26 +163,26 @@ class PresentReader:
 
     def present(self, task_id: str, answer_name: str, result: Mapping[str, Any]) -> Present:
         """Return what a result of this answer would be made from now; reads files."""
-        made_from = provenance_in(result)
+        answer_path = self._paths.answers_root / self._agent_name / task_id / answer_name
         script, script_sha256 = self._script(task_id)
-        pages = None
-        if made_from is not None and self._with_pages:
-            pages = {url: self._page(task_id, url) for url in made_from.pages}
-        listing = None
-        if made_from is not None and made_from.listing_sha256 is not None:
-            stored = self._task_cache(task_id)
-            listing = None if stored is None else listing_sha256(stored)
-        return Present(
-            answer_sha256=self._answer_sha256(task_id, answer_name),
+        present = Present(
+            answer_sha256=_answer_sha256(answer_path),
             script=script,
             script_sha256=script_sha256,
             settings_sha256=settings_sha256(),
-            is_answer_there=os.path.lexists(self._answer_path(task_id, answer_name)),
-            pages=pages,
-            listing_sha256=listing,
+            is_answer_there=os.path.lexists(answer_path),
             judge=self._judge,
-            served_model=None if made_from is None else self._served(made_from.judge),
-            input_changes=() if made_from is None else self._input_changes(task_id, made_from.inputs),
+        )
+        made_from = provenance_in(result)
+        if made_from is None:
+            return present
+        stored = None if made_from.listing_sha256 is None else self._task_cache(task_id)
+        return replace(
+            present,
+            pages={url: self._page(task_id, url) for url in made_from.pages} if self._with_pages else None,
+            listing_sha256=None if stored is None else listing_sha256(stored),
+            served_model=self._served(made_from.judge),
+            input_changes=self._input_changes(task_id, made_from.inputs),
         )
 
     def _input_changes(self, task_id: str, inputs: ScriptInputs) -> tuple[str, ...]:
@@ -220,16 +197,6 @@ class PresentReader:
             name: was for name, was in inputs.variables.items() if name not in variables
         }
         return tuple(changed_inputs(inputs, script.path.parent, InputsNow(inputs.clock, now)))
-
-    def _answer_path(self, task_id: str, answer_name: str) -> Path:
-        return self._paths.answers_root / self._agent_name / task_id / answer_name
-
-    def _answer_sha256(self, task_id: str, answer_name: str) -> str | None:
-        try:
-            return text_sha256(read_answer(self._answer_path(task_id, answer_name)))
-        except AnswerError as error:
-            log.info("answer not compared: %s", error)
-            return None
 
     def _read_script(self, task_id: str) -> tuple[str | None, str | None]:
         try:
@@ -257,6 +224,8 @@ class PresentReader:
             return None
 
     def _read_served(self, judge: JudgeRecord) -> str | None:
+        from mind2web2.judge.transfer import latest_served_model
+
         store = self._paths.eval_results_root / self._agent_name / FILE_NAME
         identity = JudgeIdentity.model_validate(judge.model_dump(exclude={"provider"}))
         try:
@@ -264,6 +233,14 @@ class PresentReader:
         except JudgmentStoreError as error:
             log.warning("judge not compared: %s", error)
             return None
+
+
+def _answer_sha256(path: Path) -> str | None:
+    try:
+        return text_sha256(read_answer(path))
+    except AnswerError as error:
+        log.info("answer not compared: %s", error)
+        return None
 
 
 def stale_results(
@@ -292,16 +269,13 @@ def stale_results(
 
 def newest_judge(eval_results_root: Path, agent_name: str) -> dict[str, Any] | None:
     """Return who judged last, as fields of ``JudgeRecord``; ``None`` where no result says who did."""
-    newest = max(_judges(eval_results_root, agent_name), key=itemgetter(0), default=None)
-    return None if newest is None else newest[1].model_dump(exclude={"provider"})
-
-
-def _judges(eval_results_root: Path, agent_name: str) -> Iterator[tuple[str, JudgeRecord]]:
-    for _, _, found in latest_results(eval_results_root, agent_name):
-        made_from = provenance_in(found.content)
-        if made_from is not None:
-            # The stamp leads the name.
-            yield found.path.name, made_from.judge
+    judges = {
+        # The stamp leads the name.
+        found.path.name: made_from.judge
+        for _, _, found in latest_results(eval_results_root, agent_name)
+        if (made_from := provenance_in(found.content)) is not None
+    }
+    return judges[max(judges)].model_dump(exclude={"provider"}) if judges else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,15 +293,6 @@ class ResultsNow:
     unevaluated: tuple[str, ...] = ()
     unchecked: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 metrics --json`` prints it."""
-        return {
-            "stale": {name: list(reasons) for name, reasons in self.stale.items()},
-            "unevaluated": list(self.unevaluated),
-            "unchecked": list(self.unchecked),
-            "removed": list(self.removed),
-        }
 
 
 def results_now(

@@ -15,8 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.capture.pdf import RenderedPdf
-from mind2web2.capture.quality.notes import trouble_notes
-from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind
+from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, trouble_notes
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.records import JudgmentSource
 from mind2web2.llm_client.chat import Completion, ImageLimit, Message
@@ -56,6 +55,13 @@ class JudgeRecord(BaseModel):
         named = {"temperature": self.temperature, "effort": self.reasoning_effort}
         parameters = "".join(f", {name} {value}" for name, value in named.items() if value is not None)
         return f"{self.model} at {self.endpoint}{parameters}"
+
+    def change_to(self, current: JudgeRecord) -> str:
+        """Return how the judge of an earlier result differs from the present one."""
+        if self.model_copy(update={"max_images": current.max_images}) == current:
+            shown = "all images" if self.max_images is None else f"{self.max_images} images at most"
+            return f"images for the judge (before: {shown})"
+        return f"other judge (before: {self.in_words()})"
 
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
@@ -136,7 +142,7 @@ class Provenance(BaseModel):
             "answer changed": self.answer_sha256 != current.answer_sha256,
             "script changed": self.script_sha256 != current.script_sha256,
             "this version asks the judge differently": self.settings_sha256 != current.settings_sha256,
-            f"other judge (before: {self.judge.in_words()})": self.judge != current.judge,
+            self.judge.change_to(current.judge): self.judge != current.judge,
         }
         changed = [name for name, is_different in changes.items() if is_different]
         return ", ".join(changed) or None

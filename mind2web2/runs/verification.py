@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import connect
@@ -254,10 +254,10 @@ def _compare_replayed(
         for task_id in {check.task_id for check in checks}:
             _link_pages(paths.cache_root / agent_name / task_id, root / "cache" / agent_name / task_id)
         use = CHECKING_NAMED if is_named else CHECKING_OWN
-        with _copied(replay.judgments, root / FILE_NAME, use) as judgments:
-            outcomes = asyncio.run(
-                _replayed(work, RunFolders(agent_name, root / "cache", root), replay, judgments)
-            )
+        judgments = _copied(replay.judgments, root / FILE_NAME, use)
+        outcomes = asyncio.run(
+            _replayed(work, RunFolders(agent_name, root / "cache", root), replay, judgments)
+        )
     for check, outcome in zip(checks, outcomes, strict=True):
         if outcome.result is None:
             check.add("missing", f"it cannot be replayed: {outcome.reason}", "judgments")
@@ -291,15 +291,14 @@ def _link_pages(pages: Path, folder: Path) -> None:
             (folder / path.name).symlink_to(path.absolute())
 
 
-@contextmanager
-def _copied(judgments: Path, copy: Path, use: Any) -> Iterator[Path]:
+def _copied(judgments: Path, copy: Path, use: Any) -> Path:
     """Copy a store of judgments, which may be in use; an exported file is only read."""
-    if judgments.suffix != EXPORT_SUFFIX:
-        with reading(judgments, use) as source, closing(connect(copy)) as target:
-            source.execute("SELECT count(key || text) FROM judgments")
-            source.backup(target)
-        judgments = copy
-    yield judgments
+    if judgments.suffix == EXPORT_SUFFIX:
+        return judgments
+    with reading(judgments, use) as source, closing(connect(copy)) as target:
+        source.execute("SELECT count(key || text) FROM judgments")
+        source.backup(target)
+    return copy
 
 
 async def _replayed(
@@ -386,7 +385,8 @@ def agent_findings(paths: PathConfig, agent_name: str) -> list[Finding]:
     other = [
         summary.parent.name
         for summary in summaries
-        if (tasks_of.get(summary.parent.name) or {}).get(agent_name) != _read(summary)
+        # A task without any scored answer has an empty summary, and no entry.
+        if ((tasks_of.get(summary.parent.name) or {}).get(agent_name) or []) != (_read(summary) or [])
     ]
     return found + _of_summary(root / ALL_RESULTS_NAME, merged, name_list(other) if other else "", summaries)
 

@@ -25,14 +25,7 @@ from mind2web2.rubric.evidence import Evidence
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.scheduling.guard import ProgramOrderNeeded, stop_script, watched_attempt
 from mind2web2.scheduling.options import Pace, current_pace
-from mind2web2.scheduling.pending import (
-    NotedPrerequisites,
-    PendingVerdict,
-    PendingVerdicts,
-    await_verdict,
-    decided_prerequisites,
-    take_verdict,
-)
+from mind2web2.scheduling.pending import NotedPrerequisites, PendingVerdict, noted_prerequisites
 from mind2web2.utils.aio import loop_turn
 
 log = logging.getLogger(__name__)
@@ -66,8 +59,9 @@ class Request:
         if len({id(node) for node in nodes}) < len(nodes):
             return False
         return all(
-            type(node) is VerificationNode  # no subclass of a script's own; a leaf that awaits is none
+            type(node) is VerificationNode  # no subclass of a script's own
             and not node.children
+            and not node.is_pending
             and node.verdict.status == "initialized"
             for node in nodes
         )
@@ -101,10 +95,9 @@ class Deferral:
         self.refusal: str | None = None
         self._program = asyncio.current_task()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._pending = PendingVerdicts()
+        self._verdicts: dict[int, PendingVerdict] = {}  # by the id of the leaf
         self.failure: Exception | None = None  # of a verification that nobody waited for
         self._one_finished = asyncio.Event()
-        self._deciding = False
         self._held = 0
         self._beside = 0
 
@@ -147,8 +140,8 @@ class Deferral:
     def _put_under_way(self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, bool]) -> None:
         verdict = PendingVerdict(leaf)
         if leaf is not None:
-            verdict.fields = await_verdict(leaf, self)
-            self._pending.add(leaf, verdict)
+            leaf.mark_pending(self)
+            self._verdicts[id(leaf)] = verdict
         context = copy_context()
         context.run(_is_deferred.set, True)
         task = asyncio.create_task(self._carried_out(coroutine, verdict), context=context)
@@ -168,9 +161,9 @@ class Deferral:
     ) -> None:
         self._tasks.discard(task)
         coroutine.close()  # a task that is cancelled before its first step never comes to it
-        if verdict.leaf is not None and self._pending.verdict_on(verdict.leaf) is verdict:
-            self._pending.remove(verdict.leaf)
-            take_verdict(verdict.leaf, verdict.fields)
+        if verdict.leaf is not None and self._verdicts.get(id(verdict.leaf)) is verdict:
+            del self._verdicts[id(verdict.leaf)]
+            verdict.leaf.clear_pending()
         verdict.finished.set()
         self._one_finished.set()
         self._check_listeners()
@@ -184,26 +177,19 @@ class Deferral:
         self._check_refusal()
         if self._tasks and not self.is_program():
             self.refuse("a verification in a task of the script's own, beside")
-        return self._pending.prerequisites(node, extra)
+        return noted_prerequisites(node, extra, self._verdicts)
 
     async def decided(self, node: VerificationNode | None) -> None:
         """Wait for a verdict on this very node that is under way."""
-        verdict = self._pending.verdict_on(node)
-        if verdict is not None and node is not None:
+        verdict = self._verdicts.get(id(node))
+        if verdict is not None:
             with self._cut_off_noted():
                 await verdict.finished.wait()
 
     def decide(self, node: VerificationNode, score: float, status: Status, evidence: Evidence) -> None:
         """Write a verdict that may have been under way."""
-        verdict = self._pending.verdict_on(node)
-        if verdict is not None:
-            self._pending.remove(node)
-            take_verdict(node, verdict.fields)
-        self._deciding = True
-        try:
-            node.decide(score, status, evidence)
-        finally:
-            self._deciding = False
+        verdict = self._verdicts.pop(id(node), None)
+        node.take_verdict(score, status, evidence)
         if verdict is not None:
             verdict.status = status
             verdict.finished.set()
@@ -266,7 +252,7 @@ class Deferral:
 
     def note_change(self) -> None:
         """Let nobody but the program and its own verifications change a tree while verdicts are under way."""
-        if not self._deciding and not self.is_program():
+        if not self.is_program():
             self.refuse("a change of the tree by a task of the script's own, beside")
 
     def _check_refusal(self) -> None:
@@ -373,7 +359,7 @@ def current_deferral() -> Deferral | None:
 def prerequisites_now(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> NotedPrerequisites:
     """Return what blocks a verification or may come to, within a script's run or outside of any."""
     deferral = _current.get()
-    return decided_prerequisites(node, extra) if deferral is None else deferral.prerequisites(node, extra)
+    return noted_prerequisites(node, extra, {}) if deferral is None else deferral.prerequisites(node, extra)
 
 
 def decide(node: VerificationNode, score: float, status: Status, evidence: Evidence) -> None:

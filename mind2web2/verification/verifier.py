@@ -17,7 +17,7 @@ from mind2web2.rubric.node import VerificationNode
 from mind2web2.scheduling.guard import is_watching
 from mind2web2.scheduling.pending import NotedPrerequisites
 from mind2web2.scheduling.scheduler import Request, current_deferral, decide, deferrable, prerequisites_now
-from mind2web2.urls.tools import lookup_key
+from mind2web2.urls.keys import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
 from mind2web2.verification.context import Asking, ScriptAccess

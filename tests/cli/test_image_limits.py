@@ -1,6 +1,7 @@
 """Judges that take few images, small ones or none: learned, noted, replayed, and set by options."""
 
 import io
+import sqlite3
 
 import pytest
 from PIL import Image
@@ -150,6 +151,20 @@ def test_another_number_of_images_is_another_judge(project):
         replay = call(evaluate_main, "--agent_name", "bot", "--llm_provider", "replay", *options)
         assert replay.returncode == 0, replay.stdout
         assert {page[0] for page in shown(project)[0]} == {images}
+
+
+def test_a_replay_takes_a_server_by_its_whole_address(project):
+    """Though it is the beginning of another one's."""
+    with JudgeServer(verdict) as server:
+        evaluate("--judge_base_url", server.base_url)
+        shorter = f"openai {server.base_url}"
+        with sqlite3.connect(project.results / "judgments.sqlite3") as store:
+            store.execute("CREATE TEMP TABLE others AS SELECT * FROM judgments")
+            store.execute("UPDATE others SET endpoint = ?", (f"{shorter}/more",))
+            store.execute("INSERT INTO judgments SELECT * FROM others")
+        for address in (server.base_url, f"{server.base_url}/more"):
+            words = ("--agent_name", "bot", "--llm_provider", "replay", "--judge_base_url", address)
+            assert call(evaluate_main, *words).stderr == ""
 
 
 def test_a_script_that_shows_images_of_its_own(project):

@@ -58,6 +58,7 @@ def other_page(project):
             ("--judge_model", "gpt-4o"),
             "other judge (before: o4-mini at openai http://",
         ),
+        (lambda _: None, ["--no_screenshots"], "images for the judge (before: all images)"),
         (lambda _project: None, ("--overwrite",), "--overwrite"),
     ],
 )

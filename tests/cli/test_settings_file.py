@@ -43,6 +43,14 @@ def write(project, server, more=""):
     (project.root / "mind2web2.toml").write_text(lines, encoding="utf-8")
 
 
+def test_an_editor_may_begin_the_file_with_a_byte_order_mark(project, server):
+    """As Windows' own does."""
+    write(project, server)
+    path = project.root / "mind2web2.toml"
+    path.write_text(path.read_text(encoding="utf-8"), encoding="utf-8-sig")
+    assert "judge_model local-judge" in call(evaluate_main, *RUN).stdout
+
+
 def test_the_file_names_the_judge_and_its_price(project, server):
     """Flags override single settings, and the run says what it took from the file."""
     price = '[prices."local-judge"]\ninput = 2.0\ncached_input = 1.0\noutput = 4.0\n'

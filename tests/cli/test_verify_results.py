@@ -76,6 +76,14 @@ def test_what_a_run_leaves_is_right_and_holds(example):
     assert {path: path.stat().st_mtime_ns for path in example.rglob("*")} == before
 
 
+def test_a_task_without_any_score_makes_no_summary_wrong(example):
+    """Its own summary is empty, and the one of all results has no entry for it."""
+    folder = example / "eval_results" / "example" / "unscored_task"
+    folder.mkdir()
+    (folder / "summary.json").write_text("[]", encoding="utf-8")
+    assert "wrong" not in {kind for kind, _, _ in verify()[1]}
+
+
 def test_a_changed_score_is_wrong(example, caplog):
     """Exit status 1; the answer is named with what to do about it, and the log tells of the file once."""
     change(result_path(example), lambda result: result.update(final_score=1.0))

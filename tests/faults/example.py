@@ -52,6 +52,11 @@ async def undisturbed_trees(results: Path, library: PageLibrary) -> dict[Name, A
     with open_for_replay(RECORDED) as store:
         judge = RecordedJudge(JudgeSettings("replay", "example-key"), None, store)
         outcomes = await _evaluate(judge, results, Manner(), library)
+    missing = [
+        f"{'/'.join(name_of(outcome))}: {outcome.reason}" for outcome in outcomes if not outcome.result
+    ]
+    if missing:
+        raise AssertionError(f"a replay gives no result: {missing}")
     trees = {name_of(outcome): tree_of(outcome.result) for outcome in outcomes if outcome.result}
     expected = json.loads((REPOSITORY / "examples" / "expected_scores.json").read_text(encoding="utf-8"))
     for task, answers in expected.items():

@@ -120,7 +120,7 @@ def serve() -> None:
 def _loaded() -> Any:
     import openai  # noqa: F401 - loaded by the first request otherwise
 
-    from mind2web2.cli import cache_run, evaluation_run, main  # noqa: F401
+    from mind2web2.cli import cache_run, evaluate_run, main  # noqa: F401
     from mind2web2.llm_client.chat import Usage
     from mind2web2.llm_client.prices import price_usd
 

@@ -1,14 +1,17 @@
 """The rubric tree: the shared vectors, the rules of scoring.md, links, and scores that are never stale."""
 
 import copy
+import json
+import pickle
 
 import pytest
 from hypothesis import given, settings
-from pydantic import ValidationError
+from pydantic import BaseModel
+from pydantic_core import to_jsonable_python
 from rubrics import EDITS, Shadow, apply_edit, built_by_hand, outcomes, vectors
 
 from mind2web2.rubric.evidence import Evidence
-from mind2web2.rubric.node import AggregationStrategy, Positions, VerificationNode
+from mind2web2.rubric.node import FIELDS, AggregationStrategy, Positions, VerificationNode
 
 
 def node(node_id, **fields):
@@ -60,17 +63,88 @@ def test_fields_have_the_published_defaults():
 
 
 @pytest.mark.parametrize(
-    "fields", [{"score": 1.1}, {"score": -0.1}, {"score": float("nan")}, {"status": "ok"}]
+    ("name", "value"),
+    [
+        *(("score", value) for value in (1.1, -0.1, float("nan"), None, "much")),
+        *(
+            ("status", "ok"),
+            ("status", None),
+            ("strategy", "neither"),
+            ("critical", None),
+            ("critical", "no"),
+        ),
+        *(("desc", None), ("evidence", "because")),
+    ],
 )
-def test_impossible_fields_are_refused(fields):
+def test_impossible_fields_are_refused(name, value):
     """A score outside [0, 1] and an unknown status are errors, at once and later."""
-    with pytest.raises(ValidationError):
-        node("x", **fields)
+    with pytest.raises(ValueError, match=r"\S"):
+        VerificationNode(**{"id": "x", "desc": "about x", name: value})
     fresh = node("x")
-    ((name, value),) = fields.items()
-    with pytest.raises(ValidationError):
+    before = dict(fresh)
+    with pytest.raises(ValueError, match=r"\S"):
         setattr(fresh, name, value)
-    assert (fresh.score, fresh.status) == (0.0, "initialized")
+    assert dict(fresh) == before
+
+
+def test_an_error_names_node_field_and_value():
+    """It says what is allowed as well."""
+    with pytest.raises(ValueError, match=r"^node 'x': score must be a number from 0 to 1, not 2$"):
+        node("x", score=2)
+    with pytest.raises(ValueError, match=r"^node 'x': status must be one of initialized, .*, not 'ok'$"):
+        node("x").decide(1.0, "ok")
+    with pytest.raises(ValueError, match=r"^node 'x': critical must be True or False, not 'no'$"):
+        node("x", critical="no")
+    with pytest.raises(ValueError, match=r"^a node's id must be a string, not 5$"):
+        VerificationNode(id=5, desc="")
+
+
+def test_numbers_stand_for_scores_and_flags():
+    """Whatever Python takes for the same number is written as the field's own type."""
+    fresh = node("x", score=True, critical=1, weight=3)
+    assert (repr(fresh.score), fresh.critical, hasattr(fresh, "weight")) == ("1.0", True, False)
+    fresh.score = "0.5"
+    assert fresh.score == 0.5
+
+
+SHOWN = (
+    "id='leaf' desc='about leaf' critical=False score=1.0 status='passed' "
+    "strategy=<AggregationStrategy.PARALLEL: 'parallel'> children=[] "
+    "evidence=Evidence(decided_by='script', "
+)
+
+
+def test_a_node_shows_all_its_fields():
+    """As text, as mapping, as plain data, in JSON and inside of a model of the script's own."""
+    leaf = passed("leaf", evidence=Evidence(decided_by="script", reason="because"))
+    root = node("root", children=[leaf])
+    assert str(leaf).startswith(SHOWN)
+    assert repr(leaf).startswith("VerificationNode(id='leaf', desc='about leaf', critical=False, score=1.0, ")
+    assert repr(leaf) in repr(root)
+    assert dict(root) == vars(root) == {name: getattr(root, name) for name in FIELDS}
+    plain = root.model_dump(mode="json")
+    assert (plain["strategy"], plain["children"][0]["evidence"]["reason"]) == ("parallel", "because")
+    assert json.loads(root.model_dump_json()) == to_jsonable_python(root) == plain
+    assert root.model_dump(include={"id", "score"}) == {"id": "root", "score": 0.0}
+    assert root.dict()["children"] == [leaf.model_dump()]
+
+    class Item(BaseModel):
+        """A script's own."""
+
+        node: VerificationNode
+
+    assert Item(node=root).model_dump(mode="json") == {"node": plain}
+    with pytest.raises(ValueError, match="VerificationNode"):
+        Item(node="root")
+
+
+def test_nodes_are_equal_to_themselves_only():
+    """A set of them would have another order in each run."""
+    leaf = node("leaf")
+    assert leaf == leaf  # noqa: PLR0124
+    assert leaf != node("leaf")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(leaf)
 
 
 @pytest.mark.parametrize(("name", "value"), [("parallel", "PARALLEL"), ("sequential", "SEQUENTIAL")])
@@ -189,11 +263,14 @@ def test_children_are_never_taken_away(change):
     assert [child.id for child in parent.children] == ["a", "b"]
 
 
-@pytest.mark.parametrize(("name", "value"), [("children", []), ("id", "other")])
-def test_what_the_tree_is_linked_by_cannot_be_replaced(name, value):
-    """Ids and lists of children are for good."""
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [("children", [], TypeError), ("id", "other", AttributeError), ("weight", 1, AttributeError)],
+)
+def test_what_the_tree_is_linked_by_cannot_be_replaced(name, value, error):
+    """Ids and lists of children are for good, and there are no fields of a script's own."""
     fresh = node("x")
-    with pytest.raises(TypeError, match="'x'"):
+    with pytest.raises(error, match=rf"'(x|{name})'"):
         setattr(fresh, name, value)
 
 
@@ -357,6 +434,17 @@ def test_a_copy_keeps_what_was_decided_and_what_is_shown():
     assert (twin.strategy, twin.desc) == (AggregationStrategy.SEQUENTIAL, "about root")
     first.decide(1.0, "passed")
     assert (twin.aggregated_score, root.aggregated_score) == (1.0, 0.0)
+
+
+def test_a_shallow_copy_shares_the_children():
+    """It is no part of the tree, and a verdict on it is its own; a pickled leaf is as it was."""
+    root = node("root", children=[passed("a")])
+    twin = copy.copy(root)
+    assert twin.children is root.children
+    leaf = passed("leaf")
+    for other in (copy.copy(leaf), pickle.loads(pickle.dumps(leaf))):
+        other.decide(0.0, "failed")
+        assert (leaf.status, leaf.verdict, other.id) == ("passed", (1.0, "passed"), "leaf")
 
 
 def test_additions_and_changes_never_cancel_out():

@@ -23,8 +23,8 @@ from servers.judge_server import (
     status,
 )
 
+from mind2web2.cli.console import totals_text
 from mind2web2.cli.evaluate_report import FILE_NAME, print_usage, write_usage
-from mind2web2.cli.progress import totals_text
 from mind2web2.errors import ContextTooLongError, JudgeOutputError, JudgeUnavailableError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge

@@ -78,4 +78,4 @@ async def test_results_that_came_without_their_folders_are_not_called_stale(proj
     assert (found.stale, found.unevaluated) == ({}, ())
     [line] = found.unchecked
     assert line.startswith(unchecked)
-    assert found.summary() == {"stale": {}, "unevaluated": [], "unchecked": [line], "removed": []}
+    assert found == ResultsNow(unchecked=(line,))

@@ -1,4 +1,4 @@
-"""What a verification depends on while verdicts are under way: in the end it is as if none had been."""
+"""Prerequisites of a verification while verdicts are pending: in the end those of program order."""
 
 import asyncio
 
@@ -10,12 +10,7 @@ from rubrics import EDITS, Shadow, apply_edit
 from mind2web2.errors import JudgeError
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.preconditions import blocking_leaf, possible_blocks
-from mind2web2.scheduling.pending import (
-    NotedPrerequisites,
-    PendingVerdict,
-    PendingVerdicts,
-    decided_prerequisites,
-)
+from mind2web2.scheduling.pending import NotedPrerequisites, PendingVerdict, noted_prerequisites
 
 FINAL = ((1.0, "passed"), (0.0, "failed"), (0.0, "skipped"), (0.0, "initialized"))
 
@@ -30,12 +25,28 @@ def failed(node_id, **fields):
     return node(node_id, status="failed", **fields)
 
 
+class Watch:
+    """Lets the program change the tree."""
+
+    def note_change(self):
+        """Accept it."""
+
+
 def noted(leaves):
-    """Return the given leaves as pending, in a set of its own."""
-    pending = PendingVerdicts()
+    """Mark leaves as pending and return their verdicts."""
     for leaf in leaves:
-        pending.add(leaf, PendingVerdict(leaf))
-    return pending
+        leaf.mark_pending(Watch())
+    return {id(leaf): PendingVerdict(leaf) for leaf in leaves}
+
+
+def possible(asked, extra, pending):
+    """Return the ids of what may block a leaf while others are pending."""
+    for leaf in pending:
+        leaf.mark_pending(Watch())
+    found = [leaf.id for leaf in possible_blocks(asked, extra)]
+    for leaf in pending:
+        leaf.clear_pending()
+    return found
 
 
 def finish(verdict, status):
@@ -95,43 +106,15 @@ async def test_a_verdict_without_a_leaf_blocks_nobody():
     assert await NotedPrerequisites(None, (verdict,)).skip_reason() is None
 
 
-def test_pending_leaves_are_found_from_above():
-    """On every level up to the root, in order, until the last of a branch is there."""
-    leaves = [node(name) for name in "abc"]
-    low = node("low", children=leaves)
-    other = node("other")
-    root = node("root", children=[node("first"), node("middle", children=[low]), other])
-    pending = noted([leaves[2], other, leaves[0]])
-    middle = root.children[1]
-    assert bool(pending)
-    assert [pending.below(each) for each in (root, middle, low)] == [[1, 2], [0], [0, 2]]
-    assert [pending.holds(leaf) for leaf in leaves] == [True, False, True]
-    pending.remove(leaves[2])
-    assert [pending.below(each) for each in (root, middle, low)] == [[1, 2], [0], [0]]
-    pending.remove(leaves[0])
-    assert [pending.below(each) for each in (root, middle, low)] == [[2], [], []]
-    assert not any(pending.holds(leaf) for leaf in leaves)
-    pending.remove(other)
-    assert pending.below(root) == []
-    assert not pending
-
-
-def test_a_verdict_is_found_by_its_leaf():
-    """Leaves without one, and claims without a leaf, have none."""
-    leaf, other = node("leaf"), node("other")
-    verdict, pending = PendingVerdict(leaf), PendingVerdicts()
-    pending.add(leaf, verdict)
-    assert [pending.verdict_on(each) for each in (leaf, other, None)] == [verdict, None, None]
-
-
-@pytest.mark.parametrize("ask", [decided_prerequisites, PendingVerdicts().prerequisites])
-def test_the_reason_names_leaf_and_status(ask):
-    """Where nothing is under way, the tree as it stands decides."""
+def test_the_reason_names_leaf_and_status():
+    """Where nothing is pending, the tree as it stands decides."""
     first, leaf = node("first", critical=True, status="skipped"), node("leaf")
     node("root", children=[first, leaf])
-    assert ask(leaf, []) == NotedPrerequisites("not judged, because 'first' was skipped")
-    assert ask(None, [first]) == NotedPrerequisites("not judged, because 'first' was skipped")
-    assert ask(first, []) == NotedPrerequisites(None)
+    assert noted_prerequisites(leaf, [], {}) == NotedPrerequisites("not judged, because 'first' was skipped")
+    assert noted_prerequisites(None, [first], {}) == NotedPrerequisites(
+        "not judged, because 'first' was skipped"
+    )
+    assert noted_prerequisites(first, [], {}) == NotedPrerequisites(None)
 
 
 def test_what_is_under_way_is_listed_up_to_what_blocks_in_any_case():
@@ -144,13 +127,13 @@ def test_what_is_under_way_is_listed_up_to_what_blocks_in_any_case():
     leaf = node("leaf")
     node("root", children=[early, gate, late, leaf])
     pending = noted([early, late])
-    found = pending.prerequisites(leaf, [])
+    found = noted_prerequisites(leaf, [], pending)
     assert (found.decided, names(each.leaf for each in found.pending)) == (
         "not judged, because 'gate' failed",
         ["early"],
     )
     gate.decide(1.0, "passed")
-    found = pending.prerequisites(leaf, [])
+    found = noted_prerequisites(leaf, [], pending)
     assert (found.decided, names(each.leaf for each in found.pending)) == (None, ["early", "late"])
 
 
@@ -158,7 +141,7 @@ def test_a_node_is_not_its_own_prerequisite_while_others_are_under_way():
     """Naming the node itself is an error here as well."""
     leaf, other = node("leaf"), node("other")
     with pytest.raises(ValueError, match="'leaf' cannot be its own"):
-        noted([other]).prerequisites(leaf, [other, leaf])
+        noted_prerequisites(leaf, [other, leaf], noted([other]))
 
 
 def test_a_leaf_that_is_verified_again_does_not_wait_for_itself():
@@ -166,18 +149,17 @@ def test_a_leaf_that_is_verified_again_does_not_wait_for_itself():
     leaf, pending_one, last = failed("leaf"), node("pending"), failed("last")
     group = node("group", children=[leaf, pending_one, last])
     node("root", children=[group])
-    assert names(possible_blocks(leaf, [group], noted([pending_one]))) == ["pending", "last"]
-    assert names(possible_blocks(leaf, [group], noted([leaf, pending_one]))) == ["pending", "last"]
+    assert possible(leaf, [group], [pending_one]) == ["pending", "last"]
+    assert possible(leaf, [group], [leaf, pending_one]) == ["pending", "last"]
 
 
 def test_only_earlier_children_of_a_sequence_are_waited_for():
     """Later ones, and any of a parallel parent, are nobody's prerequisites."""
     leaves = [node(name) for name in "abc"]
     root = node("root", strategy="sequential", children=leaves)
-    pending = noted(leaves)
-    assert [names(possible_blocks(leaf, [], pending)) for leaf in leaves] == [[], ["a"], ["a", "b"]]
+    assert [possible(leaf, [], leaves) for leaf in leaves] == [[], ["a"], ["a", "b"]]
     root.strategy = "parallel"
-    assert [names(possible_blocks(leaf, [], pending)) for leaf in leaves] == [[], [], []]
+    assert [possible(leaf, [], leaves) for leaf in leaves] == [[], [], []]
 
 
 def test_what_an_ancestor_depends_on_is_waited_for_on_every_level():
@@ -185,8 +167,8 @@ def test_what_an_ancestor_depends_on_is_waited_for_on_every_level():
     gate, leaf, early = node("gate", critical=True), node("leaf"), node("early")
     low = node("low", strategy="sequential", children=[early, leaf])
     node("root", children=[node("group", children=[low]), gate])
-    assert names(possible_blocks(leaf, [], noted([gate, early]))) == ["early", "gate"]
-    assert names(possible_blocks(low, [], noted([gate, early]))) == ["gate"]
+    assert possible(leaf, [], [gate, early]) == ["early", "gate"]
+    assert possible(low, [], [gate, early]) == ["gate"]
 
 
 def test_its_own_former_verdict_is_not_what_blocks_in_any_case():
@@ -195,15 +177,15 @@ def test_its_own_former_verdict_is_not_what_blocks_in_any_case():
     node("root", children=[leaf, waiting, gate])
     for decided in (leaf, gate):
         decided.decide(0.0, "failed")
-    assert names(possible_blocks(leaf, [], noted([waiting]))) == ["waiting", "gate"]
+    assert possible(leaf, [], [waiting]) == ["waiting", "gate"]
 
 
 def test_an_earlier_failure_of_a_sequence_ends_the_list():
     """What is under way behind it cannot be the reason; what is before it can."""
     leaves = [node("a"), failed("b"), node("c"), node("d")]
     node("root", strategy="sequential", children=leaves)
-    assert names(possible_blocks(leaves[3], [], noted([leaves[0], leaves[2]]))) == ["a", "b"]
-    assert names(possible_blocks(leaves[3], [], noted([leaves[2]]))) == ["b"]
+    assert possible(leaves[3], [], [leaves[0], leaves[2]]) == ["a", "b"]
+    assert possible(leaves[3], [], [leaves[2]]) == ["b"]
 
 
 def test_in_a_group_the_first_failure_and_all_that_is_under_way_are_listed_once():
@@ -213,13 +195,13 @@ def test_in_a_group_the_first_failure_and_all_that_is_under_way_are_listed_once(
         leaf.critical = True
     asked = node("asked")
     node("root", children=[node("group", critical=True, children=inside), asked])
-    assert names(possible_blocks(asked, [], noted([inside[0], inside[3]]))) == ["a", "b", "d"]
+    assert possible(asked, [], [inside[0], inside[3]]) == ["a", "b", "d"]
 
 
 def decided_at_last(pending, statuses):
     """Let every pending verdict be there, in the tree as well."""
     for verdict, (score, status) in zip(list(pending.values()), statuses, strict=True):
-        verdict.leaf.decide(score, status)
+        verdict.leaf.take_verdict(score, status)
         finish(verdict, status)
 
 
@@ -233,17 +215,14 @@ def test_in_the_end_the_reason_is_the_one_of_program_order(edits, data):
     real = [each.real for each in root.everything()]
     undecided = [leaf for leaf in real if not leaf.children and leaf.verdict.status == "initialized"]
     under_way = data.draw(st.lists(st.sampled_from(undecided), unique_by=id)) if undecided else []
-    verdicts = {id(leaf): PendingVerdict(leaf) for leaf in under_way}
-    pending = PendingVerdicts()
-    for verdict in verdicts.values():
-        pending.add(verdict.leaf, verdict)
+    verdicts = noted(under_way)
     for gone in data.draw(st.lists(st.sampled_from(under_way), unique_by=id)) if under_way else []:
-        pending.remove(gone)
+        gone.clear_pending()
         del verdicts[id(gone)]
     asked = data.draw(st.sampled_from(real))
     others = [each for each in real if each is not asked]
     extra = data.draw(st.lists(st.sampled_from(others), max_size=3)) if others else []
-    found = pending.prerequisites(asked, extra)
+    found = noted_prerequisites(asked, extra, verdicts)
     finals = data.draw(st.lists(st.sampled_from(FINAL), min_size=len(verdicts), max_size=len(verdicts)))
     decided_at_last(verdicts, finals)
     expected = blocking_leaf(asked, extra)

@@ -1,6 +1,6 @@
-"""What a run and the process of a script say to each other: JSON objects in frames of bounded size.
+"""Messages between a run and the process of a script: JSON objects with the framing of ``multiprocessing``.
 
-Nothing is ever unpickled: a frame is text of a stranger, to be checked before it is used.
+Nothing is unpickled: messages come from a script that the run does not trust with its keys.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import signal
-import socket
 import struct
 import threading
 from collections import Counter, deque
@@ -18,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import cache, lru_cache
-from json import dumps, loads
+from multiprocessing.connection import Connection
 from typing import Any, ClassVar, get_type_hints
 
 from pydantic import BaseModel, RootModel, TypeAdapter, create_model
@@ -32,79 +31,58 @@ from mind2web2.prompts import HashedText
 from mind2web2.scripts.inputs import ScriptInputs
 
 # Thirty screenshots, or a tree of a hundred thousand nodes.
-MAX_FRAME_BYTES = 64 * 1024**2
-# Of an error's text, and of what is wrong with a judge's reply.
+MAX_MESSAGE_BYTES = 64 * 1024**2
+# Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
-LENGTH = struct.Struct(">I")
+# What ``Connection.send_bytes`` puts before each message.
+LENGTH = struct.Struct("!i")
 
-# What is said: a kind with what belongs to it; questions have a number, which their reply repeats.
+# A kind with its fields; questions have a number, which their reply repeats.
 Message = dict[str, Any]
 
 
-class UnusableMessageError(Mind2Web2Error):
-    """The process of a script sent, or was about to send, what is no message."""
+class InvalidMessageError(Mind2Web2Error):
+    """The process of a script sent, or was about to send, an invalid message."""
 
 
-def frame_of(message: Message) -> bytes:
-    """Return a message as it is sent.
+def encoded(message: Message) -> bytes:
+    """Return a message as JSON.
 
     Raises:
-        UnusableMessageError: it is longer than is taken.
-        TypeError: it holds what JSON cannot.
+        InvalidMessageError: it is too long.
+        TypeError: it holds values that JSON cannot.
     """
-    content = dumps(message, separators=(",", ":"), default=_plain).encode()
-    if len(content) > MAX_FRAME_BYTES:
-        raise UnusableMessageError(
-            f"a message of {len(content)} bytes is longer than the {MAX_FRAME_BYTES} that are taken"
-        )
-    return LENGTH.pack(len(content)) + content
+    content = json.dumps(message, separators=(",", ":"), default=_plain).encode()
+    checked_length(len(content))
+    return content
 
 
-def message_in(content: bytes) -> Message:
-    """Return the message that a frame holds.
+def decoded(content: bytes) -> Message:
+    """Return the message in this JSON.
 
     Raises:
-        UnusableMessageError: it is none.
+        InvalidMessageError: there is none.
     """
     try:
-        message = loads(content)
+        message = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise UnusableMessageError(f"sent what is no JSON: {error}") from error
+        raise InvalidMessageError(f"invalid JSON: {error}") from error
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-        raise UnusableMessageError("sent JSON that is no message")
+        raise InvalidMessageError("JSON that is not a message")
     return message
 
 
-def checked_length(header: bytes) -> int:
-    """Return the length of the frame that begins so.
+def checked_length(length: int) -> int:
+    """Return the length of a message.
 
     Raises:
-        UnusableMessageError: it is longer than is taken.
+        InvalidMessageError: it is too long.
     """
-    length: int = LENGTH.unpack(header)[0]
-    if length > MAX_FRAME_BYTES:
-        raise UnusableMessageError(
-            f"sent a message of {length} bytes, more than the {MAX_FRAME_BYTES} that are taken"
+    if not 0 <= length <= MAX_MESSAGE_BYTES:
+        raise InvalidMessageError(
+            f"a message of {length} bytes; the limit is {MAX_MESSAGE_BYTES // 1024**2} MB"
         )
     return length
-
-
-class Frames:
-    """Puts messages together from the pieces in which they arrive."""
-
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-
-    def add(self, piece: bytes) -> Iterator[Message]:
-        """Yield the messages that are complete with this piece."""
-        self._buffer += piece
-        while len(self._buffer) >= LENGTH.size:
-            end = LENGTH.size + checked_length(bytes(self._buffer[: LENGTH.size]))
-            if len(self._buffer) < end:
-                return
-            content = bytes(self._buffer[LENGTH.size : end])
-            del self._buffer[:end]
-            yield message_in(content)
 
 
 def error_as_json(error: BaseException) -> Message:
@@ -113,9 +91,9 @@ def error_as_json(error: BaseException) -> Message:
 
 
 def error_from(raw: object) -> Exception:
-    """Return the error that was told; one of ours as what it is, another as an exception of that name."""
-    told = raw if isinstance(raw, Mapping) else {}
-    name, text = str(told.get("name", "Exception"))[:100], str(told.get("text", ""))[:MAX_REASON_CHARS]
+    """Return the error that was sent; one of ours by its class, another as an exception of that name."""
+    sent = raw if isinstance(raw, Mapping) else {}
+    name, text = str(sent.get("name", "Exception"))[:100], str(sent.get("text", ""))[:MAX_REASON_CHARS]
     ours = DoubtfulPageError if name == DoubtfulPageError.__name__ else getattr(errors, name, None)
     if isinstance(ours, type) and issubclass(ours, Mind2Web2Error):
         return ours(text)
@@ -136,14 +114,14 @@ _PLAIN = TypeAdapter(dict[str, Any])
 
 
 class Done(BaseModel):
-    """The last message of a script's process.
+    """The result message: the last of a script's process.
 
     Args:
         error: why there is no result.
-        looked_up: pages that the script has looked for in the cache.
-        brought: pages that it has come to see there.
-        is_listed: it has asked for the list of stored pages.
-        inputs: what else it has read.
+        looked_up: pages that the script looked for in the cache.
+        brought: pages that it captured itself.
+        is_listed: it read the list of stored pages.
+        inputs: the other inputs that it read.
     """
 
     result: Any = None
@@ -158,7 +136,7 @@ class Done(BaseModel):
 def ledger_as_json(ledger: JudgeLedger) -> dict[str, Any]:
     """Return what JSON can hold of a ledger."""
     values = {field.name: getattr(ledger, field.name) for field in fields(ledger)}
-    # Keys of JSON are texts.
+    # Keys of JSON are strings.
     served = [[*who, count] for who, count in values.pop("served").items()]
     plain: dict[str, Any] = _PLAIN.dump_python(values, mode="json")
     return {**plain, "served": served}
@@ -192,14 +170,14 @@ def page_from(raw: object, text: HashedText, images: tuple[HashedText, ...]) -> 
 
 @cache
 def _model() -> type[BaseModel]:
-    """Return a model of the page's own fields, so that none that is added is left behind."""
+    """Return a model with every field of the page, also of those added later."""
     hints = get_type_hints(PreparedPage)
     kept: dict[str, Any] = {field.name: (hints[field.name], ...) for field in fields(PreparedPage)}
     return create_model("PageFields", **{name: kind for name, kind in kept.items() if name not in _APART})
 
 
-class _ToldTemplate(RootModel[Any]):
-    """Takes any JSON; the script's own class has the last word (``ChatRequest.check``)."""
+class _SchemaProxy(RootModel[Any]):
+    """Accepts any JSON; the script's own class validates it (``ChatRequest.check``)."""
 
     schema_text: ClassVar[str] = "{}"
 
@@ -210,19 +188,15 @@ class _ToldTemplate(RootModel[Any]):
         return schema
 
 
-def told_template(name: str, schema: object) -> type[BaseModel]:
-    """Return what stands for a script's class of this name and schema, the same for the same."""
+def schema_proxy(name: str, schema: object) -> type[BaseModel]:
+    """Return a class with the name and schema of a script's class, the same for the same arguments."""
     return _made(name, json.dumps(schema))
 
 
 @lru_cache(maxsize=256)
 def _made(name: str, schema_text: str) -> type[BaseModel]:
-    return type(name, (_ToldTemplate,), {"schema_text": schema_text, "__module__": __name__})
+    return type(name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__})
 
-
-# Of questions that wait for their reply: the run keeps them in its own memory.
-MAX_WAITING_BYTES = 64 * 1024**2
-_PIECE_BYTES = 1024**2
 
 # Answers a question of the run's.
 Answering = Callable[[Message], Message]
@@ -230,7 +204,7 @@ Answering = Callable[[Message], Message]
 
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
-    """Keep a script that blocks from being interrupted in the middle of a message."""
+    """Defer the alarm that interrupts a blocking script until the message is complete."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
     try:
         yield
@@ -238,68 +212,56 @@ def _not_interrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class Channel:
-    """Speaks with the run over a socket; what is sent is on its way when ``note`` returns.
+class RpcClient:
+    """The script's end of the connection to the run.
 
-    Notes may be sent from any thread, and reach the run though the process should crash right afterwards.
+    ``note`` returns once the message is sent. It may be called from any thread, and the message reaches the
+    run even if the process crashes right afterwards.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._socket = connection
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._connection = Connection(fd)
         self._sending = threading.Lock()
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
-        self._waiting_bytes = 0
-        self._room = asyncio.Event()
         self._later: deque[Message] = deque()
-        self._is_open = True
-        os.register_at_fork(after_in_child=self._drop)
+        os.register_at_fork(after_in_child=self._close_in_fork)
 
     def first_message(self) -> Message:
-        """Wait for the message that everything begins with."""
-        return message_in(self._read(checked_length(self._read(LENGTH.size))))
+        """Wait for the first message."""
+        return decoded(self._connection.recv_bytes())
 
     def listen(self, answering: Answering) -> None:
-        """Take what arrives from now on, in the running event loop."""
-        frames = Frames()
-        loop = asyncio.get_running_loop()
+        """Receive messages from now on, in the running event loop."""
 
-        def take() -> None:
+        def receive() -> None:
             try:
-                # The socket blocks, for the sake of those who send; now there is something to read.
-                piece = self._socket.recv(_PIECE_BYTES, socket.MSG_DONTWAIT)
-                if not piece:
-                    os._exit(1)  # the run is gone, and nobody is interested any more
-                for message in frames.add(piece):
-                    self._take(message, answering)
-            except (BlockingIOError, InterruptedError):
-                return
+                with _not_interrupted():
+                    content = self._connection.recv_bytes()
+                self._take(decoded(content), answering)
             except BaseException:
-                # A reply is lost, and the task that awaits it would never continue.
+                # The run is gone, or a reply is lost and the task that awaits it would never continue.
                 os._exit(1)
 
-        loop.add_reader(self._socket.fileno(), take)
+        asyncio.get_running_loop().add_reader(self._fd, receive)
 
     def wait_until_closed(self) -> None:
         """Return once the run has closed its end, and so has read everything."""
-        with suppress(OSError):
-            while self._socket.recv(_PIECE_BYTES):
-                pass
+        with suppress(OSError, EOFError):
+            while True:
+                self._connection.recv_bytes()
 
     async def ask(self, kind: str, **content: Any) -> Any:
         """Return the run's reply to a question.
 
         Raises:
-            Exception: what the run says went wrong.
+            Exception: the error that the run replied with.
         """
         number = next(self._numbers)
-        frame = frame_of({"kind": kind, "number": number, **content})
-        while self._waiting_bytes and self._waiting_bytes + len(frame) > MAX_WAITING_BYTES:
-            self._room.clear()
-            await self._room.wait()
+        question = encoded({"kind": kind, "number": number, **content})
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._waiting_bytes += len(frame)
-        self._send(frame)
+        self._send(question)
         try:
             return await reply
         except asyncio.CancelledError:
@@ -307,15 +269,13 @@ class Channel:
             raise
         finally:
             del self._waiting[number]
-            self._waiting_bytes -= len(frame)
-            self._room.set()
 
     def note(self, kind: str, **content: Any) -> None:
-        """Tell the run something."""
-        self._send(frame_of({"kind": kind, **content}))
+        """Send a message that needs no reply."""
+        self._send(encoded({"kind": kind, **content}))
 
     def note_later(self, kind: str, **content: Any) -> None:
-        """Tell the run something together with what is sent next: for finalizers, which must not wait."""
+        """Send a message together with the next one: for finalizers, which must not wait."""
         self._later.append({"kind": kind, **content})
 
     def _take(self, message: Message, answering: Answering) -> None:
@@ -324,31 +284,21 @@ class Channel:
             return
         reply = self._waiting.get(message["to"])
         if reply is None or reply.done():
-            return  # nobody waits for it any more
+            return  # the question was cancelled
         if "error" in message:
             reply.set_exception(error_from(message["error"]))
         else:
             reply.set_result(message["value"])
 
-    def _send(self, frame: bytes) -> None:
+    def _send(self, content: bytes) -> None:
         with self._sending, _not_interrupted():
-            if not self._is_open:
+            if self._connection.closed:
                 return
             while self._later:
-                self._socket.sendall(frame_of(self._later.popleft()))
-            self._socket.sendall(frame)
+                self._connection.send_bytes(encoded(self._later.popleft()))
+            self._connection.send_bytes(content)
 
-    def _read(self, length: int) -> bytes:
-        content = b""
-        while len(content) < length:
-            piece = self._socket.recv(length - len(content))
-            if not piece:
-                os._exit(1)
-            content += piece
-        return content
-
-    def _drop(self) -> None:
-        """After a fork by the script: two who speak at once would not be understood."""
+    def _close_in_fork(self) -> None:
+        """Close the copy of a process that the script forked: messages of two processes would mix."""
         self._sending = threading.Lock()
-        self._is_open = False
-        self._socket.close()
+        self._connection.close()

@@ -28,12 +28,11 @@ from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.scheduling.options import Pace
 from mind2web2.scripts.inputs import ScriptInputs
-from mind2web2.scripts.isolation.host import ScriptHost, ScriptLink
 from mind2web2.scripts.isolation.limits import MAX_FILE_BYTES, ScriptLimits
-from mind2web2.scripts.isolation.logs import PACKAGE, LogRelay, log_printed
 from mind2web2.scripts.isolation.processes import Exit, ForkServer, ScriptProcess, fork_server, script_process
-from mind2web2.scripts.isolation.rpc import Done, Message, UnusableMessageError, error_from, ledger_from
-from mind2web2.scripts.isolation.worker import ScriptJob
+from mind2web2.scripts.isolation.rpc import Done, InvalidMessageError, Message, error_from, ledger_from
+from mind2web2.scripts.isolation.rpc_server import RpcConnection, RpcServer, log_printed
+from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, out_of_time
 
 _CHECK_EVERY_S = 1.0
@@ -116,25 +115,25 @@ async def _attempt(
     isolation: Isolation,
     logger: logging.Logger,
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    host = ScriptHost(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
+    server = RpcServer(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
     job = _job(call, task_id, cache, run, isolation, logger)
     async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
-        link = ScriptLink(process.reader, process.writer, host, LogRelay(logger))
+        connection = RpcConnection(process.reader, process.writer, server, logger)
         printing = asyncio.create_task(log_printed(process.output, logger))
         try:
-            link.send({"kind": "job", "job": job.model_dump(mode="json")})
-            done = await _served(link, process, call.script_path, run, isolation.limits)
+            connection.send({"kind": "job", "job": job.model_dump(mode="json")})
+            done = await _served(connection, process, call.script_path, run, isolation.limits)
         except Mind2Web2Error:
             # If the judge failed, that is the reason, even if the script raised something else.
-            if host.latch.failure is not None:
-                raise host.latch.failure from None
+            if server.latch.failure is not None:
+                raise server.latch.failure from None
             raise
         finally:
-            await link.close()
+            await connection.close()
             await process.end(_EXIT_GRACE_S)
             await _printed_to_the_end(printing)
-    if host.latch.failure is not None:
-        raise host.latch.failure
+    if server.latch.failure is not None:
+        raise server.latch.failure
     if done.error is not None:
         raise error_from(done.error)
     cache.note_lookups(done.looked_up, done.brought, is_listed=done.is_listed)
@@ -172,28 +171,32 @@ def _job(
 
 
 async def _served(
-    link: ScriptLink, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
+    connection: RpcConnection, process: ScriptProcess, path: Path, run: RunSide, limits: ScriptLimits
 ) -> Done:
     """Serve a process until it is done, or has to be ended."""
-    serving = asyncio.create_task(link.until_done())
+    serving = asyncio.create_task(connection.result_message())
     try:
-        await _watch(serving, link, path, run, limits)
+        await _watch(serving, connection, path, run, limits)
         message = serving.result()
         if message is None:
             await process.end(_EXIT_GRACE_S)
             raise _exit_reason(process.exit, path, limits)
         return Done.model_validate(message)
-    except (UnusableMessageError, ValidationError) as error:
-        reason = error if isinstance(error, UnusableMessageError) else "sent an invalid result message"
+    except (InvalidMessageError, ValidationError) as error:
+        reason = error if isinstance(error, InvalidMessageError) else "an invalid result message"
         raise EvalScriptError(
-            f"script {path.name}: its process {reason}; does it change modules that the evaluation uses?"
+            f"script {path.name}: its process sent {reason}; does it change modules that the evaluation uses?"
         ) from error
     finally:
         await _finished(serving)
 
 
 async def _watch(
-    serving: asyncio.Task[Message | None], link: ScriptLink, path: Path, run: RunSide, limits: ScriptLimits
+    serving: asyncio.Task[Message | None],
+    connection: RpcConnection,
+    path: Path,
+    run: RunSide,
+    limits: ScriptLimits,
 ) -> None:
     """Wait for the end; raise if the process takes too long, or sends nothing for too long.
 
@@ -207,8 +210,8 @@ async def _watch(
             if left_s <= 0:
                 raise out_of_time(path, run.timeout_s)
         done, _ = await asyncio.wait({serving}, timeout=left_s)
-        silent_checks = 0 if link.messages > received else silent_checks + 1
-        received = link.messages
+        silent_checks = 0 if connection.messages > received else silent_checks + 1
+        received = connection.messages
         if not done and silent_checks * _CHECK_EVERY_S > limits.silence_s:
             raise EvalScriptError(
                 f"script {path.name} was stopped: nothing was heard of its process for "

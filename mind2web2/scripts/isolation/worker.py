@@ -1,13 +1,18 @@
-"""What runs in the process of a script: one evaluation, from its description to the last word."""
+"""The process of a script: it evaluates one answer; questions to judge and pages go to the run.
+
+The run has the keys, the judgment store and the rate limiter.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-import socket
 import sys
-from contextlib import suppress
+import traceback
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -19,36 +24,39 @@ from pydantic import BaseModel
 
 from mind2web2.api_tools.download import downloads_from, refusals_told
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import EvalScriptError, Mind2Web2Error
+from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import JudgeSettings
-from mind2web2.judge.protocol import note_refused_download
-from mind2web2.judge.services import (
-    AskService,
-    ServiceAnswer,
-    ServiceRequest,
-    services_answered_by,
-)
-from mind2web2.llm_client.chat import Usage
+from mind2web2.judge.protocol import Failure, Subject, note_refused_download
+from mind2web2.judge.records import Judgment
+from mind2web2.judge.services import AskService, ServiceAnswer, ServiceRequest, services_answered_by
+from mind2web2.judge.session import AnswerJudge
+from mind2web2.llm_client.chat import ChatRequest, Completion, Limit, Usage
 from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
+from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import PageCapture, SharedCaptures
+from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
+from mind2web2.pages.prepared import PreparedPage
+from mind2web2.prompts import HashedText
+from mind2web2.scheduling.guard import watching
 from mind2web2.scheduling.options import Pace, pace_kept
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
 from mind2web2.scripts.isolation.limits import ScriptLimits
-from mind2web2.scripts.isolation.logs import PACKAGE, RelayHandler
-from mind2web2.scripts.isolation.remote import RunJudge, RunPages, ScriptJudge, captured_by_run
 from mind2web2.scripts.isolation.rpc import (
-    Channel,
+    InvalidMessageError,
     Message,
-    UnusableMessageError,
+    RpcClient,
     error_as_json,
     ledger_as_json,
+    page_from,
 )
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.scripts.watchdog import LoopGuard
+from mind2web2.verification.claims import BinaryEvalResult
 
-# What scripts import (eval-scripts.md), and what is imported late elsewhere: once for all of them.
+# What scripts import (eval-scripts.md), and modules that others import late: loaded once for all scripts.
 _PRELOADED = (
     "mind2web2.evaluator",
     "mind2web2.eval_runner",
@@ -57,17 +65,24 @@ _PRELOADED = (
     "mind2web2.capture.browser_manager",
     "filelock",
 )
-# Captures by a browser of the script's own, of which the run's limit knows nothing.
+# Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
-_BEATS_A_SILENCE = 6
+_HEARTBEATS_PER_SILENCE = 6
+# Of one message; the script's process bounds the whole log.
+_MAX_LOG_CHARS = 1024**2
+# The package's log, and the beginning of its loggers' names.
+PACKAGE = "mind2web2"
+_SENT_AS_THEY_ARE = ("name", "levelno", "levelname", "created", "msecs", "stack_info")
+# What every record has; anything else was given with ``extra=``.
+_RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class ScriptJob(BaseModel):
-    """Which answer to evaluate, and what of the run that takes.
+    """The answer to evaluate, with the settings of the run.
 
     Args:
-        variables: of the run's environment that are handed on.
-        folder: where relative paths lead from.
+        variables: of the run's environment that are passed on.
+        folder: the working directory.
         import_paths: ``sys.path``.
         logger_name: of the answer's logger.
         package_level: the least level of the package's own log.
@@ -99,11 +114,11 @@ class ScriptJob(BaseModel):
 
 
 def load_all() -> None:
-    """Load what scripts' processes need, to be done before the first is forked."""
+    """Load the modules that scripts' processes need, before the first is forked."""
     for name in _PRELOADED:
         import_module(name)
     price_usd(Usage(), "o4-mini")  # reads the price list
-    # The library loads pytest where it is installed, which takes longer than all the rest.
+    # time_machine loads pytest where it is installed, which takes longer than all the rest.
     sys.modules.setdefault("pytest", None)  # type: ignore[arg-type]  # as the import system has it
     import_module("time_machine")
     if sys.modules["pytest"] is None:
@@ -111,12 +126,12 @@ def load_all() -> None:
 
 
 def run(connection_fd: int) -> None:
-    """Evaluate what the first message asks for, and say what came of it."""
-    channel = Channel(socket.socket(fileno=connection_fd))
-    job = ScriptJob.model_validate(channel.first_message()["job"])
+    """Evaluate the answer of the first message, and send the result message."""
+    client = RpcClient(connection_fd)
+    job = ScriptJob.model_validate(client.first_message()["job"])
     job.limits.apply_to_this_process()
     set_own_prices(job.prices)
-    # A script that takes its process down has said before what it had to say.
+    # The lines that a script printed before a crash are kept.
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # typeshed: any TextIO
     os.environ.update(job.variables)
     os.chdir(job.folder)
@@ -125,45 +140,45 @@ def run(connection_fd: int) -> None:
     clock.install()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
-    evaluation = loop.create_task(_told_outcome(job, channel, clock))
+    evaluation = loop.create_task(_evaluate(job, client, clock))
     while not evaluation.done():
         # asyncio stops the whole loop at one of these in any task of the script's.
         with suppress(SystemExit, KeyboardInterrupt):
             loop.run_until_complete(asyncio.wait({evaluation}))
     evaluation.result()
-    # With a reply unread, to what a script has left behind, ending would cut off the last word on its way.
-    channel.wait_until_closed()
+    # If this process ended with replies unread, the run could lose the result message.
+    client.wait_until_closed()
 
 
-async def _told_outcome(job: ScriptJob, channel: Channel, clock: ScriptClock) -> None:
-    judge = RunJudge(channel, job.settings, job.endpoint)
-    channel.listen(judge.check)
-    beating = asyncio.create_task(_beat(channel, job.limits.silence_s / _BEATS_A_SILENCE))
+async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> None:
+    judge = RunJudge(client, job.settings, job.endpoint)
+    client.listen(judge.check)
+    heartbeat = asyncio.create_task(_send_heartbeats(client, job.limits.silence_s / _HEARTBEATS_PER_SILENCE))
     try:
-        done = await _outcome(job, channel, judge, clock)
+        done = await _outcome(job, client, judge, clock)
     except Mind2Web2Error as error:
         done = {"error": error_as_json(error)}
     finally:
-        beating.cancel()
-    with suppress(OSError, ValueError, AttributeError):  # whatever the script has put there
+        heartbeat.cancel()
+    with suppress(OSError, ValueError, AttributeError):  # the script may have replaced or closed it
         sys.stdout.flush()
-    # With the last word said, the process may be ended at any moment.
+    # After the result message, the run may end the process at any moment.
     try:
-        channel.note("done", **done)
-    except (UnusableMessageError, ValueError, TypeError, RecursionError) as error:
-        failure = EvalScriptError(f"script {job.call.script_path.name} returned what cannot be used: {error}")
-        channel.note("done", error=error_as_json(failure))
+        client.note("done", **done)
+    except (InvalidMessageError, ValueError, TypeError, RecursionError) as error:
+        failure = EvalScriptError(f"script {job.call.script_path.name} returned an unusable result: {error}")
+        client.note("done", error=error_as_json(failure))
 
 
-async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge, clock: ScriptClock) -> Message:
-    judge = ScriptJudge(channel, run_judge, job.task_id, job.call.answer_name)
+async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Message:
+    judge = ScriptJudge(client, run_judge, job.task_id, job.call.answer_name)
     captures = captured_by_run() if job.with_captures else None
-    pages = RunPages(channel, captures, job.stored_at_first)
+    pages = RunPages(client, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
-    logger = _logger(job, channel)
+    logger = _logger(job, client)
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
-        reply = await channel.ask("service", **asdict(request))
+        reply = await client.ask("service", **asdict(request))
         judge.note_service(ServiceAnswer.model_validate(reply["record"]))
         return reply["answer"]
 
@@ -176,7 +191,7 @@ async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge, clock:
         services_answered_by(ask_run),
     ):
         async with LoopGuard(job.limits.block_s):
-            # How long it may take in all is for the run to see to.
+            # The run enforces --answer_timeout.
             result = await script_result(job.call, judge, cache, logger, timeout_s=None)
     return {
         "result": result,
@@ -188,21 +203,269 @@ async def _outcome(job: ScriptJob, channel: Channel, run_judge: RunJudge, clock:
     }
 
 
-async def _beat(channel: Channel, every_s: float) -> None:
+async def _send_heartbeats(client: RpcClient, every_s: float) -> None:
     while True:
-        channel.note("beat")
+        client.note("heartbeat")
         await asyncio.sleep(every_s)
 
 
-def _logger(job: ScriptJob, channel: Channel) -> logging.Logger:
-    """Return the answer's logger, and let the package's own log go the same way."""
+def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
+    """Return the answer's logger; records of the package are sent to the run as well."""
     package = logging.getLogger(PACKAGE)
     package.setLevel(job.package_level)
     package.propagate = False
-    package.addHandler(RelayHandler(channel.note, PACKAGE))
+    package.addHandler(RelayHandler(client.note, PACKAGE))
     # A manager of its own, as the run's loggers have.
     logger = logging.Manager(logging.RootLogger(logging.DEBUG)).getLogger(job.logger_name)
     logger.propagate = False
     logger.setLevel(logging.DEBUG)
-    logger.addHandler(RelayHandler(channel.note, "answer"))
+    logger.addHandler(RelayHandler(client.note, "answer"))
     return logger
+
+
+class RelayHandler(logging.Handler):
+    """Sends log records to the run.
+
+    Args:
+        note: sends a message.
+        to: whose records these are: the answer's or the package's.
+    """
+
+    def __init__(self, note: Callable[..., None], to: str) -> None:
+        super().__init__()
+        self._note = note
+        self._to = to
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Send a record, with its traceback as text."""
+        fields = {name: getattr(record, name) for name in _SENT_AS_THEY_ARE}
+        fields["msg"] = _shortened(_text(record))
+        fields["exc_text"] = record.exc_text
+        if record.exc_info and record.exc_info[0] is not None:
+            fields["exc_text"] = _shortened(
+                "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+            )
+        extra = {
+            name: _shortened(str(value)) for name, value in vars(record).items() if name not in _RECORD_FIELDS
+        }
+        try:
+            self._note("log", to=self._to, record=fields, extra=extra)
+        except (ValueError, TypeError, RecursionError, InvalidMessageError):
+            self.handleError(record)
+
+
+def _text(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        # As for "100% sure" with arguments: log the line without its format.
+        return f"{record.msg} {record.args!r}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _MAX_LOG_CHARS else f"{text[:_MAX_LOG_CHARS]} [... cut]"
+
+
+class Blob:
+    """A page's texts and images in the run, which keeps them while one of them is in use here."""
+
+    def __init__(self, client: RpcClient, number: int) -> None:
+        self.number = number
+        weakref.finalize(self, client.note_later, "release", blob=number)
+
+
+class PageText(HashedText):
+    """A page's text, or a name for an image of it; messages to the run contain a reference to the blob."""
+
+    blob: Blob
+
+    @classmethod
+    def of(cls, text: str, sha256: str, blob: Blob) -> PageText:
+        """Return a text with its digest."""
+        made = cls(text)
+        made._sha256 = sha256
+        made.blob = blob
+        return made
+
+    @property
+    def reference(self) -> dict[str, Any]:
+        """Return the reference that messages contain instead of this text."""
+        return {"blob": self.blob.number, "sha256": self.sha256}
+
+
+class RunPages(PageLibrary):
+    """Stands for the run's page library.
+
+    Args:
+        captured_by_run: the capture of a request whose page the run captures.
+        stored_at_first: of the run's library.
+    """
+
+    def __init__(
+        self,
+        client: RpcClient,
+        captured_by_run: SharedCaptures | None,
+        stored_at_first: frozenset[str] | None,
+    ) -> None:
+        super().__init__()
+        self._client = client
+        self._captured_by_run = captured_by_run
+        self._stored_at_first = stored_at_first
+
+    async def page(self, request: PageRequest) -> PreparedPage:
+        """Return what ``PageLibrary.page`` returns."""
+        is_captured_by_run = request.capture is not None and request.capture is self._captured_by_run
+        if request.capture is not None and not is_captured_by_run:
+            await _bring(request, request.capture)
+        reply = await self._client.ask(
+            "page",
+            url=request.url,
+            settings=asdict(request.settings),
+            with_images=request.with_images,
+            with_capture=is_captured_by_run,
+            is_noted=request.cache is not request.shared_cache,
+        )
+        blob = Blob(self._client, reply["blob"])
+        return page_from(
+            reply["fields"],
+            PageText.of(reply["text"], reply["text_sha256"], blob),
+            tuple(PageText.of(f"image {sha256}", sha256, blob) for sha256 in reply["images"]),
+        )
+
+    async def images_of(self, page: PreparedPage) -> list[str]:
+        """Return a page's images, which only the run has."""
+        references = [image.reference for image in page.images if isinstance(image, PageText)]
+        return [str(await self._client.ask("image", image=reference)) for reference in references]
+
+    async def note_stored(self, cache: PageCache) -> None:
+        """Do nothing: the run has noted it."""
+
+    def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:  # noqa: ARG002 (the task's)
+        """Return what ``PageLibrary.stored_at_first`` returns."""
+        return self._stored_at_first
+
+    async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002 (the task's)
+        """Return what ``PageLibrary.at_hand`` returns."""
+        reply: list[bool] = await self._client.ask("at_hand", urls=list(urls))
+        return reply
+
+    def forget(self, cache: PageCache) -> None:  # noqa: ARG002 (the task's)
+        """Have the run drop the pages prepared from the cache."""
+        self._client.note("forget")
+
+
+def captured_by_run() -> SharedCaptures:
+    """Return what stands for the run's captures."""
+
+    def open_browser() -> AbstractAsyncContextManager[PageCapture]:
+        raise MachineError("pages of a run are captured in its own process")
+
+    return SharedCaptures(open_browser)
+
+
+async def _bring(request: PageRequest, browser: SharedCaptures) -> None:
+    """Capture a page that is not stored by a browser of the script's own, which only this process has."""
+    if await asyncio.to_thread(request.cache.has, request.url) is None:
+        await browser.bring(request.url, request.shared_cache, request.limit, request.logger)
+
+
+class RunJudge:
+    """Stands for the run's ``RecordedJudge``.
+
+    Args:
+        settings: the run's.
+        endpoint: likewise.
+    """
+
+    def __init__(self, client: RpcClient, settings: JudgeSettings, endpoint: str) -> None:
+        self.settings = settings
+        self.endpoint = endpoint
+        self._client = client
+        self._templates: list[type[BaseModel]] = []
+        self._template_messages: list[Message] = []
+
+    async def judgment(
+        self,
+        request: ChatRequest,
+        subject: Subject,
+        source: tuple[str, str],  # noqa: ARG002 (the run knows it)
+        limit: Limit,  # noqa: ARG002 (the run enters its own)
+    ) -> Judgment:
+        """Return what ``RecordedJudge.judgment`` returns."""
+        reply = await self._client.ask(
+            "judgment",
+            messages=[_message(message) for message in request.messages],
+            template=self._template_message(request.template),
+            extra=dict(request.extra),
+            subject=asdict(subject),
+        )
+        return Judgment.model_validate(reply)
+
+    async def gate(
+        self,
+        subject: Subject,
+        source: tuple[str, str],  # noqa: ARG002 (likewise)
+        ordinal: int,
+        skip_reason: str | None,
+    ) -> str | None:
+        """Return what ``RecordedJudge.gate`` returns."""
+        reply = await self._client.ask(
+            "gate", subject=asdict(subject), ordinal=ordinal, skip_reason=skip_reason
+        )
+        return None if reply is None else str(reply)
+
+    def check(self, message: Message) -> Message:
+        """Validate a judge's reply by the script's own template, which only this process has."""
+        try:
+            read_template(Completion(text=message["text"]), self._templates[message["template"]])
+        except InvalidOutputError as problem:
+            return {"value": str(problem)}
+        except Exception as error:
+            # A template's own code may raise anything: the question fails with that error.
+            return {"error": error_as_json(error)}
+        return {"value": None}
+
+    def _template_message(self, template: type[BaseModel] | None) -> Message | None:
+        if template is None:
+            return None
+        if template is BinaryEvalResult:
+            return {"number": None}
+        if template not in self._templates:
+            form = {"name": template.__name__, "form": template.model_json_schema()}
+            self._template_messages.append({"number": len(self._templates), **form})
+            self._templates.append(template)
+        return self._template_messages[self._templates.index(template)]
+
+
+@watching
+class ScriptJudge(AnswerJudge):
+    """The client of a script in a process of its own, which reports every failure to the run at once."""
+
+    def __init__(self, client: RpcClient, run: RunJudge, task_id: str, answer_name: str) -> None:
+        super().__init__(run, task_id, answer_name)
+        self._client = client
+
+    def fail(self, failure: Failure) -> Failure:
+        """Count this as a failure for good, here and in the run."""
+        if self._latch.failure is None:
+            self._client.note("failed", error=error_as_json(failure))
+        return self._latch.fail(failure)
+
+
+def _message(message: Mapping[str, Any]) -> Message:
+    content = message.get("content")
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        return dict(message)
+    return {**message, "content": [_part(part) for part in content]}
+
+
+def _part(part: Any) -> Any:
+    """Return a part of a message, with references to the texts and images of the run."""
+    if not isinstance(part, Mapping):
+        return part
+    text, image = part.get("text"), part.get("image_url")
+    if isinstance(text, PageText):
+        return {**part, "text": text.reference}
+    if isinstance(image, Mapping) and isinstance(image.get("url"), PageText):
+        return {**part, "image_url": {**image, "url": image["url"].reference}}
+    return dict(part)

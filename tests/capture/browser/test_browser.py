@@ -16,8 +16,8 @@ from patchright.async_api import Error
 from servers.hostile_site import http_server
 from servers.tcp_server import tcp_server
 
+from mind2web2.capture.browser import process as browser_process
 from mind2web2.capture.browser.browser import Browser
-from mind2web2.capture.browser.browser import process as browser_process
 from mind2web2.capture.browser.program import browser_environment, find_browser
 from mind2web2.capture.network.proxy import FilteringProxy
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings

@@ -306,7 +306,7 @@ async def test_a_script_has_its_time(project):
 
 
 async def test_no_secret_is_inherited(project, monkeypatch):
-    """Neither by the environment nor by an open file; the process starts with three files and its channel."""
+    """Neither by the environment nor by an open file; the process starts with three and its connection."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("MY_TOKEN", "sk-very-secret")
     monkeypatch.setenv("HTTPS_PROXY", "http://me:sk-very-secret@proxy.example")
@@ -326,7 +326,7 @@ async def test_no_secret_is_inherited(project, monkeypatch):
     [info] = broken.result["eval_breakdown"][0]["info"]
     assert "sk-very-secret" not in str(info)
     assert info["custom"]["variables"]["PATH"] == os.environ["PATH"]
-    # Standard streams, the channel, two of the event loop's, its selector, the listing itself.
+    # Standard streams, the connection, two of the event loop's, its selector, the listing itself.
     assert info["custom"]["files"] <= 8
 
 
@@ -342,11 +342,11 @@ async def test_what_a_script_changes_stays_in_its_process(project):
 
 
 async def test_a_result_of_any_size_is_bounded(project):
-    """More than a channel takes is refused where it is made."""
+    """A message that is too long is refused where it is made."""
     broken, other = await outcomes_of(
         project, "summary['more'] = 'x' * 2**26", Isolation(ScriptLimits(block_s=30, silence_s=60))
     )
-    assert broken.reason.startswith("script lake.py returned what cannot be used: a message of 67")
+    assert broken.reason.startswith("script lake.py returned an unusable result: a message of 67")
     assert other.score == 1.0
 
 

@@ -4,8 +4,7 @@ from typing import get_args
 
 import pytest
 
-from mind2web2.capture.quality.notes import trouble_notes
-from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind
+from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, trouble_notes
 
 PAGE = "https://lake.example/fish/pike"
 

@@ -1,7 +1,6 @@
-"""What a script's process is given of the run: judge, pages, map service and log, each within its limits.
+"""The run's end of the connection to a script's process: judge, pages, map and paper services, and logs.
 
-What comes from there is checked as what it is, the word of a program by a stranger: it may ask what any
-script may ask, for its own answer, and nothing else.
+Messages are validated. A process can ask for what any script can ask for, for its own answer, and no more.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from typing import Any, Literal
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, Field, TypeAdapter
 
@@ -27,81 +27,60 @@ from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.pages.prepared import PageSettings
 from mind2web2.prompts import HashedText
-from mind2web2.scripts.isolation.logs import LogRelay
 from mind2web2.scripts.isolation.rpc import (
     LENGTH,
-    MAX_FRAME_BYTES,
     MAX_REASON_CHARS,
-    MAX_WAITING_BYTES,
+    InvalidMessageError,
     Message,
-    UnusableMessageError,
     checked_length,
+    decoded,
+    encoded,
     error_as_json,
     error_from,
     fields_of,
-    frame_of,
-    message_in,
-    told_template,
+    schema_proxy,
 )
+from mind2web2.scripts.isolation.worker import PACKAGE
 from mind2web2.verification.claims import BinaryEvalResult
 
-# Several hundred pages with their screenshots.
-_MAX_CHARS = 2 * 1024**3
+# For a script's own template, which only its process has.
+_CHECK_TIMEOUT_S = 60.0
+# Of captured output.
+_PRINTED_BYTES = 1024**2
+_LONGEST_LINE = 10_000
+
+log = logging.getLogger(__name__)
 
 
-class HeldTexts:
-    """Keeps each text as long as something that came with it is in use in the script's process."""
+class BlobStore:
+    """Keeps texts and images of pages while the script's process uses them."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._holds: dict[int, tuple[str, ...]] = {}
-        self._texts: dict[str, HashedText] = {}
-        self._uses: dict[str, int] = {}
-        self._chars = 0
+        self._pages: dict[int, dict[str, HashedText]] = {}
+        # A page that is prepared twice has its texts in memory once.
+        self._texts: WeakValueDictionary[str, HashedText] = WeakValueDictionary()
 
     def hold(self, texts: Sequence[HashedText]) -> int:
-        """Keep texts, and return the number by which they are let go.
-
-        Raises:
-            EvalScriptError: there are more than any script uses.
-        """
-        kept = {text.sha256: text for text in texts}
-        new = [text for sha256, text in kept.items() if sha256 not in self._texts]
-        added = sum(map(len, new))
-        if self._chars + added > _MAX_CHARS:
-            raise EvalScriptError(
-                f"its script keeps pages of more than {_MAX_CHARS // 1024**2} MB: does it store every page "
-                "that it is given?"
-            )
-        self._chars += added
-        for sha256, text in kept.items():
-            self._texts.setdefault(sha256, text)
-            self._uses[sha256] = self._uses.get(sha256, 0) + 1
+        """Keep the texts of a page, and return the number by which they are released."""
         number = next(self._numbers)
-        self._holds[number] = tuple(kept)
+        self._pages[number] = {text.sha256: self._texts.setdefault(text.sha256, text) for text in texts}
         return number
 
     def release(self, number: int) -> None:
-        """Let go what was kept under a number, as far as nothing else needs it."""
-        for sha256 in self._holds.pop(number, ()):
-            self._uses[sha256] -= 1
-            if not self._uses[sha256]:
-                del self._uses[sha256]
-                self._chars -= len(self._texts.pop(sha256))
+        """Drop the texts of a page."""
+        self._pages.pop(number, None)
 
     def text(self, reference: Mapping[str, Any]) -> HashedText:
-        """Return the text that a script's process refers to.
+        """Return the text that a message refers to.
 
         Raises:
-            KeyError: it has no such text.
+            KeyError: there is none.
         """
-        sha256 = reference["sha256"]
-        if sha256 not in self._holds[reference["held"]]:
-            raise KeyError(sha256)
-        return self._texts[sha256]
+        return self._pages[reference["blob"]][reference["sha256"]]
 
 
-# Asks the script's process what only it can tell.
+# Asks the script's process.
 AskScript = Callable[..., Awaitable[Any]]
 
 
@@ -149,15 +128,15 @@ class _PaperQuestion(BaseModel):
 _ServiceQuestion = TypeAdapter[_MapsQuestion | _PaperQuestion](_MapsQuestion | _PaperQuestion)
 
 
-class ScriptHost:
+class RpcServer:
     """Answers the questions of one answer's process.
 
-    ``latch`` remembers the first failure of a judge, after which there is no result.
+    ``latch`` keeps the first failure of the judge, after which there is no result.
 
     Args:
         judge: the run's.
         source: task id and answer name.
-        cache: the answer's; it remembers which pages were looked up.
+        cache: the answer's; it records which pages were looked up.
         limits: the run's.
         logger: the answer's.
         maps: the map service, with the run's key.
@@ -180,10 +159,10 @@ class ScriptHost:
         self._logger = logger
         self._maps = maps or GoogleMapsTool()
         self._library: PageLibrary = cache.page_library
-        self._held = HeldTexts()
+        self._blobs = BlobStore()
 
     async def answered(self, message: Message, ask_script: AskScript) -> Any:
-        """Return the reply to a question; raises what the script's process is to raise."""
+        """Return the reply to a question; the script's process raises the same errors."""
         match message["kind"]:
             case "judgment":
                 return await self._judgment(_Question.model_validate(message), ask_script)
@@ -192,16 +171,16 @@ class ScriptHost:
             case "page":
                 return await self._page(_Page.model_validate(message))
             case "image":
-                return str(self._held.text(message["image"]))
+                return str(self._blobs.text(message["image"]))
             case "at_hand":
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
                 return await self._library.at_hand(self.cache, urls)
             case "service":
                 return await self._service(_ServiceQuestion.validate_python(message))
-        raise ValueError(f"nobody here answers a question about {message['kind'][:100]!r}")
+        raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")
 
     def note(self, message: Message) -> None:
-        """Take in what is no question."""
+        """Handle a message that needs no reply."""
         match message["kind"]:
             case "failed":
                 error = error_from(message["error"])
@@ -209,7 +188,7 @@ class ScriptHost:
             case "forget":
                 self._library.forget(self.cache.task_cache)
             case "release":
-                self._held.release(message["held"])
+                self._blobs.release(message["blob"])
 
     async def _judgment(self, question: _Question, ask_script: AskScript) -> Any:
         self.latch.check()
@@ -228,7 +207,7 @@ class ScriptHost:
         except JudgmentMissingError:
             raise
         except JudgeError as error:
-            # Whatever the script makes of it, there will be no result.
+            # Even if the script catches it, there will be no result.
             raise self.latch.fail(error) from error.__cause__
         except Exception as error:
             self.latch.fail(unexpected(error))
@@ -276,13 +255,8 @@ class ScriptHost:
             ) from error
         if asked.is_noted:
             self.cache.note_shown(asked.url, page.sha256)
-        try:
-            held = self._held.hold((page.text, *page.images))
-        except EvalScriptError as error:
-            # Whatever the script makes of it, there will be no result.
-            raise self.latch.fail(error) from None
         return {
-            "held": held,
+            "blob": self._blobs.hold((page.text, *page.images)),
             "fields": fields_of(page),
             "text": str(page.text),
             "text_sha256": page.text.sha256,
@@ -301,104 +275,87 @@ class ScriptHost:
             return part
         text, image = part.get("text"), part.get("image_url")
         if isinstance(text, dict):
-            return {**part, "text": self._held.text(text)}
+            return {**part, "text": self._blobs.text(text)}
         if isinstance(image, dict) and isinstance(image.get("url"), dict):
-            return {**part, "image_url": {**image, "url": self._held.text(image["url"])}}
+            return {**part, "image_url": {**image, "url": self._blobs.text(image["url"])}}
         return part
 
 
-def _template(told: _Template | None, ask_script: AskScript) -> dict[str, Any]:
-    """Return what a request has for the template that was told."""
-    if told is None:
+def _template(template: _Template | None, ask_script: AskScript) -> dict[str, Any]:
+    """Return the fields of a request for a template of the script's process."""
+    if template is None:
         return {}
-    if told.number is None:
+    if template.number is None:
         return {"template": BinaryEvalResult}
 
     async def check(text: str) -> str | None:
-        problem = await ask_script("check", template=told.number, text=text)
+        problem = await ask_script("check", template=template.number, text=text)
         return None if problem is None else str(problem)[:MAX_REASON_CHARS]
 
-    return {"template": told_template(told.name, told.form), "check": check}
+    return {"template": schema_proxy(template.name, template.form), "check": check}
 
 
-# Longer ones are read by a thread: the loop has others to serve.
-_LONG_BYTES = 1024**2
-# A process keeps to MAX_WAITING_BYTES, its last question aside, unless the script has tampered with it.
-_MAX_QUESTION_BYTES = MAX_WAITING_BYTES + MAX_FRAME_BYTES
-# For a script's own template, which only its process has.
-_CHECK_TIMEOUT_S = 60.0
-
-log = logging.getLogger(__name__)
-
-
-class ScriptLink:
+class RpcConnection:
     """Serves one script's process.
 
     Args:
         reader: from the process.
         writer: to it.
+        logger: the answer's.
     """
 
     def __init__(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: ScriptHost, relay: LogRelay
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        server: RpcServer,
+        logger: logging.Logger,
     ) -> None:
         self.messages = 0
         self._reader = reader
         self._writer = writer
-        self._host = host
-        self._relay = relay
+        self._server = server
+        self._logger = logger
         self._numbers = itertools.count(1)
         self._asked: dict[int, asyncio.Future[Any]] = {}
         self._questions: dict[int, asyncio.Task[None]] = {}
-        self._question_bytes = 0
-        self._is_heard = True
 
     def send(self, message: Message) -> None:
-        """Send a message; it is on its way once the loop has its turn."""
-        self._writer.write(frame_of(message))
+        """Queue a message; the event loop sends it."""
+        content = encoded(message)
+        self._writer.write(LENGTH.pack(len(content)) + content)
 
-    async def until_done(self) -> Message | None:
-        """Serve until the process says what came of its script; ``None`` where it ends without a word.
+    async def result_message(self) -> Message | None:
+        """Serve until the process sends its result message; ``None`` where it ends without one.
 
         Raises:
-            UnusableMessageError: it said something that nobody understands.
+            InvalidMessageError: it sent an invalid message.
         """
         while True:
             try:
-                length = checked_length(await self._reader.readexactly(LENGTH.size))
-                content = await self._reader.readexactly(length)
+                [length] = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+                message = decoded(await self._reader.readexactly(checked_length(length)))
             except (asyncio.IncompleteReadError, ConnectionError):
                 return None
-            message = (
-                await asyncio.to_thread(message_in, content) if length > _LONG_BYTES else message_in(content)
-            )
             self.messages += 1
             if message["kind"] == "done":
                 return message
             try:
-                self._take(message, length)
+                self._take(message)
             except (KeyError, TypeError, ValueError, OverflowError) as error:
-                raise UnusableMessageError(
-                    f"sent a {message['kind'][:100]!r} that makes no sense: {type(error).__name__}"
+                raise InvalidMessageError(
+                    f"an invalid {message['kind'][:100]!r}: {type(error).__name__}"
                 ) from error
 
-    async def answer_rest(self) -> None:
-        """Let the judge answer what a process that is gone has asked: it is paid for, and kept."""
-        self._is_heard = False
-        for answer in self._asked.values():
-            if not answer.done():
-                answer.set_result(None)
-        await asyncio.gather(*self._questions.values(), return_exceptions=True)
-
     async def close(self) -> None:
-        """Give up all that is asked."""
+        """Cancel all questions."""
         tasks = list(self._questions.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._writer.close()
 
-    def _take(self, message: Message, length: int) -> None:
+    def _take(self, message: Message) -> None:
         match message["kind"]:
             case "reply":
                 self._take_reply(message)
@@ -407,47 +364,30 @@ class ScriptLink:
                 if task is not None:
                     task.cancel()
             case "log":
-                self._relay.take(message)
-            case "beat":
+                relay_record(message, self._logger)
+            case "heartbeat":
                 pass
             case _ if "number" in message:
-                self._begin(message, int(message["number"]), length)
+                number = int(message["number"])
+                task = self._questions[number] = asyncio.create_task(self._answer(message, number))
+                task.add_done_callback(lambda _: self._questions.pop(number, None))
             case _:
-                self._host.note(message)
-
-    def _begin(self, message: Message, number: int, length: int) -> None:
-        if number in self._questions:
-            raise ValueError(f"question {number} is under way already")
-        self._question_bytes += length
-        if self._question_bytes > _MAX_QUESTION_BYTES:
-            raise UnusableMessageError(f"asked questions of {self._question_bytes} bytes at once")
-        task = asyncio.create_task(self._answer(message, number))
-        self._questions[number] = task
-        task.add_done_callback(lambda _: self._end(number, length))
-
-    def _end(self, number: int, length: int) -> None:
-        self._question_bytes -= length
-        del self._questions[number]
+                self._server.note(message)
 
     async def _answer(self, message: Message, number: int) -> None:
         reply: Message = {"kind": "reply", "to": number}
         try:
-            reply["value"] = await self._host.answered(message, self._ask)
-            frame = frame_of(reply)
-        except Mind2Web2Error as error:
-            frame = frame_of({"kind": "reply", "to": number, "error": error_as_json(error)})
+            self.send({**reply, "value": await self._server.answered(message, self._ask)})
         except Exception as error:
-            # It is the script's answer that suffers: its process is told, as a script in this one would be.
-            log.debug("a question failed kind=%s", message["kind"], exc_info=error)
-            frame = frame_of({"kind": "reply", "to": number, "error": error_as_json(error)})
-        self._writer.write(frame)
-        # A process that has ended needs no answer; that it has is noticed elsewhere.
+            # The script gets the error, as it does in the process of the run.
+            if not isinstance(error, Mind2Web2Error):
+                log.debug("a question failed kind=%s", message["kind"], exc_info=error)
+            self.send({**reply, "error": error_as_json(error)})
+        # A process that has ended needs no reply; ``result_message`` notices that.
         with suppress(ConnectionError):
             await self._writer.drain()
 
     async def _ask(self, kind: str, **content: Any) -> Any:
-        if not self._is_heard:
-            return None  # whoever finds that reply in the store looks at it anew
         number = next(self._numbers)
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         try:
@@ -469,3 +409,34 @@ class ScriptLink:
             answer.set_exception(error_from(message["error"]))
         else:
             answer.set_result(message["value"])
+
+
+def relay_record(message: Message, logger: logging.Logger) -> None:
+    """Log a record of a script's process in the run.
+
+    Args:
+        logger: the answer's; records of the package go to the package's loggers.
+    """
+    record = logging.makeLogRecord({**message["extra"], **message["record"]})
+    if message["to"] == PACKAGE:
+        logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
+
+
+async def log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:
+    """Log the captured output of a process, line by line, up to a megabyte."""
+    printed_bytes, rest = 0, b""
+    while piece := await output.read(_LONGEST_LINE):
+        printed_bytes += len(piece)
+        if printed_bytes > _PRINTED_BYTES:
+            if printed_bytes - len(piece) <= _PRINTED_BYTES:
+                logger.warning("script prints more than %d bytes; the rest is left out", _PRINTED_BYTES)
+            continue
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > _LONGEST_LINE:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            logger.info("script printed: %s", line.decode(errors="replace"))
+    if rest and printed_bytes <= _PRINTED_BYTES:
+        logger.info("script printed: %s", rest.decode(errors="replace"))

@@ -1,14 +1,13 @@
-"""A leaf whose verdict is under way: every look is refused by name, and afterwards all is as before."""
+"""A leaf whose verdict is pending: every look is refused by name, and afterwards all is as before."""
 
 import copy
 import pickle
 
 import pytest
-from pydantic_core import to_jsonable_python
+from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from mind2web2.rubric.evidence import Evidence
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.scheduling.pending import await_verdict, take_verdict
 
 
 class RefusedError(Exception):
@@ -36,11 +35,11 @@ def node(node_id, **fields):
 
 
 def awaited():
-    """Return a root, its leaf that awaits a verdict, the watch and what ends the wait."""
+    """Return a root, its leaf with a pending verdict, and the watch."""
     leaf = node("leaf")
     root, watch = node("root", children=[node("first"), leaf]), Watch()
-    fields = await_verdict(leaf, watch)
-    return root, leaf, watch, fields
+    leaf.mark_pending(watch)
+    return root, leaf, watch
 
 
 @pytest.mark.parametrize(
@@ -50,21 +49,23 @@ def awaited():
         (lambda leaf: leaf.status, "'status' of node 'leaf'"),
         (lambda leaf: leaf.evidence, "'evidence' of node 'leaf'"),
         (lambda leaf: leaf.verdict, "the verdict on node 'leaf'"),
+        (lambda leaf: leaf.blocked_as, "'blocked_as' of node 'leaf'"),
         (vars, "the fields of node 'leaf'"),
         (dict, "the fields of node 'leaf'"),
         (repr, "a representation of node 'leaf'"),
         (str, "a representation of node 'leaf'"),
         (copy.copy, "a copy of node 'leaf'"),
         (copy.deepcopy, "a copy of node 'leaf'"),
-        (pickle.dumps, "a pickle of node 'leaf'"),
+        (pickle.dumps, "a copy of node 'leaf'"),
         (lambda leaf: leaf.model_dump(), "a dump of node 'leaf'"),
+        (lambda leaf: leaf.dict(), "a dump of node 'leaf'"),
         (lambda leaf: leaf.model_dump_json(), "a dump of node 'leaf'"),
         (lambda leaf: leaf.compute_score(), "the score of node 'leaf'"),
         (lambda leaf: leaf.aggregated_score, "the score of node 'leaf'"),
         (lambda leaf: leaf.add_node(node("below")), "a child of node 'leaf'"),
+        (lambda leaf: setattr(leaf, "score", 1.0), "'score' of node 'leaf'"),
         (lambda leaf: leaf.decide(1.0, "passed"), "'score' of node 'leaf'"),
         (lambda leaf: setattr(leaf, "status", "failed"), "'status' of node 'leaf'"),
-        (lambda leaf: setattr(leaf, "critical", True), "the fields of node 'leaf'"),
         (lambda leaf: setattr(leaf, "evidence", None), "'evidence' of node 'leaf'"),
     ],
 )
@@ -84,7 +85,7 @@ def test_what_is_not_there_yet_is_refused_by_name(look, refused):
         (lambda root: root.aggregated_score, "the score of node 'root'"),
         (copy.copy, "a copy of node 'root'"),
         (copy.deepcopy, "a copy of node 'root'"),
-        (pickle.dumps, "a pickle of node 'root'"),
+        (pickle.dumps, "a copy of node 'root'"),
         (dict, "the fields of node 'root'"),
         (lambda root: root.model_dump(), "a dump of node 'root'"),
         (lambda root: root.model_dump_json(), "a dump of node 'root'"),
@@ -105,7 +106,7 @@ def test_a_remembered_score_is_refused_as_well():
     leaf = node("leaf")
     root = node("root", children=[leaf])
     assert root.aggregated_score == 0.0
-    await_verdict(leaf, Watch())
+    leaf.mark_pending(Watch())
     with pytest.raises(RefusedError, match="the score of node 'root'"):
         _ = root.aggregated_score
 
@@ -113,7 +114,7 @@ def test_a_remembered_score_is_refused_as_well():
 def test_serialisation_from_outside_and_comparison_are_refused_or_plain():
     """Pydantic's own ways look for the fields; equality asks for identity alone."""
     root, leaf, *_ = awaited()
-    with pytest.raises(RefusedError):
+    with pytest.raises(PydanticSerializationError, match="a dump of node 'leaf'"):
         to_jsonable_python(leaf)
     assert leaf == leaf  # noqa: PLR0124
     assert leaf != root.children[0]
@@ -123,52 +124,44 @@ def test_serialisation_from_outside_and_comparison_are_refused_or_plain():
 
 def test_what_does_not_depend_on_it_can_be_used():
     """Names, places and other leaves are read and changed, and the watch is told of changes."""
-    root, leaf, watch, _ = awaited()
+    root, leaf, watch = awaited()
     assert (leaf.id, leaf.desc, leaf.claim, leaf.critical) == ("leaf", "about leaf", "about leaf", False)
     assert (leaf.parent, leaf.position, root.find("leaf")) == (root, 1, leaf)
-    assert leaf.awaits_verdict
-    assert not root.awaits_verdict
+    assert leaf.is_pending
+    assert not root.is_pending
     root.children[0].desc = "another"
     assert watch.changes == 0
     root.children[0].decide(1.0, "passed")
-    assert watch.changes == 2
+    assert watch.changes == 1
     root.add_node(node("third"))
-    assert watch.changes == 3
-    root.children[0].critical = True
+    assert watch.changes == 2
+    root.children[0].critical = leaf.critical = True
     assert watch.changes == 4
-
-
-def test_its_class_looks_like_any_nodes():
-    """Type and name are no hint, and the class itself has no verdict either."""
-    _, leaf, _, _ = awaited()
-    assert isinstance(leaf, VerificationNode)
-    assert (type(leaf).__name__, type(leaf).__qualname__) == ("VerificationNode", "VerificationNode")
-    with pytest.raises(AttributeError, match="score"):
-        _ = type(leaf).score
+    leaf.strategy = "sequential"
+    assert (watch.changes, leaf.critical, leaf.strategy) == (5, True, "sequential")
+    leaf.desc = "another"
+    assert (watch.changes, leaf.claim) == (5, "another")
 
 
 def test_afterwards_it_is_a_leaf_like_any_other():
-    """The former fields are back, what was decided counts, and nobody watches."""
-    root, leaf, _, fields = awaited()
-    take_verdict(leaf, fields)
-    assert type(leaf) is VerificationNode
+    """The former fields are back, what is decided then counts, and nothing is watched."""
+    root, leaf, _ = awaited()
+    leaf.clear_pending()
     assert (leaf.score, leaf.status, leaf.evidence) == (0.0, "initialized", None)
     evidence = Evidence(decided_by="script", reason="because")
     leaf.decide(1.0, "passed", evidence)
     root.children[0].decide(1.0, "passed")
     assert (root.aggregated_score, leaf.verdict, leaf.evidence) == (1.0, (1.0, "passed"), evidence)
-    assert not leaf.awaits_verdict
+    assert not leaf.is_pending
 
 
 def test_who_holds_the_former_fields_sees_what_stood_there():
     """Neither the wait nor the verdict changes a mapping taken before."""
     leaf = node("leaf")
     before = vars(leaf)
-    fields = await_verdict(leaf, Watch())
-    assert fields is before
+    leaf.mark_pending(Watch())
     assert (before["score"], before["status"], before["evidence"]) == (0.0, "initialized", None)
-    take_verdict(leaf, fields)
-    leaf.decide(0.0, "failed")
+    leaf.take_verdict(0.0, "failed")
     assert before["status"] == "initialized"
 
 
@@ -176,21 +169,35 @@ def test_a_tree_is_watched_until_its_last_verdict_is_there():
     """Of two leaves the first to be decided frees itself, the second the tree."""
     leaves = [node("a"), node("b")]
     root, watch = node("root", children=leaves), Watch()
-    fields = [await_verdict(leaf, watch) for leaf in leaves]
-    take_verdict(leaves[0], fields[0])
-    leaves[0].decide(1.0, "passed")
-    assert (leaves[0].status, watch.changes) == ("passed", 2)
+    for leaf in leaves:
+        leaf.mark_pending(watch)
+    leaves[0].take_verdict(1.0, "passed")
+    assert (leaves[0].status, watch.changes) == ("passed", 0)
     with pytest.raises(RefusedError):
         root.compute_score()
-    take_verdict(leaves[1], fields[1])
-    assert (root.compute_score(), watch.changes) == (0.5, 2)
+    leaves[1].clear_pending()
+    leaves[1].clear_pending()  # a second time changes nothing
+    assert (root.compute_score(), watch.changes) == (0.5, 0)
     assert copy.deepcopy(root).aggregated_score == 0.5
 
 
-def test_a_leaf_without_anyone_who_watches_is_an_attribute_error():
-    """What is refused after the end of the attempt is said to be missing."""
-    _, leaf, _, _ = awaited()
-    leaf._tree.watch = None
-    with pytest.raises(AttributeError) as told:
-        repr(leaf)
-    assert str(told.value) == "a representation of node 'leaf' is not there"
+def test_pending_leaves_are_found_from_above():
+    """On every level up to the root, in order, until the last of a branch is decided."""
+    leaves = [node(name) for name in "abc"]
+    low = node("low", children=leaves)
+    middle, other = node("middle", children=[low]), node("other")
+    root = node("root", children=[node("first"), middle, other])
+    for leaf in (leaves[2], other, leaves[0]):
+        leaf.mark_pending(Watch())
+    assert [each.pending_children for each in (root, middle, low)] == [[1, 2], [0], [0, 2]]
+    assert [leaf.is_pending for leaf in leaves] == [True, False, True]
+    leaves[2].clear_pending()
+    assert [each.pending_children for each in (root, middle, low)] == [[1, 2], [0], [0]]
+    leaves[0].take_verdict(1.0, "passed")
+    assert [each.pending_children for each in (root, middle, low)] == [[2], [], []]
+    leaves[1].mark_pending(Watch())
+    assert [each.pending_children for each in (root, middle, low)] == [[1, 2], [0], [1]]
+    leaves[1].clear_pending()
+    other.clear_pending()
+    assert root.pending_children == []
+    assert not any(each.is_pending for each in root.walk())

@@ -15,6 +15,7 @@ NAMES = (
     "deferred_checks",
     "throughput",
     "busy_requests",
+    "rate_limits",
     "page_checks",
     "batch_memory",
     "prompt_prefix",

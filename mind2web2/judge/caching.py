@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from mind2web2.errors import (
     ContextTooLongError,
     ImagesRefusedError,
+    JudgeAccessError,
     JudgeUnusableError,
     JudgmentMissingError,
     JudgmentStoreError,
@@ -147,7 +148,9 @@ class RecordedJudge:
         # Questions that are let in one by one would take a batch job each.
         self._access = Access(one_by_one=not settings.batch)
         self._overwrite = overwrite
-        self._reachable: asyncio.Future[None] | None = None
+        # Once in a run, before the first request, as stored judgments need no server.
+        self._checking, self._is_checked = asyncio.Lock(), False
+        self._unreachable: JudgeUnusableError | None = None
         self._asked_now: set[str] = set()
         # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -186,26 +189,17 @@ class RecordedJudge:
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._keeper.write_rest()
+            await self._check_reachable(self._provider)
             request = replace(request, name=key)
             judgment = await self._ask(self._provider, key, request, subject, source, limit)
             await self._keeper.keep(judgment)
             self._asked_now.add(key)
             return judgment
 
-    async def check_usable(self) -> None:
-        """Make sure, once in a run, that the judge can be reached.
-
-        Raises:
-            JudgeUnusableError: it cannot.
-        """
-        check = getattr(self._provider, "check_reachable", None)
-        if check is not None:
-            if self._reachable is None:
-                self._reachable = asyncio.ensure_future(check())
-            await asyncio.shield(self._reachable)
-
-    def raise_if_never_usable(self) -> None:
-        """Raise ``JudgeUnusableError`` if the judge rejects all requests and there is no judgment so far."""
+    def raise_if_unusable(self) -> None:
+        """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
+        if self._unreachable is not None:
+            raise self._unreachable
         total = self.usage.total()
         if self._access.denial is not None and not total.asked.judgments and not total.reused.judgments:
             raise JudgeUnusableError(str(self._access.denial)) from self._access.denial
@@ -222,6 +216,19 @@ class RecordedJudge:
             raise JudgmentStoreError(
                 f"judge replies that could not be kept: {self._keeper.unwritten}, to be asked anew: {error}"
             ) from error
+
+    async def _check_reachable(self, provider: ChatProvider) -> None:
+        # Only clients of this package can check it.
+        check = getattr(provider, "check_reachable", None)
+        async with self._checking:
+            if check is not None and not self._is_checked:
+                try:
+                    await check()
+                except JudgeUnusableError as error:
+                    self._unreachable = error
+            self._is_checked = True
+        if self._unreachable is not None:
+            raise JudgeAccessError(str(self._unreachable), is_for_all=True) from self._unreachable
 
     async def _stored(self, key: str) -> Judgment | None:
         if self._overwrite and key not in self._asked_now:

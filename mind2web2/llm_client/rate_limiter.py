@@ -29,8 +29,8 @@ FIRST_WINDOW = 64
 # The evidence: the latest requests, at least so many and at least those of so many seconds.
 _EVIDENCE_REQUESTS, _EVIDENCE_S = 20, 1.0
 _LEAST_REFUSALS, _BURST_REQUESTS = 3, 10
-# The limit is reached when the share of refusals exceeds the usual share by this.
-_LIMIT_SHARE, _MOST_USUAL_SHARE = 0.12, 0.1
+# The limit is reached when the share of refusals exceeds the usual share by this: for the first time, later.
+_FIRST_LIMIT_SHARE, _LIMIT_SHARE, _MOST_USUAL_SHARE = 0.12, 0.05, 0.1
 _CLOSED_SHARE = 0.5
 # A server that closes twice within this time accepts what it accepted between, over this time.
 _RECENTLY_CLOSED_S = 90.0
@@ -205,10 +205,11 @@ class RateLimiter:
             return
         is_late = evidence is self._evidence
         is_closed = len(refused) >= _LEAST_REFUSALS + _CLOSED_SHARE * len(evidence)
+        is_first = self._limited_at_s == -math.inf
         # The first limit is a guess from a burst; later ones are measured.
-        is_burst = self._limited_at_s == -math.inf and len(evidence) >= _BURST_REQUESTS
+        is_burst = is_first and len(evidence) >= _BURST_REQUESTS
         is_measured = is_late or is_burst or now_s - refused[0].at_s >= _SHORTEST_S
-        share = _LIMIT_SHARE + self._usual_share
+        share = self._usual_share + (_FIRST_LIMIT_SHARE if is_first else _LIMIT_SHARE)
         is_reached = is_measured and len(refused) >= _LEAST_REFUSALS + share * len(evidence)
         is_window = False
         if is_late or is_closed or is_reached:

@@ -74,6 +74,7 @@ from mind2web2.scripts.inputs import (
     variable_digests,
 )
 from mind2web2.scripts.run import ScriptCall, checked_result, script_result
+from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
 from mind2web2.utils.locks import ProcessLock
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
@@ -269,7 +270,6 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     changes.clear()
                     earlier = await _reusable_result(job, run, provenance, now, changes)
                 if earlier is None:
-                    await run.judge.check_usable()
                     changed = changes[0] if changes else None
                     return await _judged(job, run, text, provenance, script_time, changed)
                 earlier = await asyncio.to_thread(_with_time, earlier, job)
@@ -278,7 +278,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     except JudgeUnusableError:
         raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
-        run.judge.raise_if_never_usable()
+        run.judge.raise_if_unusable()
         reason = _one_line(error)
     except Exception as error:
         # Ours or a library's mistake: it is told, and the other answers go on.
@@ -480,31 +480,43 @@ async def _evaluate(
     job: AnswerJob, run: RunParts, text: str, provenance: Provenance, script_time: _ScriptTime
 ) -> tuple[dict[str, Any], bool]:
     """Return the result, and whether it is the same as a replay has written before."""
-    context = {"task": job.task_id, "answer": job.answer.name}
-    logger, _ = await asyncio.to_thread(
-        create_logger,
-        job.answer.stem,
-        job.folder / "logs",
-        run.log_to_console,
-        context=context,
-        console_level=logging.DEBUG,
-    )
-    try:
-        complete = await _evaluate_logged(job, run, text, provenance, script_time, logger)
-        if _is_replay(run):
-            earlier = await asyncio.to_thread(latest_result, job.folder / "results")
-            if earlier is not None and _is_same(earlier.content, complete):
-                logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
-                return earlier.content, True
-        await asyncio.to_thread(_write, job, text, complete)
-        logger.info("result written score=%s", complete["final_score"])
-    except Mind2Web2Error as error:
-        logger.error("no result: %s", _one_line(error))
-        raise
-    else:
+    async with _answer_logger(job, run) as logger:
+        try:
+            complete = await _evaluate_logged(job, run, text, provenance, script_time, logger)
+            if _is_replay(run):
+                earlier = await asyncio.to_thread(latest_result, job.folder / "results")
+                if earlier is not None and _is_same(earlier.content, complete):
+                    logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
+                    return earlier.content, True
+            await asyncio.to_thread(_write, job, text, complete)
+            logger.info("result written score=%s", complete["final_score"])
+        except Mind2Web2Error as error:
+            logger.error("no result: %s", _one_line(error))
+            raise
         return complete, False
+
+
+@asynccontextmanager
+async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging.Logger]:
+    """Yield a logger and close its files, also if the task is cancelled while they are opened."""
+    opened: list[logging.Logger] = []
+
+    def open_files() -> None:
+        logger, _ = create_logger(
+            job.answer.stem,
+            job.folder / "logs",
+            run.log_to_console,
+            context={"task": job.task_id, "answer": job.answer.name},
+            console_level=logging.DEBUG,
+        )
+        opened.append(logger)
+
+    try:
+        await to_the_end(asyncio.to_thread(open_files))
+        yield opened[0]
     finally:
-        cleanup_logger(logger)
+        for logger in opened:
+            cleanup_logger(logger)
 
 
 def _why_overwritten(job: AnswerJob, run: RunParts) -> str:

@@ -321,6 +321,7 @@ async def evaluate_task(
 
     Raises:
         UsageError: there are no such answers, or a name is not a plain one.
+        JudgeUnusableError: the judge cannot be reached, or rejects all requests.
     """
     script = Path(script_path)
     folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))

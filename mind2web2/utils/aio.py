@@ -26,13 +26,15 @@ async def all_or_first_error(coroutines: Iterable[Coroutine[Any, Any, Value]]) -
 
 
 async def to_the_end(coroutine: Coroutine[Any, Any, Value]) -> Value:
-    """Return a coroutine's result; where the caller is cancelled meanwhile, it is cancelled after the end."""
+    """Return a coroutine's result; a caller that is cancelled (even repeatedly) ends after it."""
     task = asyncio.create_task(coroutine)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         task.add_done_callback(_looked_at)
-        await asyncio.wait({task})
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
         raise
 
 

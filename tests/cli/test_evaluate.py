@@ -240,19 +240,17 @@ def test_a_warning_is_one_line(project, server, monkeypatch):
     assert warning.removeprefix("warning: ") in (project.results / "run.log").read_text()
 
 
-def test_a_wrong_key_is_told_once(project):
+def test_a_wrong_key_ends_the_run_with_one_line(project):
     """No retry, no score, and the key itself is nowhere."""
     with JudgeServer(faults=lambda _: status(401, "Incorrect API key: dummy")) as server:
         run = evaluate(server)
-        # Both trials of all three claims of both answers are under way when the first of them fails.
+        # Both trials of all three claims of both answers are in flight when the first of them fails.
         assert len(server.requests) <= 12
-    assert run.returncode == 1
-    reasons = re.findall(r"^No result: (.+)$", run.stdout, re.MULTILINE)
-    assert len(reasons) == 1
-    assert reasons[0].startswith("lake/answer_1.md, lake/answer_2.md: ")
-    assert "OPENAI_API_KEY" in reasons[0]
-    assert "dummy" not in run.stdout
-    assert project.task_summary()["answer_1.md"]["status"] == "unscored"
+    assert run.returncode == 2
+    [line] = run.stderr.splitlines()
+    assert "the key is refused, check OPENAI_API_KEY" in line
+    assert "dummy" not in run.stdout + run.stderr
+    assert project.result_paths() == [] and "scored" not in run.stdout
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,22 @@ def test_an_unreachable_judge_ends_the_run(host, reason):
     assert "no result" not in run.stdout
 
 
+def test_stored_judgments_need_no_server(project):
+    """A server that is down ends the run only if a judgment is missing."""
+    with JudgeServer(VERDICT) as server:
+        assert evaluated(server.base_url).returncode == 0
+    for path in project.results.glob("lake/*/results/*"):
+        path.unlink()
+    run = evaluated(server.base_url)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert len(list(project.results.glob("lake/*/results/*"))) == 60
+    project.add_answer("answer_60", "Another text.")
+    run = evaluated(server.base_url)
+    assert run.returncode == 2
+    [line] = run.stderr.splitlines()
+    assert "cannot connect to the judge" in line
+
+
 @pytest.mark.parametrize(
     ("denial", "models", "words"),
     [

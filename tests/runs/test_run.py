@@ -20,7 +20,7 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text, status
 
-from mind2web2.errors import UsageError
+from mind2web2.errors import JudgeUnusableError, UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.runs.run import (
@@ -198,10 +198,11 @@ async def test_a_wrong_key_fails_at_once(project):
     """Nothing is tried twice, and the reason names the setting to correct."""
     with JudgeServer(faults=lambda _body: status(401, "Incorrect API key provided")) as server:
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="wrong") as client:
-            outcomes = await evaluate(project, client)
-        # Both trials of all three claims are under way when the first of them fails.
-        assert len(server.requests) <= 6 * len(outcomes)
-    assert all(outcome.result is None and "check the key given" in outcome.reason for outcome in outcomes)
+            with pytest.raises(JudgeUnusableError, match="check the key given"):
+                await evaluate(project, client)
+        # Both trials of all three claims of both answers are in flight when the first of them fails.
+        assert len(server.requests) <= 12
+    assert project.result_paths("answer_1") == project.result_paths("answer_2") == []
     with JudgmentStore(project.results / FILE_NAME) as store:
         assert store.all() == []
 

@@ -35,13 +35,16 @@ async def test_the_first_error_ends_the_others():
     assert sorted(crew.ended) == [0, 1]
 
 
+@pytest.mark.parametrize("cancellations", [1, 3])
 @pytest.mark.parametrize("error", [None, ValueError("no")])
-async def test_what_is_done_to_the_end_ends_before_its_cancelled_caller(error):
+async def test_what_is_done_to_the_end_ends_before_its_cancelled_caller(error, cancellations):
     """The cancellation comes out, whatever has become of the work."""
     crew = Crew()
-    task = asyncio.create_task(to_the_end(crew.work(7, 3, error)))
+    task = asyncio.create_task(to_the_end(crew.work(7, 5, error)))
     await asyncio.sleep(0)
-    task.cancel()
+    for _ in range(cancellations):
+        task.cancel()
+        await asyncio.sleep(0)
     await asyncio.wait({task})
     assert (task.cancelled(), crew.ended) == (True, [7])
 

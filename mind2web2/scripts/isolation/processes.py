@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from mind2web2.errors import MachineError, StarterGoneError
 from mind2web2.scripts.isolation.fork_server import FDS_PER_START, START, TOO_LARGE
 from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES
+from mind2web2.utils.aio import to_the_end
 
 # A list of names to keep rather than of secrets to drop: a key may have any name.
 _KEPT = frozenset(
@@ -222,14 +223,12 @@ async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack)
     for end in ours:
         exits.callback(end.close)
     fds = [end.fileno() for end in theirs]
-    starting = asyncio.ensure_future(asyncio.to_thread(server.start_script, fds, memory_bytes))
     try:
-        await asyncio.shield(starting)
+        # Also after a cancellation: the thread cannot be stopped, and the descriptors might be reused.
+        await to_the_end(asyncio.to_thread(server.start_script, fds, memory_bytes))
     except OSError as error:
         raise MachineError(_not_started(str(error))) from error
     finally:
-        # Also after a cancellation: the thread cannot be stopped, and the descriptors might be reused.
-        await asyncio.wait({starting})
         for end in theirs:
             end.close()
     connection, output, liveness = [await _opened(end, exits) for end in ours]

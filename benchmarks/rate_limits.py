@@ -1,0 +1,234 @@
+"""How much of a judge's rate limits the rate limiter uses, and how many of its requests are refused.
+
+One scenario goes through the real SDK to a local server: 376 requests, 4% of which meet a random 429 and 6%
+another fault (500, reset, slow). The others last minutes; they run the same retries and the same rate
+limiter in virtual time.
+Each figure is the median of three seeds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from measuring import title
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+
+from servers.judge_server import Body, Fault, JudgeServer, drop_before_reply, rate_limited, status
+from virtual_time import run_virtually
+
+from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import ChatRequest, Completion, TokenUsage
+from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.rate_limiter import RateLimiter
+from mind2web2.llm_client.retry import Attempts, RetryPolicy
+
+AT_ONCE = 30
+LATENCY_S = 0.3
+TRANSIT_S = 0.003
+SEEDS = range(3)
+
+Admission = Callable[["SimulatedServer", float], bool]
+
+
+class SimulatedServer:
+    """A server with a limit, in virtual time.
+
+    Args:
+        admits: whether one more request is accepted, by the server and the time.
+    """
+
+    def __init__(self, admits: Admission, latency_s: float = LATENCY_S, seed: int = 0) -> None:
+        self.accepted_s: list[float] = []
+        self.refusals = self.in_flight = 0
+        self.chance = random.Random(seed)
+        self._admits, self._latency_s = admits, latency_s
+
+    async def send(self) -> Completion:
+        """Reply after the latency, or refuse."""
+        await asyncio.sleep(self.chance.uniform(0.5, 1.5) * TRANSIT_S)
+        now_s = asyncio.get_running_loop().time()
+        if not self._admits(self, now_s):
+            self.refusals += 1
+            raise RequestFailedError("slow down", status=429, retry_after_s=1.0)
+        self.accepted_s.append(now_s)
+        self.in_flight += 1
+        try:
+            await asyncio.sleep(self._latency_s)
+        finally:
+            self.in_flight -= 1
+        return Completion("yes", usage=TokenUsage(input_tokens=1000))
+
+
+def randomly_refused(share: float) -> Admission:
+    """Refuse this share of all requests."""
+    return lambda server, _: server.chance.random() >= share
+
+
+def token_bucket(rate: Callable[[float], float], capacity: float) -> Admission:
+    """Accept so many requests a second, and so many at once after a pause."""
+    left, at_s = capacity, 0.0
+
+    def admits(_: SimulatedServer, now_s: float) -> bool:
+        nonlocal left, at_s
+        left, at_s = min(capacity, left + (now_s - at_s) * rate(now_s)), now_s
+        is_accepted = left >= 1
+        left -= is_accepted
+        return is_accepted
+
+    return admits
+
+
+def alternating(high: float) -> Callable[[float], float]:
+    """Return a limit that halves and doubles every 60 s."""
+    return lambda now_s: high if now_s // 60 % 2 == 0 else high / 2
+
+
+def served(server: SimulatedServer, seconds: float) -> None:
+    """Keep more requests waiting than may be sent, for so long."""
+
+    async def ask(limiter: RateLimiter, limit: asyncio.Semaphore) -> None:
+        while True:
+            await Attempts(RetryPolicy(), limit, limiter).send(server.send)
+
+    async def main() -> None:
+        limiter, limit = RateLimiter(), asyncio.Semaphore(AT_ONCE)
+        asking = [asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * AT_ONCE)]
+        await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    run_virtually(main())
+
+
+def show_share(
+    name: str,
+    admission: Callable[[], Admission],
+    allowed: float,
+    target: str,
+    seconds: float = 300.0,
+    latency_s: float = LATENCY_S,
+) -> None:
+    """Print the share of the allowed requests that were accepted, and the share of refusals."""
+    shares, refused = [], []
+    for seed in SEEDS:
+        random.seed(seed)
+        server = SimulatedServer(admission(), latency_s, seed)
+        served(server, seconds)
+        accepted = len(server.accepted_s)
+        shares.append(accepted / allowed)
+        refused.append(server.refusals / (accepted + server.refusals))
+    used, lost = statistics.median(shares), statistics.median(refused)
+    title(f"{name:<46} {used:>4.0%} of the limit, {lost:>5.1%} refused   target {target}")
+
+
+def show_limits() -> None:
+    """Print the figures of all limits."""
+    full = 300 * AT_ONCE / LATENCY_S
+    for share, target in ((0.02, "85%"), (0.1, "60%")):
+        show_share(f"{share:.0%} random refusals", lambda share=share: randomly_refused(share), full, target)
+    for rate, target in ((3, ""), (5, "90%, 5%"), (20, "90%, 5%"), (50, ""), (100, "90%, 5%")):
+        for capacity in (1, 10, rate) if rate == 5 else (rate,):
+            show_share(
+                f"token bucket of {rate} a second, capacity {capacity}",
+                lambda rate=rate, capacity=capacity: token_bucket(lambda _: rate, capacity),
+                min(300 * rate + capacity, full),
+                target if capacity == rate else "",
+            )
+    for latency_s in (0.1, 2.0):
+        show_share(
+            f"token bucket of 5 a second, latency {latency_s:g} s",
+            lambda: token_bucket(lambda _: 5, 5),
+            1505,
+            "",
+            latency_s=latency_s,
+        )
+    show_share("8 requests in flight", lambda: lambda s, _: s.in_flight < 8, 300 * 8 / LATENCY_S, "90%")
+    for high in (10, 40):
+        show_share(
+            f"token bucket, {high} and {high // 2} a second in turn",
+            lambda high=high: token_bucket(alternating(high), high),
+            480 * high * 0.75,
+            "80%",
+            480.0,
+        )
+    show_share(
+        "8 and 4 requests in flight in turn",
+        lambda: lambda s, now_s: s.in_flight < alternating(8)(now_s),
+        480 * 6 / LATENCY_S,
+        "80%",
+        480.0,
+    )
+
+
+def show_outage() -> None:
+    """Print how long after an outage of 30 s the rate is 90% of the full rate."""
+    waits_s = []
+    for seed in SEEDS:
+        random.seed(seed)
+        server = SimulatedServer(lambda _, now_s: not 30 <= now_s < 60, seed=seed)
+        served(server, 100)
+        enough = 0.9 * 2 * AT_ONCE / LATENCY_S
+        steps_s = [60 + quarter / 4 for quarter in range(150)]
+        full_s = (s for s in steps_s if sum(s <= time_s < s + 2 for time_s in server.accepted_s) >= enough)
+        waits_s.append(next(full_s, 100) - 60)
+    title(f"{'full rate after an outage of 30 s':<46} after {statistics.median(waits_s):.1f} s   target 10 s")
+
+
+def judged_s(seed: int, refused: float, other: float) -> float:
+    """Return the seconds that 376 requests take through the SDK."""
+    chance = random.Random(seed)
+
+    def fault(_: Body) -> Fault | None:
+        draw = chance.random()
+        if draw < refused:
+            return rate_limited(retry_after=chance.choice("12"))
+        if draw < refused + other:
+            kind = chance.choice(["error", "reset", "slow"])
+            if kind != "slow":
+                return status(500, "internal error") if kind == "error" else drop_before_reply()
+            time.sleep(2)
+        return None
+
+    def reply(_: Body) -> str:
+        time.sleep(0.5)
+        return "yes"
+
+    async def ask(base_url: str) -> float:
+        async with LLMClient("openai", is_async=True, base_url=base_url, api_key="dummy") as client:
+            limit = asyncio.Semaphore(AT_ONCE)
+            request = ChatRequest(model="judge-1", messages=[{"role": "user", "content": "Is it?"}])
+            started_s = time.perf_counter()
+            await asyncio.gather(*(client.chat(request, limit) for _ in range(376)))
+            return time.perf_counter() - started_s
+
+    with JudgeServer(reply, faults=fault) as server:
+        return asyncio.run(ask(server.base_url))
+
+
+def main() -> None:
+    """Print all figures."""
+    logging.getLogger("mind2web2").setLevel(logging.CRITICAL)
+    title("rate limits, 30 requests at once: through the SDK")
+    undisturbed_s = statistics.median(judged_s(seed, 0.0, 0.0) for seed in SEEDS)
+    disturbed_s = statistics.median(judged_s(seed, 0.04, 0.06) for seed in SEEDS)
+    title(f"376 requests undisturbed                       {undisturbed_s:.1f} s")
+    title(
+        f"with 4% random 429 and 6% other faults         {disturbed_s:.1f} s, "
+        f"{disturbed_s / undisturbed_s:.1f} times as long"
+    )
+    title("in virtual time, latency 0.3 s, Retry-After 1 s")
+    show_limits()
+    show_outage()
+
+
+if __name__ == "__main__":
+    main()

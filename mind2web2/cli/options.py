@@ -512,6 +512,10 @@ def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
         words += ["--judgments", str(source)]
     if judge.get("max_images") == 0:
         words.append("--no_screenshots")
+    inputs = _mapping(made_from.get("inputs"))
+    words += [word for name in _mapping(inputs.get("variables")) for word in ("--script_env", str(name))]
+    if inputs.get("as_of") and not _mapping(made_from.get("replayed_from")):
+        words += ["--as_of", str(inputs["as_of"])]
     if made_from.get("with_private_network"):
         words.append("--allow_private_network")
     if not made_from.get("with_captures") and judge.get("provider") != REPLAY:

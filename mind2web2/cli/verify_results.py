@@ -164,8 +164,8 @@ def _print(
     table.add_column("task", overflow="fold")
     table.add_column("answer", overflow="fold")
     table.add_column("score", justify="right")
-    table.add_column("by its tree", justify="right")
-    table.add_column("record")
+    table.add_column("recomputed", justify="right")
+    table.add_column("state")
     for answer in answers:
         numbers = (_number(answer.score), _number(answer.tree_score))
         table.add_row(answer.task_id, answer.answer_name.removesuffix(".md"), *numbers, _state(answer))
@@ -243,7 +243,7 @@ def _lines(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Find
 def _counts(answers: Sequence[AnswerCheck]) -> str:
     states = [_state(answer) for answer in answers]
     listed = [f"{states.count(kind)} {kind}" for kind in _KINDS if kind in states]
-    return "; ".join([f"Answers: {len(states)}", f"right, and hold: {states.count('ok')}", *listed])
+    return "; ".join([f"Answers: {len(states)}", f"correct and up to date: {states.count('ok')}", *listed])
 
 
 def _state(answer: AnswerCheck) -> str:

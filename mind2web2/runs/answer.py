@@ -254,7 +254,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         )
         script_time = await asyncio.to_thread(_script_time, job, run)
         if run.as_of is not None and script_time.as_of is not None:
-            inputs = ScriptInputs(as_of=script_time.as_of.isoformat())
+            inputs = ScriptInputs(as_of="answer" if run.as_of == "answer" else run.as_of.isoformat())
             provenance = provenance.model_copy(update={"inputs": inputs})
         now = inputs_now(job.answer, script_time.as_of, _variables(run))
         is_asked_again = newest is not None and not run.reuse and not _is_replay(run)

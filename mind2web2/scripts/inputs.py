@@ -38,7 +38,7 @@ class ScriptInputs(BaseModel):
         variables: short digests of the variables that ``--script_env`` hands on.
         services: answers of map and paper services.
         clock: ``None`` where nothing depends on it.
-        as_of: the moment that ``--as_of`` names.
+        as_of: the value of ``--as_of``: a moment, or ``answer``.
     """
 
     model_config = ConfigDict(frozen=True)

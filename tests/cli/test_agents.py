@@ -45,7 +45,7 @@ def test_where_nobody_has_results_none_are_named(project):
 def test_one_result_is_enough(project):
     """For metrics without a spread, and for a check."""
     assert call(main, "metrics", AGENT).returncode == 0
-    assert "Answers: 1; right, and hold: 1" in call(main, "verify-results", AGENT).stdout
+    assert "Answers: 1; correct and up to date: 1" in call(main, "verify-results", AGENT).stdout
     assert project.result_paths()
 
 

@@ -163,12 +163,13 @@ def test_the_suggested_command_is_that_of_the_newest_result(tmp_path, monkeypatc
     judge = {"provider": "openai", "endpoint": "openai http://127.0.0.1:8200/v1", "model": "local-judge"}
     judge |= {"temperature": 0.5, "reasoning_effort": "low"}
     made_from = {"judge": judge, "with_captures": True, "with_private_network": True}
+    made_from["inputs"] = {"variables": {"LAKE_KEY": "0123456789ab"}, "as_of": "answer"}
     add_result(tmp_path, "lake/answer_1", 1, provenance=made_from)
     run = call(main, "metrics", "bot", "--cache_root", "pages")
     assert (
         "to judge them again: mind2web2 evaluate bot --judge_model local-judge "
         "--judge_base_url http://127.0.0.1:8200/v1 --judge_reasoning_effort low --judge_temperature 0.5 "
-        "--allow_private_network --cache_root pages\n"
+        "--script_env LAKE_KEY --as_of answer --allow_private_network --cache_root pages\n"
     ) in run.stdout
     monkeypatch.setenv("UV", "/usr/bin/uv")
     assert "again: uv run mind2web2 evaluate bot " in call(main, "metrics", "bot").stdout

@@ -71,7 +71,7 @@ def test_what_a_run_leaves_is_right_and_holds(example):
     before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
     exit_status, found, output = verify()
     assert (exit_status, found) == (0, [])
-    assert output.splitlines()[-1] == "Answers: 9; right, and hold: 9"
+    assert output.splitlines()[-1] == "Answers: 9; correct and up to date: 9"
     assert sum(line.count("ok") for line in output.splitlines()) == 9
     assert {path: path.stat().st_mtime_ns for path in example.rglob("*")} == before
 
@@ -91,7 +91,7 @@ def test_a_changed_score_is_wrong(example, caplog):
     assert exit_status == 1
     assert ("wrong", NAME, "final_score is 1, and by its tree 0.444444") in found
     assert f"Next, for {NAME}: mind2web2 evaluate example --task_id {TASK} --judge_model" in output
-    assert "Answers: 9; right, and hold: 8; 1 wrong" in output
+    assert "Answers: 9; correct and up to date: 8; 1 wrong" in output
     assert caplog.text.count("result was changed after it was written, counts as none path=") == 1
     assert verify("--task_id", "library_facts")[:2] == (0, [])
 

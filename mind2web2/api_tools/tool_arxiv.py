@@ -12,8 +12,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import requests
-
 from mind2web2.errors import ToolError
 from mind2web2.judge.services import ServiceRequest, service_answer
 from mind2web2.utils.api_misuse import script_api
@@ -130,40 +128,6 @@ def _spell(character: str) -> str:
     return name.rsplit(" ", 1)[-1].lower() if name.startswith("GREEK ") and " LETTER " in name else character
 
 
-TIMEOUT_S = (5.0, 20.0)  # to connect, and between two pieces of the answer
-
-_FEED_START = re.compile(rb"<feed[\s>]")
-_TOTAL = re.compile(rb"<(?:\w{1,20}:)?totalResults[^<>]*>\s*+(\d{1,9})\s*+<")
-
-
-class BoundedSession(requests.Session):
-    """Raises ``ConnectionError``, which the library tries again, for whatever is not a proper answer.
-
-    The library reads an error page, or an answer cut short, as a list of no papers; arXiv itself now and then
-    sends an empty list and says in the same breath that there are matches.
-    """
-
-    def get(self, *args: Any, **kwargs: Any) -> requests.Response:  # Any: whatever requests takes
-        """Return the answer if it is a whole Atom feed, or has another status than 200."""
-        try:
-            response = super().get(*args, timeout=TIMEOUT_S, **kwargs)
-        except (requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
-            raise requests.ConnectionError(f"no complete answer ({type(error).__name__})") from error
-        if response.status_code == requests.codes.ok:
-            _check_feed(response.content)
-        return response
-
-
-def _check_feed(content: bytes) -> None:
-    if _FEED_START.search(content) is None or not content.rstrip().endswith(b"</feed>"):
-        raise requests.ConnectionError("the answer is not a whole Atom feed")
-    if b"arxiv.org/api/errors" in content:
-        raise requests.ConnectionError("the answer is an error report")
-    total = _TOTAL.search(content)
-    if total is not None and int(total[1]) > 0 and b"<entry" not in content:
-        raise requests.ConnectionError("the answer lists none of the papers that it counts")
-
-
 log = logging.getLogger(__name__)
 
 API_URL = "https://export.arxiv.org/api/query"
@@ -272,6 +236,8 @@ class ArxivTool:
 def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Client:
     """Return the client for these settings; called in the one thread only."""
     import arxiv
+
+    from mind2web2.api_tools.arxiv_session import BoundedSession
 
     key = (api_url, page_size, request_interval_s)
     if key not in _clients:

@@ -1,4 +1,4 @@
-"""Text that can be written as UTF-8: Python strings may hold lone surrogates, and pages bring them."""
+"""Small functions on text: whether it is valid Unicode, amounts in dollars, the syntax tree of a source."""
 
 from __future__ import annotations
 

@@ -102,8 +102,10 @@ async def test_retries_end(judge, fault):
     """With an error that is no verdict, after the tries or the time of an outage, each of them counted."""
     failure, visit, retries = await ask(judge, always(fault))
     assert isinstance(failure, JudgeUnavailableError)
-    assert visit.requests >= RETRY.tries
-    assert retries.reasons.total() == visit.requests - 1
+    tries = retries.reasons.total() + 1
+    assert tries >= RETRY.tries
+    # A busy server may read a request only after the client's time limit for it.
+    assert visit.requests == tries or fault in HANGS
     assert " unavailable: " in str(failure)
 
 

@@ -16,8 +16,8 @@ from fixtures.pdf_files import pdf as sound_pdf
 from inputs.hostile_files import png, small_image
 from pydantic import BaseModel
 
+from mind2web2.api_tools.arxiv_session import _check_feed
 from mind2web2.api_tools.tool_arxiv import (
-    _check_feed,
     id_from_pdf_link,
     normalise_title,
     parse_arxiv_id,

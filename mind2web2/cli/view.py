@@ -6,9 +6,19 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, count, paths_of
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    count,
+    paths_of,
+    positive_int,
+)
 
 if TYPE_CHECKING:
+    from starlette.routing import Route
+
+    from mind2web2.viewer.audit_session import AuditSession
     from mind2web2.viewer.catalog import Catalog
 
 VIEW = """\
@@ -17,9 +27,11 @@ the judge saw. A local web server shows them, to this machine alone, until Ctrl-
 
   mind2web2 view                      all agents that have results
   mind2web2 view my_agent other       these agents, side by side
+  mind2web2 view my_agent --audit NAME
+                                      check the judge: label claims without seeing its verdicts
 """
 REPORT = """\
-Write the same views into one HTML file that opens from disk, without a server or a network, to be sent to others.
+Write the same views into one HTML file, which opens from disk without a server or a network.
 
   mind2web2 report my_agent -o report.html
   mind2web2 report my_agent -o report.html --no_pages      without texts and pictures of cited pages
@@ -44,11 +56,32 @@ def add_command(commands: Subcommands) -> None:
     report.add_argument(
         "--redact_tasks", action="store_true", help="leave out the texts of tasks (gated benchmarks)"
     )
+    view.add_argument(
+        "--audit", metavar="NAME", help="label a blind sample of judged leaves, as this auditor"
+    )
+    view.add_argument(
+        "--sample", type=positive_int, metavar="N", default=200, help="how many leaves (default: %(default)s)"
+    )
+    view.add_argument(
+        "--seed", type=count, default=0, help="auditors with one seed label the same leaves (default: 0)"
+    )
+    add_audits_root(view)
     for parser in (view, report):
         add_task_option(parser, default="all that have results")
         add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
     view.set_defaults(run=run_view)
     report.set_defaults(run=run_report)
+
+
+def add_audits_root(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of human labels."""
+    parser.add_argument(
+        "--audits_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("audits"),
+        help="where labels go (default: audits/)",
+    )
 
 
 def run_view(options: argparse.Namespace) -> int:
@@ -62,6 +95,9 @@ def run_view(options: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
+    features: dict[str, list[Route]] = {}
+    if options.audit is not None:
+        features["audit"] = _audit_session(options, catalog).routes()
     address = f"http://{shown_host}:{port}/?token={session.token}"
     console = plain_console()
     console.print(f"Open {address}", soft_wrap=True, markup=False, highlight=False)
@@ -70,7 +106,7 @@ def run_view(options: argparse.Namespace) -> int:
     console.file.flush()
     if not options.no_browser:
         open_browser(address)
-    serve(guarded(application(catalog, session), session), listener)
+    serve(guarded(application(catalog, session, features), session), listener)
     return 0
 
 
@@ -88,6 +124,19 @@ def run_report(options: argparse.Namespace) -> int:
     size_mb = len(text.encode()) / 1e6
     plain_console().print(f"Wrote {options.output} ({size_mb:.1f} MB)", soft_wrap=True, markup=False)
     return 0
+
+
+def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSession:
+    from mind2web2.errors import UsageError
+    from mind2web2.utils.names import check_name
+    from mind2web2.viewer.audit_session import AuditSession, AuditSettings
+
+    agents = catalog.agents()
+    if len(agents) != 1:
+        raise UsageError("an audit is of one agent: mind2web2 view AGENT --audit NAME")
+    auditor = check_name("auditor", options.audit)
+    settings = AuditSettings(options.audits_root, agents[0], auditor, options.sample, options.seed)
+    return AuditSession(catalog, settings)
 
 
 def _catalog(options: argparse.Namespace) -> Catalog:

@@ -1,4 +1,4 @@
-"""What the front end shows of results, as plain JSON values; the server and the exported file give the same."""
+"""What the front end shows of results, as JSON values: the same from the server and in an exported file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.runs.metrics import ScoredAnswer, agent_metrics
-from mind2web2.runs.reader import leaves_of, result_facts
+from mind2web2.runs.reader import result_facts
 from mind2web2.runs.results import LoadedResult, answer_dir, answer_results_dir, latest_result, loaded_results
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.utils.files import read_regular_file
@@ -87,7 +87,7 @@ class Catalog:
         return {"agents": agents, "answers": rows}
 
     def claims(self) -> list[list[Any]]:
-        """Return every leaf with its place: agent, task, answer, leaf, status, and its claim or description."""
+        """Return every leaf: agent, task, answer, leaf, status, and its claim or description."""
         found = []
         for agent in self.agents():
             for answer in self.answers(agent):

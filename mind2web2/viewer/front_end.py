@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
@@ -18,7 +19,7 @@ MODULES = {
 
 _PAGE = """\
 <!doctype html>
-<html lang="en">
+<html lang="en" data-features="{features}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -38,11 +39,16 @@ _PAGE = """\
 """
 
 
-def index_html(nonce: str) -> str:
-    """Return the page that the server sends."""
+def index_html(nonce: str, features: Iterable[str] = ()) -> str:
+    """Return the page that the server sends.
+
+    Args:
+        features: the views that need the server, by the names in their addresses.
+    """
     return _PAGE.format(
         nonce=nonce,
         head="",
+        features=" ".join(features),
         style='<link rel="stylesheet" href="/static/style.css">',
         imports=_import_map({name: f"/static/{path}" for name, path in MODULES.items()}),
         blocks="",
@@ -59,6 +65,7 @@ def file_html(nonce: str, blocks: str) -> str:
     style = (STATIC / "style.css").read_text(encoding="utf-8")
     return _PAGE.format(
         nonce=nonce,
+        features="",
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         style=f'<style nonce="{nonce}">{style}</style>',
         imports=_import_map({name: _data_url(STATIC / path) for name, path in MODULES.items()}),

@@ -1,4 +1,4 @@
-"""An answer's markdown as a tree of plain values, which the front end renders without any HTML of the answer's."""
+"""An answer's markdown as a tree of plain values; no HTML of the answer reaches the front end."""
 
 from __future__ import annotations
 

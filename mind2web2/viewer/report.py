@@ -65,7 +65,9 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
 def _redacted(answer: Json, content: ReportContent) -> Json:
     if not content.redact_tasks:
         return answer
-    trees = [[row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree] for tree in answer["trees"]]
+    trees = [
+        [row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree] for tree in answer["trees"]
+    ]
     return answer | {"trees": trees}
 
 
@@ -85,4 +87,5 @@ def _packed(value: object) -> bytes:
 
 def _element(name: list[str], content: bytes) -> str:
     shown = html.escape(json.dumps(name, ensure_ascii=False, separators=(",", ":")), quote=True)
-    return f'<script type="application/octet-stream" data-block="{shown}">{base64.b64encode(content).decode()}</script>\n'
+    encoded = base64.b64encode(content).decode()
+    return f'<script type="application/octet-stream" data-block="{shown}">{encoded}</script>\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import webbrowser
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -25,7 +25,7 @@ from mind2web2.viewer.front_end import STATIC, content_policy, index_html
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 COOKIE = "mind2web2_session"
-# Requests of the browser extension that repairs caches come from its own origin, without the session's cookie.
+# The browser extension that repairs caches asks from its own origin, without the session's cookie.
 EXTENSION_PATHS = ("/api/capture", "/api/upload-pdf/", "/api/upload-mhtml/")
 _EXTENSION_ORIGINS = ("chrome-extension://", "moz-extension://")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -99,12 +99,15 @@ class SessionGuard:
         return None
 
 
-def application(catalog: Catalog, session: Session, more_routes: Sequence[Route] = ()) -> Starlette:
+def application(
+    catalog: Catalog, session: Session, features: Mapping[str, Sequence[Route]] | None = None
+) -> Starlette:
     """Return the web application.
 
     Args:
-        more_routes: what goes beyond looking at results: pages, audit, live runs.
+        features: views beyond looking at results, by the names in their addresses, with their routes.
     """
+    features = features or {}
     pages = StoredPages(catalog.paths)
 
     async def overview(_: Request) -> Response:
@@ -134,7 +137,9 @@ def application(catalog: Catalog, session: Session, more_routes: Sequence[Route]
             response.set_cookie(COOKIE, session.token, httponly=True, samesite="strict")
             return response
         nonce = secrets.token_urlsafe(16)
-        return HTMLResponse(index_html(nonce), headers={"content-security-policy": content_policy(nonce)})
+        return HTMLResponse(
+            index_html(nonce, features), headers={"content-security-policy": content_policy(nonce)}
+        )
 
     return Starlette(
         routes=[
@@ -145,7 +150,7 @@ def application(catalog: Catalog, session: Session, more_routes: Sequence[Route]
             Route("/api/page", page),
             Route("/api/image", image),
             Route("/api/messages", messages),
-            *more_routes,
+            *(route for routes in features.values() for route in routes),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         exception_handlers={Mind2Web2Error: _error_response},
@@ -188,7 +193,9 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise UsageError(f"cannot listen at {host}:{port}: {error.strerror or error}; try --port 0") from error
+        raise UsageError(
+            f"cannot listen at {host}:{port}: {error.strerror or error}; try --port 0"
+        ) from error
     return listener
 
 

@@ -17,6 +17,7 @@ from mind2web2.pages.agent_cache import AgentCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary, PageRequest, PreparedPage
 from mind2web2.rubric.evidence import Evidence, PageCheck, Vote
+from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.context import EvaluatorConfig
@@ -46,7 +47,13 @@ class StoredPages:
         self._config = EvaluatorConfig()
 
     def cache(self, key: PageKey) -> CacheFileSys:
-        """Return the cache of the page's task."""
+        """Return the cache of the page's task.
+
+        Raises:
+            NoSuchResultError: a name leads out of the folder.
+        """
+        if not (is_file_name(key.agent) and is_file_name(key.task)):
+            raise NoSuchResultError("not the name of an agent or a task")
         return AgentCache(self._paths.cache_root / key.agent).of(key.task)
 
     async def page(self, key: PageKey) -> Json:
@@ -175,8 +182,8 @@ def _request(content: Mapping[str, Any], messages: list[Message]) -> ChatRequest
 
 def _shown(message: Message) -> Json:
     """Return a message with its texts; of an image only how large it is, as the page shows it anyway."""
-    content = message["content"]
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    content: Any = message["content"]
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return {
         "role": message["role"],
         "parts": [

@@ -8,6 +8,7 @@ import { Overview } from "viewer/overview";
 import { Answer } from "viewer/answer";
 import { Evidence } from "viewer/evidence";
 import { Compare } from "viewer/compare";
+import { Audit } from "viewer/audit";
 
 /** @type {Record<string, {view: any, title: string}>} */
 const VIEWS = {
@@ -15,14 +16,20 @@ const VIEWS = {
   answer: { view: Answer, title: "Answer" },
   evidence: { view: Evidence, title: "Evidence" },
   compare: { view: Compare, title: "Compare" },
+  audit: { view: Audit, title: "Audit" },
 };
-const IN_NAVIGATION = ["overview", "compare"];
+const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));
+const IN_NAVIGATION = ["overview", "compare", "pages", "run", "audit"].filter(
+  (name) => name === "overview" || name === "compare" || FEATURES.has(name),
+);
 
 function App() {
   const [route, setRoute] = useState(routeOf(location.hash));
   useEffect(() => {
     const changed = () => setRoute(routeOf(location.hash));
     window.addEventListener("hashchange", changed);
+    // The address may have changed before this was listening.
+    changed();
     return () => window.removeEventListener("hashchange", changed);
   }, []);
   const known = VIEWS[route.view];

@@ -20,5 +20,7 @@ function element(node) {
   if (tag === "a") return html`<${OutsideLink} href=${String(attributes.href || "")}>${inside}<//>`;
   if (tag === "table") return h("div", { class: "table-wrap", tabIndex: 0 }, h("table", {}, inside));
   if (tag === "ol") return h("ol", { start: Number(attributes.start) || 1 }, inside);
+  // The headings of an answer stand below those of the page.
+  if (/^h[1-5]$/.test(tag)) return h(`h${Number(tag[1]) + 1}`, {}, inside);
   return h(TAGS.has(tag) ? tag : "span", {}, inside);
 }

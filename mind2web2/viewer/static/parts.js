@@ -1,7 +1,7 @@
 // Small parts that several views share.
 
 import { h } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 import htm from "htm";
 import { load } from "viewer/source";
 
@@ -104,7 +104,7 @@ export function address(view, steps = [], options = {}) {
  * @param {Record<string, () => void>} handlers
  */
 export function useKeys(handlers) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     /** @param {KeyboardEvent} event */
     const pressed = (event) => {
       const target = /** @type {HTMLElement} */ (event.target);

@@ -191,6 +191,8 @@ def listen(host: str, port: int) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
+        # Now, so that a browser that is quicker than the server waits for it.
+        listener.listen(128)
     except OSError as error:
         listener.close()
         raise UsageError(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
 
 if TYPE_CHECKING:
-    from mind2web2.judge.records import JudgeIdentity
+    from mind2web2.judge.store import JudgeIdentity
 
 DESCRIPTION = """\
 Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the

@@ -24,13 +24,13 @@ from mind2web2.judge.protocol import (
     Failure,
     FailureLatch,
     Judge,
+    JudgeLedger,
     Noted,
     Subject,
     ask_twice_if_declined,
     ask_within_limits,
     note_rejection,
 )
-from mind2web2.judge.usage import JudgeLedger
 from mind2web2.llm_client.chat import NO_LIMIT, ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.provider import AsyncCalls
 from mind2web2.scheduling.guard import check_look

@@ -11,8 +11,18 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
-from mind2web2.judge.records import JudgeIdentity, Judgment, JudgmentSource, problem_of
-from mind2web2.judge.store import COMPARING, REPLAYING, JudgmentStore, StoreUse, refuse_programs, store_cure
+from mind2web2.judge.store import (
+    COMPARING,
+    REPLAYING,
+    JudgeIdentity,
+    Judgment,
+    JudgmentSource,
+    JudgmentStore,
+    StoreUse,
+    problem_of,
+    refuse_programs,
+    store_cure,
+)
 from mind2web2.llm_client.failures import one_line
 from mind2web2.utils.files import remove_leftovers, write_whole
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
+from mind2web2.judge.caching import AnswerJudge
 from mind2web2.judge.protocol import DualSemaphore, note_ignored_argument
-from mind2web2.judge.session import AnswerJudge
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.scheduling.scheduler import STOPPED, EvaluateAnswer

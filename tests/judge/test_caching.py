@@ -18,11 +18,9 @@ from mind2web2.errors import (
     JudgmentMissingError,
     JudgmentStoreError,
 )
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import Subject
-from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.judge.protocol import Rejection, Subject
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge.usage import Rejection
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 
 SETTINGS = JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="low")

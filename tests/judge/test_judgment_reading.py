@@ -5,8 +5,7 @@ import hashlib
 import pytest
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judge.records import JudgeIdentity, Judgment
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgeIdentity, Judgment, JudgmentStore
 from mind2web2.judge.transfer import latest_served_model
 
 JUDGE = JudgeIdentity(model="judge-1", endpoint="openai http://a")

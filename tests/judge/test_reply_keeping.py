@@ -8,8 +8,7 @@ import pytest
 
 from mind2web2.errors import JudgmentStoreError
 from mind2web2.judge.caching import ReplyKeeper
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import Judgment, JudgmentStore
 
 
 def judgment(key, text="yes"):

@@ -10,8 +10,7 @@ from projects import clean_environment
 from stored_judgments import judgment
 
 from mind2web2.errors import JudgmentStoreError
-from mind2web2.judge.records import JudgeIdentity
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, read_judgments
 
 
@@ -134,7 +133,7 @@ def test_the_file_is_kept_in_wal_mode(path):
 WRITER = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import Judgment
 from mind2web2.judge.store import JudgmentStore
 
 async def write(store, name):
@@ -184,7 +183,7 @@ def test_writers_at_the_same_time_lose_nothing(path):
 CROWD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mind2web2.judge.records import Judgment
+from mind2web2.judge.store import Judgment
 from mind2web2.judge.store import JudgmentStore
 
 async def put(store, number):

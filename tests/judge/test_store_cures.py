@@ -5,8 +5,7 @@ import sqlite3
 import pytest
 
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import CHECKING_NAMED, CHECKING_OWN, COMPARING, FILE_NAME, JudgmentStore
+from mind2web2.judge.store import CHECKING_NAMED, CHECKING_OWN, COMPARING, FILE_NAME, Judgment, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, open_for_replay, reading
 
 KEPT = Judgment(

@@ -189,7 +189,7 @@ class RecordedJudge:
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._keeper.write_rest()
-            await self._check_reachable(self._provider)
+            await self.check_reachable()
             request = replace(request, name=key)
             judgment = await self._ask(self._provider, key, request, subject, source, limit)
             await self._keeper.keep(judgment)
@@ -217,9 +217,14 @@ class RecordedJudge:
                 f"judge replies that could not be kept: {self._keeper.unwritten}, to be asked anew: {error}"
             ) from error
 
-    async def _check_reachable(self, provider: ChatProvider) -> None:
+    async def check_reachable(self) -> None:
+        """Check once in a run that the judge's server accepts connections.
+
+        Raises:
+            JudgeAccessError: it does not.
+        """
         # Only clients of this package can check it.
-        check = getattr(provider, "check_reachable", None)
+        check = getattr(self._provider, "check_reachable", None)
         async with self._checking:
             if check is not None and not self._is_checked:
                 try:

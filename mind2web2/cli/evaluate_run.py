@@ -25,9 +25,8 @@ from mind2web2.cli.options import BATCHES, REPLAY, caching_command, paths_of, su
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import Admission
+from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy

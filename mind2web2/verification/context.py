@@ -18,7 +18,7 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
 )
-from mind2web2.judge.protocol import Judge, Subject, note_doubt
+from mind2web2.judge.protocol import Judge, Subject
 from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures, shared_cache
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
@@ -114,14 +114,14 @@ class Asking:
         try:
             page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
             if page.doubt is not None:
-                note_doubt(self.judge, f"{url}: {page.doubt}")
+                self.judge.note("doubts", f"{url}: {page.doubt}")
             note_shown = getattr(self.cache, "note_shown", None)
             if note_shown is not None:
                 note_shown(url, page.sha256)
             return page.within(limit) if with_images else page
         except CaptureError as error:
             if isinstance(error, DoubtfulPageError):
-                note_doubt(self.judge, f"{url}: {error}")
+                self.judge.note("doubts", f"{url}: {error}")
             raise
         except Mind2Web2Error as error:
             # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.

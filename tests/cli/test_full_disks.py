@@ -86,7 +86,7 @@ def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge)
     run = run_as_anybody(project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000)
     assert run.returncode == 1, run.stderr
     [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
-    assert f"judgments in eval_results/bot/{FILE_NAME} cannot be kept: " in reason
+    assert f"judgments in eval_results/bot/{FILE_NAME} cannot be used: " in reason
     assert "room" in reason
     assert "Traceback" not in run.stderr
     asked, kept = len(judge.requests), stored(project)
@@ -94,7 +94,7 @@ def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge)
     # What was with the judge when the disk became full, two at a time, had nowhere to go, nor had the two
     # replies that were to be written then.
     assert kept <= asked <= kept + 4
-    assert "judge replies that could not be kept: " in run.stdout
+    assert "judge replies are not stored and will be requested again: " in run.stdout
     run = run_as_anybody(project, *evaluation(judge))
     assert (run.returncode, run.stderr) == (0, "")
     assert len(judge.requests) - asked == JUDGMENTS - kept

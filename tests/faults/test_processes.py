@@ -1,4 +1,4 @@
-"""A few kills and rounds of several processes over the same folders; ``make faults`` has many more of them."""
+"""A few kills and rounds of several processes over the same folders; ``make faults`` has many more."""
 
 import pytest
 from faults import crashes, processes

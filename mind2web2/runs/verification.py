@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.judge.caching import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore
-from mind2web2.judge.store import CHECKING_NAMED, CHECKING_OWN, FILE_NAME, StoreUse
+from mind2web2.judge.store import FILE_NAME, NAMED_FILE
 from mind2web2.judge.transfer import EXPORT_SUFFIX, open_for_replay, reading, source_of
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.aggregation import is_score
@@ -140,8 +140,7 @@ def verified(
                 if path := judgments or _judgments_of(check, made_from, own):
                     replays.setdefault(_replay(made_from, path), []).append(check)
     for replay, some in replays.items():
-        use = CHECKING_OWN if judgments is None else CHECKING_NAMED
-        _compare_replayed(paths, agent_name, replay, some, use)
+        _compare_replayed(paths, agent_name, replay, some)
     return checks
 
 
@@ -231,7 +230,7 @@ def _replay(made_from: Provenance, judgments: Path) -> _Replay:
 
 
 def _compare_replayed(
-    paths: PathConfig, agent_name: str, replay: _Replay, checks: Sequence[AnswerCheck], use: StoreUse
+    paths: PathConfig, agent_name: str, replay: _Replay, checks: Sequence[AnswerCheck]
 ) -> None:
     """Judge answers again from stored judgments, and add the differences."""
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
@@ -245,7 +244,7 @@ def _compare_replayed(
                 shutil.copy(check.found.path, results)
         for task_id in {check.task_id for check in checks}:
             _link_pages(paths.cache_root / agent_name / task_id, root / "cache" / agent_name / task_id)
-        judgments = _copied(replay.judgments, root / FILE_NAME, use)
+        judgments = _copied(replay.judgments, root / FILE_NAME)
         outcomes = asyncio.run(
             _replayed(work, RunFolders(agent_name, root / "cache", root), replay, judgments)
         )
@@ -274,11 +273,11 @@ def _link_pages(pages: Path, folder: Path) -> None:
             (folder / path.name).symlink_to(path.absolute())
 
 
-def _copied(judgments: Path, copy: Path, use: StoreUse) -> Path:
+def _copied(judgments: Path, copy: Path) -> Path:
     """Copy a store of judgments, which may be in use; an exported file is only read."""
     if judgments.suffix == EXPORT_SUFFIX:
         return judgments
-    with reading(judgments, use) as source, closing(connect(copy)) as target:
+    with reading(judgments, NAMED_FILE) as source, closing(connect(copy)) as target:
         source.execute("SELECT count(key || text) FROM judgments")
         source.backup(target)
     return copy

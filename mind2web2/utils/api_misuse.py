@@ -4,6 +4,8 @@ Scripts often wrap their calls in ``try/except Exception``. An attribute that ou
 fits no signature, would become a failed check there, and so a wrong score. Each is reported at once, with the
 script's line, to the evaluation that the script belongs to; the answer then has no result.
 
+A coroutine method that is called without ``await`` never runs: its claim would be missing without an error.
+
 Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are legitimate, and so
 is an import in a ``try`` that expects an ``ImportError``.
 """
@@ -22,6 +24,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache, partial, update_wrapper, wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn, TypeVar, cast
@@ -34,6 +37,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
 _USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"})
+# What follows a call that is a statement of its own, or a condition.
+_UNAWAITED_USES = ("POP_TOP", "POP_JUMP", "TO_BOOL", "UNARY_NOT")
 _UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
@@ -123,6 +128,7 @@ def checked_call(function: Function) -> Function:
 class _CoroutineFunction:
     """A checked coroutine function: to ``inspect`` it is one, yet arguments are checked when it is called."""
 
+    __qualname__: str
     __code__: CodeType
     __defaults__: tuple[object, ...] | None
     __kwdefaults__: dict[str, object] | None
@@ -134,6 +140,14 @@ class _CoroutineFunction:
         self._checked = checked
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        frame = sys._getframe(1)
+        if (
+            _reports.get() is not None
+            and _is_script(frame)
+            and frame.f_lasti in _unawaited_calls(frame.f_code)
+        ):
+            _report(frame, f"calls {self.__qualname__}{_in_line(frame)} without await: write await before it")
+            raise TypeError(f"{self.__qualname__}() is called without await")
         return self._checked(*arguments, **keywords)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -169,6 +183,11 @@ def report_missing(owner: Any, name: str) -> None:
         f"uses {kind.__name__}.{name}{_in_line(frame)}, which the toolkit does not have"
         f"{_hint(name, [known for known in dir(owner) if not known.startswith('_')])}",
     )
+
+
+def report_omission(problem: str) -> None:
+    """Report an argument that a script has left out, once an evaluation cannot go on without it."""
+    _report(_script_frame(sys._getframe(1)), problem)
 
 
 def _report(frame: FrameType | None, problem: str) -> None:
@@ -209,6 +228,13 @@ def _libraries() -> tuple[str, ...]:
 
     installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
     return (str(Path(__file__).parent.parent), *installed)
+
+
+@lru_cache(maxsize=64)
+def _unawaited_calls(code: CodeType) -> frozenset[int]:
+    """Return the offsets of the calls whose result is thrown away, or only tested, at once."""
+    instructions = pairwise(dis.get_instructions(code))
+    return frozenset(call.offset for call, use in instructions if use.opname.startswith(_UNAWAITED_USES))
 
 
 def _is_use(frame: FrameType | None) -> bool:

@@ -8,8 +8,7 @@ import pytest
 from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.runs.freshness import PresentReader, ResultsNow, newest_judge, results_now
 from mind2web2.runs.provenance import (
     NO_PROVENANCE,

@@ -146,7 +146,7 @@ class Evaluator(Rubric):
             JudgeError: the judge failed for good.
         """
         if self.extractor is None:
-            report_misuse("extracts without client= in initialize")
+            report_misuse("needs a judge: call initialize(..., client=client)")
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
@@ -294,7 +294,7 @@ class Evaluator(Rubric):
 
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
-            report_misuse("verifies without client= in initialize")
+            report_misuse("needs a judge: call initialize(..., client=client)")
             raise ValueError("verify needs a client: call initialize(..., client=...) first")
         return self.verifier
 

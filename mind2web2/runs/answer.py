@@ -23,11 +23,9 @@ from mind2web2.errors import (
     Mind2Web2Error,
     ResultWriteError,
 )
-from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.protocol import DualSemaphore, note_refused_download
+from mind2web2.judge.caching import AnswerJudge, RecordedJudge
+from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
-from mind2web2.judge.session import AnswerJudge
-from mind2web2.judge.usage import JudgeLedger, rounded_usd
 from mind2web2.pages.answer_view import AnswerCache, listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
@@ -660,7 +658,7 @@ async def _script_result(
         inputs_recorded(recorder),
         services_answered_by(answer_service),
         pace_kept(run.pace),
-        refusals_told(partial(note_refused_download, judge)),
+        refusals_told(partial(judge.note, "refused_downloads")),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)
     inputs = await asyncio.to_thread(lambda: recorder.inputs(static_reading(recorder.sources())))

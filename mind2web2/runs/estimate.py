@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.budget import PART_SIZE_PX, text_tokens
 from mind2web2.judge.caching import JudgeSettings
-from mind2web2.judge.store import ESTIMATING, FILE_NAME
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.judge.transfer import reading
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
@@ -328,7 +328,7 @@ def stored_judgments(
     if not path.is_file():
         return []
     parameters = (judge.model, judge.temperature, judge.reasoning_effort, endpoint)
-    with reading(path, ESTIMATING) as connection:
+    with reading(path) as connection:
         return list(connection.execute(_KEYS, parameters))
 
 

@@ -13,8 +13,7 @@ from typing import Any
 
 from mind2web2.errors import AnswerError, JudgmentStoreError, Mind2Web2Error, UsageError
 from mind2web2.judge.caching import REPLAY_ENDPOINT
-from mind2web2.judge.records import JudgeIdentity
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import FILE_NAME, JudgeIdentity
 from mind2web2.pages.answer_view import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import TaskWork, read_answer, select_answers

@@ -17,7 +17,7 @@ from mind2web2 import __version__
 from mind2web2.capture.pdf import RenderedPdf
 from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, trouble_notes
 from mind2web2.judge.caching import JudgeSettings
-from mind2web2.judge.records import JudgmentSource
+from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import Completion, ImageLimit, Message
 from mind2web2.llm_client.structured_output import (
     InvalidOutputError,

@@ -326,11 +326,11 @@ async def evaluate_task(
     script = Path(script_path)
     folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))
     work = _task_work(Path(answer_dir), check_name("agent", agent_name), check_name("task", task_id), script)
-    captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT)
     with JudgmentStore(folders.agent_results / FILE_NAME) as store:
         judge = RecordedJudge(
             JudgeSettings("client", DEFAULT_JUDGE_MODEL), as_provider(client), store, overwrite=overwrite
         )
+        captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT, judge.check_reachable)
         run = RunParts(
             judge=judge,
             library=PageLibrary(),

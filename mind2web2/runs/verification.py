@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.judge.caching import REPLAY_ENDPOINT, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore
-from mind2web2.judge.store import CHECKING_NAMED, CHECKING_OWN, FILE_NAME
+from mind2web2.judge.store import FILE_NAME, NAMED_FILE
 from mind2web2.judge.transfer import EXPORT_SUFFIX, open_for_replay, reading, source_of
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.aggregation import is_score
@@ -141,7 +141,7 @@ def verified(
             if (path := _judgments_of(check, made_from, paths, agent_name, judgments)) is not None:
                 replays.setdefault(_replay(made_from, path), []).append(check)
     for replay, some in replays.items():
-        _compare_replayed(paths, agent_name, replay, some, is_named=judgments is not None)
+        _compare_replayed(paths, agent_name, replay, some)
     return checks
 
 
@@ -243,7 +243,7 @@ def _replay(made_from: Provenance, path: Path) -> _Replay:
 
 
 def _compare_replayed(
-    paths: PathConfig, agent_name: str, replay: _Replay, checks: Sequence[AnswerCheck], *, is_named: bool
+    paths: PathConfig, agent_name: str, replay: _Replay, checks: Sequence[AnswerCheck]
 ) -> None:
     """Judge answers again from stored judgments, and add how that comes out otherwise."""
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
@@ -253,8 +253,7 @@ def _compare_replayed(
             _lay_out(agent_name, check, root)
         for task_id in {check.task_id for check in checks}:
             _link_pages(paths.cache_root / agent_name / task_id, root / "cache" / agent_name / task_id)
-        use = CHECKING_NAMED if is_named else CHECKING_OWN
-        judgments = _copied(replay.judgments, root / FILE_NAME, use)
+        judgments = _copied(replay.judgments, root / FILE_NAME)
         outcomes = asyncio.run(
             _replayed(work, RunFolders(agent_name, root / "cache", root), replay, judgments)
         )
@@ -291,11 +290,11 @@ def _link_pages(pages: Path, folder: Path) -> None:
             (folder / path.name).symlink_to(path.absolute())
 
 
-def _copied(judgments: Path, copy: Path, use: Any) -> Path:
+def _copied(judgments: Path, copy: Path) -> Path:
     """Copy a store of judgments, which may be in use; an exported file is only read."""
     if judgments.suffix == EXPORT_SUFFIX:
         return judgments
-    with reading(judgments, use) as source, closing(connect(copy)) as target:
+    with reading(judgments, NAMED_FILE) as source, closing(connect(copy)) as target:
         source.execute("SELECT count(key || text) FROM judgments")
         source.backup(target)
     return copy

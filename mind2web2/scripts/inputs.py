@@ -18,7 +18,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mind2web2.judge.services import ServiceAnswer
+from mind2web2.judge.store import ServiceAnswer
 from mind2web2.scripts.clock import ClockReading, imported_names
 from mind2web2.utils.installation import caller_of, is_installed
 

@@ -89,14 +89,9 @@ def script_reports(reports: ScriptReports) -> Iterator[None]:
 
 
 def report_misuse(problem: str) -> None:
-    """Raise ``EvalScriptError`` where a script of a run misuses the toolkit for certain; else do nothing.
-
-    Args:
-        problem: a verb with its object, such as ``calls initialize without answer=``.
-    """
+    """Raise ``EvalScriptError`` where a script of a run misuses the toolkit for certain; else do nothing."""
     if _reports.get() is not None:
-        frame = _script_frame(sys._getframe(1))
-        raise _report(frame, f"{problem}{_in_line(frame)}")
+        raise _report(_script_frame(sys._getframe(1)), problem)
 
 
 def note_ignored_argument(name: str) -> None:
@@ -185,7 +180,7 @@ def _note_unless_awaited(coroutine: Coroutine[Any, Any, Any], name: str) -> None
     """Note a coroutine that a script drops, assigns or takes for a verdict where it creates it."""
     reports, frame = _reports.get(), sys._getframe(2)
     if reports is not None and _is_script(frame) and _next_operation(frame) in _NO_AWAIT:
-        problem = f"calls {name}{_in_line(frame)} without await"
+        problem = f"calls {name}{_in_line(frame)} without await: write await before it"
         reports.not_awaited.append((coroutine, _error(frame, problem)))
 
 

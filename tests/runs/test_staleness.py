@@ -7,8 +7,7 @@ from evaluations import PAGE
 from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
 from mind2web2.judge.caching import JudgeSettings
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.runs.freshness import (
     CHANGED,
     NO_PROVENANCE,

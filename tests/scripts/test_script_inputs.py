@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import time
 from datetime import datetime
 from functools import partial
 
@@ -12,6 +13,7 @@ from servers.judge_server import JudgeServer
 
 from mind2web2.api_tools import tool_arxiv
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
+from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.scripts.isolation.run import Isolation
 
 VERIFY = (
@@ -188,11 +190,24 @@ class TestAsOf:
         """A project whose claim is the date that its script sees."""
         return project_with(tmp_path, "", "datetime.datetime.now().isoformat() + time.strftime(' %Y')")
 
-    def run(self, project, server, *options, **variables):
-        """Evaluate by the command, in a far time zone."""
+    @pytest.fixture(autouse=True)
+    def _in_a_far_time_zone(self, monkeypatch):
+        """Set the time zone of this process and of the processes of scripts."""
+
+        def begin_again():
+            time.tzset()
+            fork_server.close()
+
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        begin_again()
+        yield
+        monkeypatch.undo()
+        begin_again()
+
+    def run(self, project, server, *options):
+        """Evaluate by the command."""
         judge = ["--judge_base_url", server.base_url, "--judge_model", "judge-1"]
-        variables = {"TZ": "Asia/Tokyo", **variables}
-        return run_command("--agent_name", "bot", *judge, *options, cwd=project.root, **variables)
+        return run_command("--agent_name", "bot", *judge, *options, cwd=project.root)
 
     def claim(self, project):
         """Return the claim of the newest result, and what is noted of the clock."""

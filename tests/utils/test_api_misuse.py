@@ -44,15 +44,15 @@ MISUSES = {
     "await evaluator.batch_verify([('c', None, leaf)])": "gives batch_verify an item of 3 parts: expected "
     "(claim, sources, node, additional_instruction)",
     "await evaluator.batch_verify(['c'])": "gives batch_verify an item of a str",
-    "evaluator.verify('c', leaf)": "calls Evaluator.verify in line 24 without await",
+    "evaluator.verify('c', leaf)": "calls Evaluator.verify in line 24 without await: write await before it",
     "held = evaluator.extract('c', BinaryEvalResult)": "calls Evaluator.extract in line 24 without await",
     "assert evaluator.verifier.verify('c', leaf, None)": "calls Verifier.verify in line 24 without await",
-    "await fresh(answer=answer).verify('c', None)": "verifies without client= in initialize",
-    "await fresh(client=client).verify('c', None)": "calls initialize without answer=, and asks about the "
-    "answer",
-    "await fresh(client=client).extract('c', BinaryEvalResult)": "calls initialize without answer=",
-    "await fresh(client=client, answer=answer).verify('c', None, 'https://lake.example')": "calls initialize "
-    "without global_cache=, and asks for a page",
+    "await fresh(answer=answer).verify('c', None)": "needs a judge: call initialize(..., client=client)",
+    "await fresh(client=client).verify('c', None)": "needs the answer's text: call "
+    "initialize(..., answer=answer)",
+    "await fresh(client=client).extract('c', BinaryEvalResult)": "needs the answer's text",
+    "await fresh(client=client, answer=answer).verify('c', None, 'https://lake.example')": "needs cited "
+    "pages: call initialize(..., global_cache=cache)",
     "CacheFileSys()": "calls CacheFileSys.__init__ in line 24",
 }
 # What costs no result: probes, mistakes in a script's own things, exceptions that the interface promises.
@@ -73,6 +73,9 @@ OWN_MATTERS = (
     "evaluator.add_leaf('x', 'x', score=3)",
     "cache.get_web('https://lake.example/gone')",
     "held = evaluator.verify('c', leaf); await held",
+    "calls = [evaluator.verify('c', None)]; await calls[0]",
+    "await (lambda: evaluator.verify('c', None))()",
+    "await asyncio.create_task(evaluator.verify('c', None))",
     "await asyncio.gather(*[evaluator.verify('c', leaf) for _ in range(2)])",
     "evaluator.verify('c', leaf).close()",
     "await fresh(client=client, global_cache=cache).verify('c', None, 'https://lake.example/gone')",

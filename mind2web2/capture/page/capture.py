@@ -154,6 +154,8 @@ class _PageReader:
         reading = reading or await self._read(timings_s)
         self._seen.is_broken = self._visit.is_broken
         self._seen.notes += self._visit.notes
+        for note in self._visit.navigation.document.missing:
+            self._note_missing(note)
         self._seen.screenshot = reading.screenshot
         if reading.text is not None:
             self._note_text(reading.text)

@@ -26,8 +26,7 @@ from measuring import show, title
 from PIL import Image, ImageDraw
 
 from mind2web2 import CacheFileSys, Evaluator
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.session import AnswerJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.store import JudgmentStore
 
 RUNS = 5

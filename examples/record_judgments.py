@@ -19,8 +19,7 @@ from typing import Any
 from mind2web2.errors import JudgmentMissingError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Subject
-from mind2web2.judge.records import Judgment, judgment_key
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import Judgment, JudgmentStore, judgment_key
 from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.pages.library import PageLibrary

@@ -301,6 +301,22 @@ def render_pages(data: bytes, settings: RenderSettings) -> RenderedPdf:
     )
 
 
+def has_text(data: bytes, max_pages: int = 100) -> bool:
+    """Tell whether a page of a PDF has text; without, it is a scan.
+
+    Raises:
+        DocumentError: it cannot be read.
+    """
+    import pypdfium2
+
+    with _opened(data) as document:
+        for index in range(min(len(document), max_pages)):
+            with contextlib.suppress(pypdfium2.PdfiumError):  # a damaged page has no text
+                if document[index].get_textpage().get_text_bounded().strip():
+                    return True
+    return False
+
+
 @contextlib.contextmanager
 def _opened(data: bytes) -> Iterator[pypdfium2.PdfDocument]:
     """Open a document that has pages, or say why that cannot be."""

@@ -18,8 +18,8 @@ from mind2web2.judge.batch.endpoints import batch_endpoints
 from mind2web2.judge.batch.jobs import BatchJobs
 from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.batch.transfer import BatchPace, JobProgress
+from mind2web2.judge.protocol import RunUsage
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.run import RunFolders, RunProgress
 

@@ -17,7 +17,7 @@ from mind2web2.cli.console import duration_text, print_amounts, totals_text
 from mind2web2.cli.metric_tables import counted, line, number, print_metrics
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import TaskWork

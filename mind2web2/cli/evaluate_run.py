@@ -25,9 +25,8 @@ from mind2web2.cli.options import BATCHES, REPLAY, caching_command, paths_of, su
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.protocol import Admission
+from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.usage import RunUsage
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
@@ -122,7 +121,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     with loading():
         client = _client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
-    captures = _captures(options)
+    captures = _captures(options, judge)
     parts = RunParts(
         judge=judge,
         library=PageLibrary(options.page_memory),
@@ -312,7 +311,7 @@ def _longest_block_s(options: argparse.Namespace) -> float:
     return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
 
 
-def _captures(options: argparse.Namespace) -> SharedCaptures | None:
+def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptures | None:
     # A replay depends on nothing but what is stored.
     if options.no_capture or options.llm_provider == REPLAY:
         return None
@@ -321,7 +320,7 @@ def _captures(options: argparse.Namespace) -> SharedCaptures | None:
         cdp_url=options.cdp_url,
         network=_network(options),
     )
-    return SharedCaptures.of_run(settings, options.max_webpage_retrieval)
+    return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
 
 
 def _network(options: argparse.Namespace) -> NetworkSettings:

@@ -13,11 +13,8 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, ConfigDict
-
 from mind2web2.errors import JudgmentMissingError
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import Judgment, JudgmentStore, ServiceAnswer
 
 
 @dataclass(frozen=True)
@@ -57,22 +54,6 @@ async def service_answer(request: ServiceRequest, ask: AskService) -> Any:
     """Return the answer to a request; outside of an evaluation, the service is asked."""
     answer = _answering.get()
     return await (ask() if answer is None else answer(request, ask))
-
-
-class ServiceAnswer(BaseModel):
-    """What a map or paper service answered a script.
-
-    Args:
-        request: service, kind of request and its arguments, for readers.
-        key: under which the answer is stored.
-        sha256: of the answer.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    request: str
-    key: str
-    sha256: str
 
 
 class ServiceAnswers:

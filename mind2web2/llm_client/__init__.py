@@ -6,11 +6,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mind2web2.llm_client.base_client import LLMClient
-    from mind2web2.llm_client.openai_client import (
+    from mind2web2.llm_client.base_client import (
         AsyncAzureOpenAIClient,
         AsyncOpenAIClient,
         AzureOpenAIClient,
+        LLMClient,
         OpenAIClient,
     )
     from mind2web2.llm_client.prices import calculate_api_cost
@@ -26,11 +26,11 @@ __all__ = [
 
 # Loaded when first used: a command's --help must not wait for clients.
 _HOMES = {
-    "AsyncAzureOpenAIClient": "openai_client",
-    "AsyncOpenAIClient": "openai_client",
-    "AzureOpenAIClient": "openai_client",
+    "AsyncAzureOpenAIClient": "base_client",
+    "AsyncOpenAIClient": "base_client",
+    "AzureOpenAIClient": "base_client",
     "LLMClient": "base_client",
-    "OpenAIClient": "openai_client",
+    "OpenAIClient": "base_client",
     "calculate_api_cost": "prices",
 }
 

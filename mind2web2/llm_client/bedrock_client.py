@@ -21,7 +21,7 @@ from mind2web2.llm_client.failures import (
     failure_from_body,
     one_line,
 )
-from mind2web2.llm_client.http_pool import CONNECT_TIMEOUT_S, PoolPerLoop
+from mind2web2.llm_client.openai_protocol import CONNECT_TIMEOUT_S, PoolPerLoop
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import (

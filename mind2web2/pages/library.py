@@ -153,6 +153,8 @@ def pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) 
         notes.append(f"PDF cut: text of the first {settings.max_pdf_text_pages} of {pages} pages is shown")
     if with_images and pages > settings.max_pdf_images:
         notes.append(f"PDF cut: images of the first {settings.max_pdf_images} of {pages} pages are shown")
+    if with_images and rendered.images and not rendered.text:
+        notes.append("PDF without text: its pages are shown as images only")
     if rendered.unreadable_pages:
         notes.append(f"PDF damaged: nothing of pages {', '.join(map(str, rendered.unreadable_pages))}")
     return tuple(notes)

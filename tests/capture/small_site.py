@@ -3,7 +3,17 @@
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-TYPES = {"png": "image/png", "css": "text/css", "js": "text/javascript"}
+OFFICE = "application/vnd.openxmlformats-officedocument"
+TYPES = {
+    "png": "image/png",
+    "css": "text/css",
+    "js": "text/javascript",
+    "pdf": "application/pdf",
+    "docx": f"{OFFICE}.wordprocessingml.document",
+    "xlsx": f"{OFFICE}.spreadsheetml.sheet",
+    "pptx": f"{OFFICE}.presentationml.presentation",
+    "epub": "application/epub+zip",
+}
 
 
 class SmallSite:

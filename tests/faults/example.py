@@ -13,8 +13,7 @@ from projects import REPOSITORY
 from servers.recorded_replies import RECORDED
 
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary

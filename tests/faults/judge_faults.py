@@ -188,6 +188,7 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
         for name in bench.trees
         if not (name in left.trees or left.reasons.get(name))
     ]
+    found += [f"damaged or left: {path}" for path in (*left.damaged, *completed.damaged)]
     found += [f"{'/'.join(name)} is not completed: {why}" for name, why in completed.reasons.items()]
     found += [
         f"{path.name} was written anew"

@@ -30,8 +30,7 @@ from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.batch.endpoints import line_head, read_line
 from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.caching import JudgeSettings
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client import bedrock_client, openai_protocol
 from mind2web2.llm_client.chat import Completion

@@ -7,8 +7,7 @@ from inputs.parsers import PARSERS
 
 from mind2web2.errors import CacheWriteError, JudgmentStoreError, UsageError
 from mind2web2.judge.caching import JudgeSettings
-from mind2web2.judge.records import Judgment
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
@@ -88,7 +87,7 @@ async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):
         "purpose": "verify",
     }
     with JudgmentStore(path) as store:
-        with pytest.raises(JudgmentStoreError, match="cannot be kept"):
+        with pytest.raises(JudgmentStoreError, match="too large to convert"):
             await store.put(Judgment(**sound, input_tokens=10**30))
         await store.put(Judgment(**sound))
         assert (await store.get("a")).input_tokens == 0

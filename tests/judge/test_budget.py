@@ -11,9 +11,8 @@ from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget, request_tokens
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Subject
-from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage

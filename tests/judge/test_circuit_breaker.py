@@ -19,9 +19,8 @@ from mind2web2.judge.batch.jobs import BatchJobs
 from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.batch.transfer import BatchPace
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Subject
-from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest

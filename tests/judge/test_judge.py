@@ -16,8 +16,7 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.direct import ClientProvider, as_judge, as_provider
-from mind2web2.judge.protocol import Subject
-from mind2web2.judge.usage import JudgeLedger, Rejection
+from mind2web2.judge.protocol import JudgeLedger, Rejection, Subject
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.verification.verifier import BinaryEvalResult
 

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 from evaluations import started
 
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import ClientProvider
-from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.verification.extractor import BinaryEvalResult
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.judge.usage import RunUsage
+from mind2web2.judge.protocol import RunUsage
 from mind2web2.llm_client.chat import Usage
 
 ONE = Usage(100, 60, 10, judgments=1, requests=2, cost_usd=0.5)

@@ -5,8 +5,8 @@ from pydantic import BaseModel
 from servers.judge_server import VERDICT, JudgeServer, azure_content_filter, status
 
 from mind2web2.errors import JudgeRequestError, UsageError
+from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.openai_client import AsyncAzureOpenAIClient
 
 
 class Verdict(BaseModel):

@@ -7,8 +7,8 @@ import pytest
 from pydantic import BaseModel
 from servers.tcp_server import tcp_server
 
+from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.llm_client.openai_client import AsyncOpenAIClient
 
 TURNS = 10
 

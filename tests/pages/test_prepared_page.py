@@ -13,6 +13,7 @@ from PIL import Image
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys, EvaluatorConfig
+from mind2web2.errors import CaptureError
 from mind2web2.pages.library import PageLibrary, PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.rubric.evidence import Flag
@@ -116,6 +117,16 @@ async def test_a_pdf_is_shown_with_text_and_page_images(cache):
     assert page.text.splitlines()[:2] == ["[page 1 of 2]", "Depth: 80 m"]
     assert [picture.size for picture in pictures(page)] == [(600, 1600)] * 2
     assert (page.notes, page.sha256) == ((), cache.digest(PAGE))
+
+
+async def test_a_pdf_without_text_is_shown_as_images(cache):
+    """The judge sees the scanned pages with a note; without images, nothing is left to show."""
+    cache.put_pdf(PAGE, pdf([], []))
+    page = await PageLibrary().page(page_request(cache))
+    assert (page.text, len(page.images)) == ("", 2)
+    assert page.notes == ("PDF without text: its pages are shown as images only",)
+    with pytest.raises(CaptureError, match="empty"):
+        await PageLibrary().page(page_request(cache, with_images=False))
 
 
 async def test_a_long_pdf_is_cut_and_says_so(cache):

@@ -26,9 +26,8 @@ from mind2web2.cli.console import totals_text
 from mind2web2.cli.evaluate_report import FILE_NAME, print_usage, write_usage
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeOutputError, JudgeUnavailableError
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Subject
-from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage

@@ -11,9 +11,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2 import CacheFileSys
 from mind2web2.errors import CaptureError, JudgmentMissingError
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import ClientProvider
-from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures

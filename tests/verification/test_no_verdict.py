@@ -10,9 +10,8 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2.cli.evaluate_report import cautions
 from mind2web2.errors import JudgeError, MachineError, WorkerError
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import ClientProvider
-from mind2web2.judge.session import AnswerJudge
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.runs.answer import AnswerOutcome

@@ -9,19 +9,24 @@ from dataclasses import dataclass
 from email.message import Message
 from functools import partial
 from typing import Literal
+from urllib.parse import unquote
 
+from mind2web2.capture.page.office import OfficeHtml, office_html
 from mind2web2.capture.quality.failures import PageFailureError
 from mind2web2.errors import DocumentError
 from mind2web2.utils.images import to_jpeg
 from mind2web2.utils.text import as_unicode_text
 from mind2web2.utils.workers import run_in_worker
 
-DocumentKind = Literal["html", "pdf", "image", "text"]
+DocumentKind = Literal["html", "pdf", "image", "text", "office"]
 
 _PDF_MARK = b"%PDF-"
 # Readers of PDF accept the mark within the first kilobyte.
 _PDF_MARK_WITHIN = 1024
 _IMAGE_MARKS = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"BM")
+_ZIP_MARK = b"PK\x03\x04"
+# Names of parts, which stand uncompressed in a ZIP file; the last one is an e-book's.
+_OFFICE_PARTS = (b"word/document.xml", b"xl/workbook.xml", b"ppt/presentation.xml", b"META-INF/container.xml")
 _HTML_TYPES = ("text/html", "application/xhtml+xml", "image/svg+xml", "multipart/related")
 _TEXT_TYPES = re.compile(
     r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|csv|javascript|ecmascript|toml|sql|x-tex|rtf"
@@ -66,6 +71,8 @@ class FetchedDocument:
         content_type: the header's value, parameters included; empty where the server sent none.
         file_name: as the server suggests it for saving.
         is_cut: the body went on beyond what was read.
+        problem: why it cannot be shown as HTML, where it should be.
+        is_passing: the problem may be this machine's rather than the file's.
     """
 
     url: str
@@ -74,6 +81,8 @@ class FetchedDocument:
     body: bytes
     file_name: str = ""
     is_cut: bool = False
+    problem: str = ""
+    is_passing: bool = False
 
     @property
     def media_type(self) -> str:
@@ -90,6 +99,8 @@ class FetchedDocument:
             return "pdf"
         if head.startswith(_IMAGE_MARKS) or (head[:4] == b"RIFF" and head[8:12] == b"WEBP"):
             return "image"
+        if head.startswith(_ZIP_MARK) and any(part in self.body for part in _OFFICE_PARTS):
+            return "office"
         if self.media_type in _HTML_TYPES or self._is_html_by_content(head):
             return "html"
         if (
@@ -177,6 +188,9 @@ def _looks_like_text(head: bytes) -> bool:
 
 
 _IMAGE_TIMEOUT_S = 30.0
+_PDF_TIMEOUT_S = 20.0
+# Within the time that a page may take to load.
+_OFFICE_TIMEOUT_S = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +221,37 @@ async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_qua
         cut = file.is_cut or len(text) > max_text_chars
         notes = (f"text cut after {min(len(text), max_text_chars)} characters",) if cut else ()
         return FileContent(text=text[:max_text_chars], notes=notes)
+    if file.problem:
+        raise PageFailureError(file.problem, "unsupported_type", is_transient=file.is_passing)
     if file.is_cut:
         raise PageFailureError(f"the file is larger than {len(file.body)} bytes", "unsupported_type")
     if kind == "pdf":
-        return FileContent(pdf=file.body)
+        return FileContent(pdf=file.body, notes=await _pdf_notes(file.body))
     if kind == "image":
         return await _image(file, jpeg_quality)
     raise PageFailureError(
         f"files of type {file.media_type or 'unknown'} are not supported", "unsupported_type"
     )
+
+
+async def _pdf_notes(pdf: bytes) -> tuple[str, ...]:
+    from mind2web2.capture.pdf import has_text
+
+    try:
+        is_scan = not await run_in_worker(has_text, pdf, timeout_s=_PDF_TIMEOUT_S)
+    except DocumentError:  # reported when the PDF is prepared for a judge
+        return ()
+    return ("no text: the pages of the PDF are images",) if is_scan else ()
+
+
+async def office_as_html(file: FetchedDocument) -> OfficeHtml:
+    """Return an office document or e-book as HTML.
+
+    Raises:
+        DocumentError: it cannot be read.
+    """
+    name = file.file_name or unquote(file.url.partition("?")[0].rpartition("/")[2])
+    return await run_in_worker(office_html, file.body, name, timeout_s=_OFFICE_TIMEOUT_S)
 
 
 async def _image(file: FetchedDocument, jpeg_quality: int) -> FileContent:

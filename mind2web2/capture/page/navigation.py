@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.capture.page.documents import (
@@ -15,8 +15,10 @@ from mind2web2.capture.page.documents import (
     is_attachment,
     is_rendered_type,
     media_type_of,
+    office_as_html,
 )
 from mind2web2.capture.page.isolated_world import ScriptError, send
+from mind2web2.errors import DocumentError, WorkerError
 
 if TYPE_CHECKING:
     from patchright.async_api import CDPSession
@@ -34,6 +36,11 @@ _CHUNK_BYTES = 1024 * 1024
 # Documents of frames that come from the page itself.
 _FROM_NOWHERE = ("about:", "data:", "blob:")
 _NO_CONTENT = (204, 205, 304)
+# What a document holds may be anything; none of it is fetched or run.
+_OFFICE_HEADERS = {
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": "default-src 'none'; img-src data:; style-src 'unsafe-inline'",
+}
 # A page that asks for yet another document after so many will never come to rest; redirects don't count.
 _MAX_DOCUMENTS = 8
 
@@ -46,6 +53,7 @@ class MainDocument:
         url: after redirects, with its fragment.
         redirects: the URLs that led there.
         file: the content, where it is none that a browser renders.
+        missing: what the page that the browser shows in place of an office document leaves out.
     """
 
     url: str = ""
@@ -53,6 +61,7 @@ class MainDocument:
     headers: dict[str, str] = field(default_factory=dict)
     redirects: list[str] = field(default_factory=list)
     file: FetchedDocument | None = None
+    missing: tuple[str, ...] = ()
 
     @property
     def content_type(self) -> str:
@@ -179,9 +188,20 @@ class Navigation:
         file = FetchedDocument(
             document.url, document.status or 0, document.content_type, body, file_name_of(disposition), is_cut
         )
-        if file.kind() == "html" and not is_cut:
+        kind = None if is_cut else await asyncio.to_thread(file.kind)
+        if kind == "html":
             await self._show_as_html(event, file)
             return
+        if kind == "office":
+            try:
+                shown = await office_as_html(file)
+            except DocumentError as error:
+                is_passing = isinstance(error, WorkerError)
+                file = replace(file, problem=f"the document cannot be read: {error}", is_passing=is_passing)
+            else:
+                document.missing = shown.notes
+                await self._fulfill(event, document.status or 200, _OFFICE_HEADERS, shown.html.encode())
+                return
         document.file = file
         await self._fail(event)
 
@@ -211,16 +231,19 @@ class Navigation:
             and "charset" in file.content_type
         ):
             declared = f"text/html;{file.content_type.partition(';')[2]}"
-        headers = [
-            {"name": name, "value": value} for name, value in (*kept.items(), ("content-type", declared))
-        ]
+        status = self.document.status or 200
+        await self._fulfill(event, status, {**kept, "content-type": declared}, file.body)
+
+    async def _fulfill(
+        self, event: dict[str, Any], status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
         await send(
             self._session,
             "Fetch.fulfillRequest",
             requestId=event["requestId"],
-            responseCode=self.document.status,
-            responseHeaders=headers,
-            body=base64.b64encode(file.body).decode(),
+            responseCode=status,
+            responseHeaders=[{"name": name, "value": value} for name, value in headers.items()],
+            body=(await asyncio.to_thread(base64.b64encode, body)).decode(),
         )
 
     async def _fail(self, event: dict[str, Any]) -> None:

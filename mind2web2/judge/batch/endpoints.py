@@ -12,11 +12,15 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client import openai_client
+from mind2web2.llm_client.base_client import azure_connection, openai_connection
 from mind2web2.llm_client.chat import Completion, ReplyPart
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
-from mind2web2.llm_client.http_pool import PoolPerLoop, SdkPool
-from mind2web2.llm_client.openai_protocol import Connection, read_completion, sdk_failures
+from mind2web2.llm_client.openai_protocol import (
+    PoolPerLoop,
+    SdkPool,
+    read_completion,
+    sdk_failures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -277,14 +281,11 @@ def batch_endpoints(provider: str, base_url: str | None = None) -> BatchEndpoint
     Raises:
         UsageError: the provider has none, or a setting is missing.
     """
-    connection: Connection
     if provider == "openai":
-        connection, url = openai_client.connection(base_url), "/v1/chat/completions"
-    elif provider == "azure_openai":
-        connection, url = openai_client.azure_connection(base_url), "/chat/completions"
-    else:
-        raise UsageError(f"--batch needs --llm_provider openai or azure_openai, not {provider}")
-    return BatchEndpoints(*connection, url)
+        return BatchEndpoints(*openai_connection(base_url), "/v1/chat/completions")
+    if provider == "azure_openai":
+        return BatchEndpoints(*azure_connection(base_url), "/chat/completions")
+    raise UsageError(f"--batch needs --llm_provider openai or azure_openai, not {provider}")
 
 
 def _append(path: Path, chunk: bytes) -> None:

@@ -24,7 +24,7 @@ from pydantic import BaseModel, RootModel, TypeAdapter, create_model
 
 from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.usage import JudgeLedger
+from mind2web2.judge.protocol import JudgeLedger
 from mind2web2.pages.captures import DoubtfulPageError
 from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText

@@ -22,8 +22,7 @@ from pydantic import ValidationError
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error, StarterGoneError
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.protocol import DualSemaphore
-from mind2web2.judge.usage import JudgeLedger
+from mind2web2.judge.protocol import DualSemaphore, JudgeLedger
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.scheduling.options import Pace

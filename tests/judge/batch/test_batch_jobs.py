@@ -28,9 +28,9 @@ from mind2web2.judge.batch.endpoints import batch_endpoints
 from mind2web2.judge.batch.jobs import BatchJobs
 from mind2web2.judge.batch.state import BatchFolder, Gathering, LinePlace
 from mind2web2.judge.batch.transfer import BatchPace
-from mind2web2.judge.records import judgment_key
+from mind2web2.judge.store import judgment_key
+from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
-from mind2web2.llm_client.openai_client import AsyncOpenAIClient
 from mind2web2.llm_client.retry import counted_requests
 
 PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)

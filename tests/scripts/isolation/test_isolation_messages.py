@@ -12,8 +12,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mind2web2.errors import CaptureError, JudgeError, JudgeUnavailableError
-from mind2web2.judge.records import judgment_key
-from mind2web2.judge.usage import JudgeLedger, Rejection
+from mind2web2.judge.protocol import JudgeLedger, Rejection
+from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
 from mind2web2.pages.captures import DoubtfulPageError

@@ -1,0 +1,142 @@
+"""Office documents, e-books and scans: captured through the real browser, within bounds."""
+
+import io
+
+import pytest
+import pytest_asyncio
+from capture import office_files
+from capture.office_files import docx, epub, pptx, xlsx, zipped
+from capture.small_site import SmallSite
+from fixtures.pdf_files import pdf
+from inputs.limited import outcome_within
+from PIL import Image
+
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.page import office
+from mind2web2.capture.page.office import office_html
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.errors import DocumentError
+
+HIDDEN = ("concealed", "withdrawn", "Cellar")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def manager():
+    """One browser for all documents."""
+    settings = CaptureSettings(network=NetworkSettings(allow_private_network=True))
+    async with BatchBrowserManager(settings=settings) as manager:
+        yield manager
+
+
+@pytest.fixture
+def site():
+    """A site whose documents a test sets."""
+    with SmallSite() as site:
+        yield site
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "lines"),
+    [
+        (
+            "a.docx",
+            docx,
+            [
+                "# The weir",
+                "Built of oak.",
+                "| Year | Boats | Locks |",
+                "| 1911 | 12 | 3 |",
+                "| 1912 | none | none |",
+            ],
+        ),
+        (
+            "a.xlsx",
+            xlsx,
+            ["## Ferries", "| Year | Guests | Share |", "| 1911 | $200 | 12.3% |", "| all | all |  |"],
+        ),
+        (
+            "a.pptx",
+            pptx,
+            [
+                "## Slide 1 of 3",
+                "The ferry of Ottermoss",
+                "| Year | Trips |",
+                "| 1911 | 730 |",
+                "Mention the strike.",
+                "## Slide 2 of 3",
+                "|  | Guests |",
+                "| June | 340.0 |",
+            ],
+        ),
+        ("a.epub", epub, ["# The\xa0lock", "Opened", "in May.", "| Gate | Height |", "| upper | 4 m |"]),
+    ],
+)
+async def test_a_document_becomes_a_page(name, content, lines, manager, site):
+    """Text in reading order, each value with its row and column, nothing hidden, and a picture of it."""
+    site.pages[f"/{name}"] = content()
+    page = await manager.capture(site.url + name)
+    shown = [line.replace("\xa0", " ") for line in page.text.splitlines()]
+    positions = [shown.index(line.replace("\xa0", " ")) for line in lines]
+    assert positions == sorted(positions)
+    assert not any(word in page.text for word in HIDDEN)
+    assert Image.open(io.BytesIO(page.screenshot)).width == 1100
+    record = page.record
+    assert (record.kind, record.troubles, record.notes, record.title) == ("web", (), (), name)
+    assert record.content_type != "text/html"
+    assert site.asked.count(f"/{name}") == len(site.asked)
+
+
+async def test_a_scan_is_recorded_as_one(manager, site):
+    """A PDF without text is stored as it is."""
+    site.pages["/scan.pdf"], site.pages["/text.pdf"] = pdf([]), pdf([], ["Depth: 80 m"])
+    scan, text = [await manager.capture(f"{site.url}{name}.pdf") for name in ("scan", "text")]
+    assert scan.record.notes == ("no text: the pages of the PDF are images",)
+    assert (text.record.notes, text.record.kind) == ((), "pdf")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (zipped({"word/document.xml": "<w:document"}), "damaged"),
+        (zipped({"xl/workbook.xml": "no XML"}), "damaged"),
+        (docx()[:600] + b"word/document.xml", "damaged"),
+        (zipped({"META-INF/container.xml": "", "mimetype": "application/java"}), "no DOCX"),
+    ],
+)
+async def test_a_damaged_document_is_a_failure_with_its_reason(content, reason, manager, site):
+    """It is not tried again."""
+    site.pages["/a.docx"] = content
+    record = (await manager.capture(site.url + "a.docx")).record
+    assert (record.kind, record.is_transient, record.tries) == (None, False, 1)
+    assert reason in record.failure
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused(monkeypatch):
+    """Before any of it is unpacked."""
+    monkeypatch.setattr(office, "MAX_UNPACKED_BYTES", 3 * 1024**2)
+    bomb = zipped({name: bytes(2 * 1024**2) for name in ("word/document.xml", "word/other.xml")})
+    with pytest.raises(DocumentError, match="unpacks to more than 3 MB"):
+        office_html(bomb, "bomb.docx")
+
+
+def test_a_sheet_of_any_size_is_read_in_bounds():
+    """A thousand million cells with one in the last row: what is filled is shown, with a note."""
+    outcome = outcome_within(1500, 30, office_html, xlsx([["Year"], [1911]], far=True), "far.xlsx")
+    assert "the last cell" in outcome.html
+    assert any("large workbook" in note for note in outcome.notes)
+
+
+def test_a_long_document_is_cut(monkeypatch):
+    """The page and its record say so."""
+    monkeypatch.setattr(office, "MAX_HTML_CHARS", 1000)
+    shown = office_html(xlsx([["Year"], *([number] for number in range(5000))]), "long.xlsx")
+    assert (shown.is_cut, "cut here" in shown.html, len(shown.html) < 3000) == (True, True, True)
+    assert any("is cut" in note for note in shown.notes)
+
+
+def test_entities_of_a_document_do_not_unfold():
+    """Neither their own words without end nor files of this machine."""
+    secret = '<!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">]>'
+    chapter = f'{secret}<html xmlns="http://www.w3.org/1999/xhtml"><body><p>a&x;b</p></body></html>'
+    parts = {"mimetype": "application/epub+zip", "OEBPS/text/first one.xhtml": chapter}
+    assert "root:" not in office_html(office_files.epub(parts), "a.epub").html

@@ -28,7 +28,8 @@ Find out whether an AI search agent's cited answers are true.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
-    from mind2web2.cli import audit, cache, judgments, metrics, show, verify_results, view
+    from mind2web2.cli import cache, judgments, metrics, show, verify_results
+    from mind2web2.cli.results import audit, view
 
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")

@@ -12,13 +12,14 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.rubric.aggregation import Outcome, aggregate
-from mind2web2.runs.reader import TreeShapeError, WrittenNode, only_tree, written_tree
+from mind2web2.rubric.evidence import Evidence
+from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
 from mind2web2.statistics.agreement import Estimate, agreement_share, cohen_kappa, gwet_ac1, share
 from mind2web2.statistics.prediction_powered import Labelled, ppi_mean
 from mind2web2.utils.files import read_regular_file
@@ -138,30 +139,36 @@ def judged_leaves(catalog: Catalog, agent: str) -> list[JudgedLeaf]:
     found: list[JudgedLeaf] = []
     for answer in catalog.answers(agent):
         key = AnswerKey(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
-        root = _tree(catalog, key)
-        if root is not None and answer.score is not None:
-            found += _leaves_of(key, root)
+        result = catalog.result(key)
+        if result is not None and answer.score is not None:
+            found += _leaves_of(key, result.content)
     return found
 
 
-def _leaves_of(key: AnswerKey, root: WrittenNode) -> Iterator[JudgedLeaf]:
-    for node in root.walk():
-        evidence = node.evidence
-        if node.children or evidence is None or evidence.decided_by != "judge":
+def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf]:
+    for leaf in leaves_of(result):
+        try:
+            evidence = Evidence.model_validate(leaf.get("evidence"))
+        except ValidationError:
             continue
-        votes = [*evidence.votes, *(vote for check in evidence.pages for vote in check.votes)]
+        if evidence.decided_by != "judge":
+            continue
         groups = [evidence.votes, *(check.votes for check in evidence.pages)]
         is_split = any(len({vote.supported for vote in group}) > 1 for group in groups)
-        is_unquoted = any(vote.quote is not None and vote.quote.match == "not_found" for vote in votes)
+        is_unquoted = any(
+            vote.quote is not None and vote.quote.match == "not_found" for group in groups for vote in group
+        )
         is_suspect = any(check.page is not None and check.page.troubles for check in evidence.pages)
         seen = json.dumps(
             [evidence.claim, [(check.url, check.page and check.page.sha256) for check in evidence.pages]]
         )
+        # What a sequence put in its place is no verdict of the judge's.
+        verdict = leaf.get("superseded") or leaf
         yield JudgedLeaf(
             key,
-            node.id,
-            supported=node.verdict.score == 1.0,
-            is_weak=is_split or is_unquoted or is_suspect,
+            str(leaf.get("id")),
+            supported=verdict.get("score") == 1.0,
+            is_weak=is_split or is_unquoted or bool(is_suspect),
             seen_sha256=hashlib.sha256(seen.encode()).hexdigest(),
         )
 
@@ -304,7 +311,8 @@ def corrected_score(
             for leaf in of_answer[key]
             if _is_current(leaf, label := labels.get(leaf.name)) and label is not None and label.label != "u"
         ]
-        root = _tree(catalog, key) if own else None
+        result = catalog.result(key) if own else None
+        root = None if result is None else written_tree(result.content)
         if root is None:
             others.append(answer.score)
             continue
@@ -340,7 +348,7 @@ def _score_with(root: WrittenNode, leaf_id: str, *, supported: bool) -> float:
     ]
     before = [children[place] for children, place in places]
     for children, place in places:
-        children[place] = replace(children[place], shown=verdict, superseded=None)
+        children[place] = replace(children[place], verdict=verdict)
     score = aggregate(root)[id(root)].score
     for (children, place), child in zip(places, before, strict=True):
         children[place] = child
@@ -349,11 +357,3 @@ def _score_with(root: WrittenNode, leaf_id: str, *, supported: bool) -> float:
 
 def _is_current(leaf: JudgedLeaf | None, label: Label | None) -> bool:
     return leaf is not None and label is not None and leaf.seen_sha256 == label.seen_sha256
-
-
-def _tree(catalog: Catalog, key: AnswerKey) -> WrittenNode | None:
-    result = catalog.result(key)
-    try:
-        return None if result is None else written_tree(only_tree(result.content))
-    except TreeShapeError:
-        return None

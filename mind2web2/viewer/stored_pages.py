@@ -11,7 +11,7 @@ from typing import Any
 
 from mind2web2.capture.record import CaptureRecord
 from mind2web2.errors import CaptureError
-from mind2web2.judge.records import judgment_key
+from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.pages.agent_cache import AgentCache
 from mind2web2.pages.cache import CacheFileSys

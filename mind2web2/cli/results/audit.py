@@ -26,7 +26,7 @@ the labels. Labels are made with: mind2web2 view AGENT --audit NAME
 
 def add_command(commands: Subcommands) -> None:
     """Add ``audit`` to ``mind2web2``."""
-    from mind2web2.cli.view import add_audits_root
+    from mind2web2.cli.results.view import add_audits_root
 
     parser = commands.add_parser("audit", help="check the judge by human labels", description=DESCRIPTION)
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")

@@ -120,7 +120,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     with loading():
         client = _client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
-    captures = _captures(options)
+    captures = _captures(options, judge)
     parts = RunParts(
         judge=judge,
         library=PageLibrary(options.page_memory),
@@ -310,7 +310,7 @@ def _longest_block_s(options: argparse.Namespace) -> float:
     return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
 
 
-def _captures(options: argparse.Namespace) -> SharedCaptures | None:
+def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptures | None:
     # A replay depends on nothing but what is stored.
     if options.no_capture or options.llm_provider == REPLAY:
         return None
@@ -319,7 +319,7 @@ def _captures(options: argparse.Namespace) -> SharedCaptures | None:
         cdp_url=options.cdp_url,
         network=_network(options),
     )
-    return SharedCaptures.of_run(settings, options.max_webpage_retrieval)
+    return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
 
 
 def _network(options: argparse.Namespace) -> NetworkSettings:

@@ -28,7 +28,11 @@ def add_command(commands: Subcommands) -> None:
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     for name, what, handler in (
-        ("export", "write the agent's judgments to a .jsonl file", run_export),
+        (
+            "export",
+            "write the agent's judgments to a .jsonl file; a folder that does not exist is created",
+            run_export,
+        ),
         ("import", "add the judgments of a .jsonl file to the agent's; what is there stays", run_import),
     ):
         action = actions.add_parser(name, help=what, description=what)

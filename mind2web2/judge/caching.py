@@ -166,7 +166,7 @@ class RecordedJudge:
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
-            await self._check_reachable(self._provider)
+            await self.check_reachable()
             judgment = await self._ask(self._provider, replace(request, name=key), subject, source, limit)
             # A paid reply is stored even if the caller is cancelled.
             await to_the_end(self._write(judgment))
@@ -208,9 +208,14 @@ class RecordedJudge:
             raise
         self._unwritten.pop(judgment.key, None)
 
-    async def _check_reachable(self, provider: ChatProvider) -> None:
-        # Only clients of this package can check.
-        check = getattr(provider, "check_reachable", None)
+    async def check_reachable(self) -> None:
+        """Check once in a run that the judge's server accepts connections.
+
+        Raises:
+            JudgeAccessError: it does not.
+        """
+        # Only clients of this package can check it.
+        check = getattr(self._provider, "check_reachable", None)
         async with self._checking:
             if check is not None and not self._is_checked:
                 try:

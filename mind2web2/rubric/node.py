@@ -155,7 +155,6 @@ class VerificationNode:
         strategy: AggregationStrategy | str = AggregationStrategy.PARALLEL,
         children: Iterable[VerificationNode] = (),
         evidence: Evidence | None = None,
-        **_unknown: object,
     ) -> None:
         self._id = self._text("id", id)
         self._desc = self._text("desc", desc)

@@ -51,6 +51,22 @@ class RefusedConnection(BaseModel):
     is_private: bool = False
 
 
+class Review(BaseModel):
+    """What a person decided about a stored page.
+
+    Args:
+        decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the person.
+        by: the person's name, as given.
+        created: UTC, ISO 8601.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    decision: Literal["right", "wrong", "uploaded"]
+    by: str
+    created: str
+
+
 class CaptureRecord(BaseModel):
     """The sidecar beside a page's files: where the page came from and what looks wrong about it.
 
@@ -65,6 +81,7 @@ class CaptureRecord(BaseModel):
         refused: connections that the page tried and was refused; never the reason to distrust its text.
         timings_s: seconds by stage.
         is_transient: the failure may pass, or lie with this machine or its network.
+        reviewed: what a person decided about the page; it makes results that rest on the page stale.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -87,6 +104,7 @@ class CaptureRecord(BaseModel):
     timings_s: dict[str, float] = Field(default_factory=dict)
     tries: int = 1
     browser: str = ""
+    reviewed: Review | None = None
 
     @property
     def is_refused_as_private(self) -> bool:

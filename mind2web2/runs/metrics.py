@@ -8,7 +8,16 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.runs.bootstrap import (
+from mind2web2.runs.comparability import VerdictCounts, judge_models, mixture_warnings, verdict_counts
+from mind2web2.runs.score_matrix import (
+    NO_RESULT,
+    MissingAnswer,
+    ScoredAnswer,
+    ScoreGrid,
+    is_time_s,
+    score_grid,
+)
+from mind2web2.statistics.bootstrap import (
     LEVEL,
     METHOD,
     MIN_TASKS,
@@ -19,15 +28,6 @@ from mind2web2.runs.bootstrap import (
     Statistic,
     TaskSums,
     intervals_of,
-)
-from mind2web2.runs.comparability import VerdictCounts, judge_models, mixture_warnings, verdict_counts
-from mind2web2.runs.score_matrix import (
-    NO_RESULT,
-    MissingAnswer,
-    ScoredAnswer,
-    ScoreGrid,
-    is_time_s,
-    score_grid,
 )
 from mind2web2.utils.names import natural_key
 

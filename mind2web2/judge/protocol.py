@@ -332,7 +332,7 @@ class JudgeSession:
     @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
-        check_look("what the judge has been asked")
+        check_look("the ledger of the judge")
         return self._ledger
 
     @property

@@ -4,6 +4,7 @@ import pytest
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.base_client import AsyncOpenAIClient, openai_connection
 from mind2web2.llm_client.settings import endpoint_of
 
 ADDRESSES = {
@@ -30,6 +31,17 @@ def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
             for name in KEYS:
                 with_keys.setenv(name, "k")
             assert told == LLMClient(provider, is_async=True, base_url=base_url).endpoint
+
+
+@pytest.mark.parametrize("spelling", ["", "/", "/v1", "/v1/"])
+def test_one_server_is_one_judge_with_and_without_v1(spelling):
+    """Judgments are found whichever way the address is written; messages show it as it was given."""
+    address = f"http://localhost:9{spelling}"
+    client = AsyncOpenAIClient(base_url=address)
+    assert client.endpoint == endpoint_of("openai", address) == "openai http://localhost:9/v1"
+    service = openai_connection(address)[1]
+    assert service.shown == f"openai http://localhost:9{spelling.rstrip('/')}"
+    assert endpoint_of("openai", "http://localhost:9/api") == "openai http://localhost:9/api"
 
 
 def test_what_is_not_set_is_not_known():

@@ -331,7 +331,7 @@ async def test_invalid_output_is_asked_afresh(quick, fault):
     """After a repair that failed the question is put again, without what went wrong, and then no more."""
     with JudgeServer(faults=[fault] * 5) as server:
         text = await failure(server, quick, JudgeOutputError)
-    assert "was not the JSON that was asked for (form 'Verdict'), 3 times: " in text
+    assert "was not the requested JSON (form 'Verdict'), 3 times: " in text
     first, _, afresh = (body["messages"] for body in server.requests)
     assert len(afresh) == len(first) and "cannot be used" not in prompt_text(server.requests[2])
     with JudgeServer(faults=[fault] * 2) as server:

@@ -78,7 +78,7 @@ def test_an_unknown_price_is_a_usage_error():
         Budget(20, "judge-1")
 
 
-async def test_a_request_waits_for_room_while_others_are_under_way():
+async def test_a_request_waits_for_room_while_others_are_in_flight():
     """One that costs less than reserved makes it."""
     budget = taught(3.95 * PRICE_USD)
     running = [await reserved(budget) for _ in range(3)]
@@ -92,7 +92,7 @@ async def test_a_request_waits_for_room_while_others_are_under_way():
 
 
 async def test_a_request_is_refused_once_what_is_spent_leaves_no_room():
-    """Whoever waits is refused with it, and all that come later."""
+    """Waiting and later requests are refused."""
     budget = taught(2.4 * PRICE_USD)
     running = [await reserved(budget) for _ in range(2)]
     waiting = await started(reserved(budget), reserved(budget))
@@ -126,7 +126,7 @@ async def test_until_replies_are_in_estimates_are_distrusted():
 
 
 async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
-    """Whatever does not fit into it waits until the first job is back, for a day it may be."""
+    """The rest would wait for the first job, up to a day."""
     one_usd = price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
     budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
     tasks = await started(*(reserved(budget) for _ in range(50)))
@@ -141,7 +141,7 @@ async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
     ],
 )
 async def test_what_may_be_billed_counts(error, spent):
-    """A server's refusal costs nothing, a request that nobody waits for any more may."""
+    """A server's refusal costs nothing, a cancelled request may."""
     budget = taught(1)
     await ended(await reserved(budget), error)
     assert budget.spent_usd == pytest.approx(spent)
@@ -159,7 +159,7 @@ async def test_a_timeout_may_be_billed():
     assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
 
 
-async def test_a_server_that_tells_no_tokens_is_not_free():
+async def test_a_server_that_reports_no_tokens_is_not_free():
     """The estimate counts then."""
     budget = taught(1)
     await ended(await reserved(budget), usage=Usage())
@@ -176,7 +176,7 @@ async def test_a_repair_counts_with_what_came_before():
     assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
 
 
-async def test_who_waits_for_room_can_be_stopped():
+async def test_a_waiting_request_can_be_cancelled():
     """The permit that was held goes back."""
     budget = taught(1.4 * PRICE_USD)
     await reserved(budget)
@@ -228,7 +228,7 @@ async def outcomes(run, count, limit=None):
 
 
 async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
-    """Two hundred under way, with replies whose length nobody knows before."""
+    """Two hundred in flight, with replies of unknown length."""
     provider, budget = Provider(), Budget(20, MODEL)
     run = RecordedJudge(JudgeSettings("openai", MODEL), provider, store, budget=budget)
     found = await outcomes(run, 600, asyncio.Semaphore(200))
@@ -238,7 +238,7 @@ async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
     assert len(store.all()) == found["answered"]
 
 
-async def test_a_server_far_dearer_than_expected_is_found_out_in_time(store):
+async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(store):
     """Its tokens are a hundred times those of the estimate; what it is asked all the same fits."""
     usage = Usage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
     price = price_usd(usage, MODEL)
@@ -253,8 +253,8 @@ async def test_a_server_far_dearer_than_expected_is_found_out_in_time(store):
     assert run.usage.total().asked.cost_usd == pytest.approx(30 * price)
 
 
-async def test_retries_neither_hold_up_others_nor_cost(store):
-    """One permit: whoever waits to try again holds neither it nor dollars."""
+async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
+    """With one permit."""
     with JudgeServer("so", faults=[status(503)] * 3, input_tokens=2000, output_tokens=500) as server:
         client = LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x", retry=QUICK_RETRY)
         async with client:

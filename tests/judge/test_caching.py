@@ -1,4 +1,4 @@
-"""A run's judge: what is stored is reused, what is new is asked once and kept, failures stay failures."""
+"""A run's judge: judgments are requested once, stored and reused; failures are not stored."""
 
 import asyncio
 import contextlib
@@ -282,7 +282,7 @@ async def test_declined_once_is_asked_again(store):
 
 
 async def test_declined_twice_is_a_judgment_of_its_own(store):
-    """It is listed, kept, and not asked about again."""
+    """It is listed, stored, and not asked again."""
     provider = Provider(lambda _: declined())
     ledgers = []
     for _ in range(2):
@@ -341,7 +341,7 @@ async def test_the_cost_of_an_unknown_model_is_unknown(store):
     ],
 )
 async def test_after_a_failure_nothing_more_is_asked_for_the_answer(store, error, kind, words):
-    """Nothing is kept of it, and another answer goes on."""
+    """The failure is not stored, and other answers continue."""
 
     def fail(text):
         if text == "bad":
@@ -440,7 +440,7 @@ async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path)
 
 
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
-    """Somebody edited it, say: a replay fails and says so, a judge is asked anew."""
+    """A replay fails with a clear error; a judge is asked again."""
     provider = Provider()
     await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     [kept] = store.all()

@@ -1,4 +1,4 @@
-"""How much is done at once, and that scripts may hold the pair of limits around everything."""
+"""Limits of concurrent requests and answers; scripts may hold the pair of limits around all calls."""
 
 import asyncio
 
@@ -12,13 +12,13 @@ from mind2web2.judge.protocol import Admission, CheckedLimit, DualSemaphore, Fai
 
 
 class CrowdedJudge:
-    """Notes how many requests are under way at once, and lets others run in between."""
+    """Counts concurrent requests."""
 
     def __init__(self):
         self.judge, self.now, self.most = ScriptedJudge(), 0, 0
 
     async def async_response(self, **keywords):
-        """Answer after everybody else has had a chance to come in."""
+        """Answer after other requests could start."""
         self.now += 1
         self.most = max(self.most, self.now)
         for _ in range(20):
@@ -76,21 +76,21 @@ async def test_a_failed_judge_empties_the_queue():
     assert await started(global_semaphore=limit).verify("claim", None)
 
 
-async def test_nobody_who_waited_gets_in_after_a_failure():
+async def test_waiting_requests_are_refused_after_a_failure():
     """The permit is given back at once."""
     limit, latch = asyncio.Semaphore(1), FailureLatch()
     async with CheckedLimit(limit, latch.check):
         latch.fail(JudgeError("outage"))
     with pytest.raises(JudgeError, match="outage"):
         async with CheckedLimit(limit, latch.check):
-            pytest.fail("let in")
+            pytest.fail("admitted")
     assert not limit.locked()
     async with CheckedLimit(None, FailureLatch().check):
         assert not limit.locked()
 
 
-async def test_who_is_not_let_in_leaves_the_limit_with_the_reason():
-    """A limit that takes any end without an error for a reply would be misled otherwise."""
+async def test_a_refused_request_leaves_the_limit_with_the_reason():
+    """A limit may take an end without an error for a reply."""
     ends = []
 
     class Noting:
@@ -106,7 +106,7 @@ async def test_who_is_not_let_in_leaves_the_limit_with_the_reason():
         latch.fail(JudgeError("outage"))
     with pytest.raises(JudgeError, match="outage"):
         async with limit:
-            pytest.fail("let in")
+            pytest.fail("admitted")
     assert ends == [None, JudgeError]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from pydantic import BaseModel
-from servers.judge_server import VERDICT, JudgeServer, azure_content_filter, status
+from servers.judge_server import VERDICT, JudgeServer, status
 
 from mind2web2.errors import JudgeRequestError, UsageError
 from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient
@@ -42,15 +42,6 @@ async def test_the_deployment_and_version_are_in_the_path(azure):
     assert reply.value == Verdict(**VERDICT)
     assert call.path == "/openai/deployments/judge-deployment/chat/completions?api-version=2024-10-21"
     assert call.headers["api-key"] == "azure-key"
-
-
-async def test_azures_filter_is_a_declined_request(azure):
-    """A filtered prompt is neither an error nor a verdict."""
-    with JudgeServer(faults=[azure_content_filter()]) as server:
-        async with azure(server) as client:
-            reply = await client.chat(REQUEST)
-    assert "filtered" in reply.declined
-    assert reply.value is None
 
 
 async def test_a_missing_deployment_names_the_variable(azure):

@@ -31,6 +31,7 @@ def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
             for name in KEYS:
                 with_keys.setenv(name, "k")
             assert told == LLMClient(provider, is_async=True, base_url=base_url).endpoint
+            assert "pass" not in told
 
 
 @pytest.mark.parametrize("spelling", ["", "/", "/v1", "/v1/"])

@@ -13,7 +13,6 @@ from servers import judge_server as faults
 from servers.judge_server import VERDICT, JudgeServer, RateLimit, image_urls, prompt_text
 
 from mind2web2.errors import (
-    ContextTooLongError,
     ImagesRefusedError,
     JudgeOutputError,
     JudgeRequestError,
@@ -291,17 +290,6 @@ async def test_what_cannot_pass_fails_at_once(quick, fault, words):
     assert "sk-test" not in text
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [faults.context_too_long(), faults.status(400, "prompt is too long: 9 tokens > 8"), faults.status(413)],
-)
-async def test_a_prompt_too_long_says_so(quick, fault):
-    """The caller can cut the page and ask again."""
-    with JudgeServer(faults=[fault]) as server:
-        await failure(server, quick, ContextTooLongError, question(messages=TEXT))
-    assert len(server.requests) == 1
-
-
 BAD_OUTPUTS = [
     faults.content("not JSON"),
     faults.content('{"reasoning": "no result"}'),
@@ -314,37 +302,17 @@ BAD_OUTPUTS = [
 
 
 @pytest.mark.parametrize("fault", BAD_OUTPUTS)
-async def test_invalid_output_is_repaired_once(quick, fault):
-    """The repair request shows the problem and the schema; tokens of both requests count."""
-    with JudgeServer(faults=[fault]) as server:
-        reply = await ask(server, quick)
-    repair = server.requests[1]
-    assert reply.value == Verdict(**VERDICT)
-    assert repair["messages"][: len(MESSAGES)] == MESSAGES
-    assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(repair)
-    assert reply.usage == Usage(200, 120, 20)
-    assert reply.attempts == 2
-
-
-@pytest.mark.parametrize("fault", BAD_OUTPUTS)
-async def test_invalid_output_is_asked_afresh(quick, fault):
-    """After a repair that failed the question is put again, without what went wrong, and then no more."""
+async def test_invalid_output_is_repaired_and_then_requested_again(quick, fault):
+    """The repair shows the problem and the schema; the third and last request is the question alone."""
     with JudgeServer(faults=[fault] * 5) as server:
         text = await failure(server, quick, JudgeOutputError)
     assert "was not the requested JSON (form 'Verdict'), 3 times: " in text
-    first, _, afresh = (body["messages"] for body in server.requests)
-    assert len(afresh) == len(first) and "cannot be used" not in prompt_text(server.requests[2])
+    first, repair, last = server.requests
+    assert repair["messages"][: len(MESSAGES)] == first["messages"] == last["messages"] == MESSAGES
+    assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(repair)
     with JudgeServer(faults=[fault] * 2) as server:
-        assert (await ask(server, quick)).attempts == 3
-
-
-async def test_the_repair_shows_what_was_wrong(quick):
-    """The model reads its own reply and the field that failed."""
-    with JudgeServer(faults=[faults.content('{"reasoning": "r"}')]) as server:
-        await ask(server, quick)
-    *_, reply, complaint = server.requests[1]["messages"]
-    assert reply == {"role": "assistant", "content": '{"reasoning": "r"}'}
-    assert "result: Field required" in complaint["content"]
+        reply = await ask(server, quick)
+    assert (reply.value, reply.attempts, reply.usage) == (Verdict(**VERDICT), 3, Usage(300, 180, 30))
 
 
 async def test_empty_text_is_asked_for_again(quick):
@@ -352,14 +320,6 @@ async def test_empty_text_is_asked_for_again(quick):
     with JudgeServer("text", faults=[faults.content("")]) as server:
         reply = await ask(server, quick, question(template=None))
     assert (reply.text, reply.attempts) == ("text", 2)
-
-
-async def test_a_fenced_reply_needs_no_repair(quick):
-    """A code fence around the JSON is taken off."""
-    fenced = f"```json\n{Verdict(**VERDICT).model_dump_json()}\n```"
-    with JudgeServer(fenced) as server:
-        reply = await ask(server, quick)
-    assert (reply.value, reply.attempts) == (Verdict(**VERDICT), 1)
 
 
 @pytest.mark.parametrize(
@@ -476,27 +436,6 @@ async def test_an_image_by_url_is_passed_on(quick):
     assert image_urls(server.requests[0]) == ["https://town.example/map.png"]
 
 
-async def test_text_that_cannot_be_encoded_still_arrives(quick):
-    """Half a surrogate pair in a page's text does not fail its verification."""
-    with JudgeServer("text") as server:
-        await ask(server, quick, question(template=None, messages=[{"role": "user", "content": "a\ud83d"}]))
-    assert server.requests[0]["messages"][0]["content"] == "a\ufffd"
-
-
-async def test_a_wrong_message_costs_nothing(quick):
-    """Messages are checked before the first request."""
-    with JudgeServer() as server:
-        text = await failure(server, quick, ValueError, question(messages=[{"role": "jury", "content": "x"}]))
-    assert "role 'jury'" in text
-    assert server.requests == []
-
-
-def test_no_key_is_said_when_the_client_is_built():
-    """OpenAI itself needs a key; the line names the variable."""
-    with pytest.raises(UsageError, match="OPENAI_API_KEY"):
-        AsyncOpenAIClient()
-
-
 async def test_other_servers_need_no_key(quick, monkeypatch):
     """A local server given by the environment works without one."""
     with JudgeServer() as server:
@@ -567,12 +506,6 @@ async def test_a_request_that_cannot_be_made_is_the_judges_failure(quick):
         text = await failure(server, quick, JudgeRequestError, question(extra={"seed": {1, 2}}))
     assert "not JSON serializable" in text
     assert server.requests == []
-
-
-def test_the_endpoint_shows_no_password():
-    """The endpoint is written to results."""
-    client = AsyncOpenAIClient(base_url="https://me:secret@judge.example/v1/?token=secret")
-    assert client.endpoint == "openai https://judge.example/v1"
 
 
 async def test_a_limit_on_images_is_found_out_by_one_request(quick):

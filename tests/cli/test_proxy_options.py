@@ -50,7 +50,7 @@ async def test_a_proxy_with_credentials(tmp_path, monkeypatch):
             )
             output = (await process.communicate())[0].decode()
     assert process.returncode == 1
-    assert proxy.requests[0] == "http://weir.example/"
+    assert "http://weir.example/" in proxy.requests
     stored = "".join(path.read_text(errors="replace") for path in tmp_path.glob("cache/**/*.*"))
     assert "built of oak" in stored
     assert "gone.example" in output

@@ -14,11 +14,13 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
+from unittest.mock import patch
 
+from mind2web2.cli import evaluate_main
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import ClientProvider, as_provider
 from mind2web2.judge.protocol import DualSemaphore
@@ -262,6 +264,13 @@ def start_command(*arguments: object, cwd: Path, **variables: str) -> subprocess
 
 
 def run_command(*arguments: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess:
+    """Run ``mind2web2 evaluate`` in this process, as ``start_command`` does in one of its own."""
+    environment = clean_environment(**{"OPENAI_API_KEY": "dummy", **variables})
+    with chdir(cwd), patch.dict(os.environ, environment, clear=True):
+        return call(evaluate_main, *arguments)
+
+
+def run_process(*arguments: object, cwd: Path, **variables: str) -> subprocess.CompletedProcess:
     """Run ``run_eval.py`` as a process of its own and wait for it."""
     with start_command(*arguments, cwd=cwd, **variables) as process:
         stdout, stderr = process.communicate(timeout=120)

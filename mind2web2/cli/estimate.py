@@ -1,4 +1,4 @@
-"""``--estimate``: what a run would take, printed before it is started."""
+"""``--estimate``: the requests, tokens and dollars of a run, printed before it starts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from mind2web2.cli.options import REPLAY
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.answers import TaskWork
-from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, TaskEstimate, estimate_run, total
+from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, estimate_run, total
+from mind2web2.runs.freshness import Conditions, newest_judge
+from mind2web2.runs.provenance import JudgeRecord
 from mind2web2.runs.run import DEFAULT_JUDGE_MODEL, RunFolders
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given
@@ -32,7 +34,9 @@ def print_estimate(
         return 0
     run = _planned(options, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
     estimate = estimate_run(run)
-    if rows := {task.task_id: _estimate_cells(task) for task in estimate.tasks if task.ranges}:
+    answers = {task.task_id: len(task.answers) for task in work}
+    rows = {task_id: _cells(ranges, answers[task_id]) for task_id, ranges in estimate.ranges.items()}
+    if rows:
         print_amounts(console, "Estimate", "task", _COLUMNS, rows)
     for text in _summary(options, run, estimate):
         line(text)
@@ -49,33 +53,33 @@ def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[Ta
         batch=options.batch,
         max_images=options.max_images,
     )
-    return PlannedRun(
-        work=work,
-        folders=folders,
-        judge=settings,
-        endpoint=endpoint_of(options.llm_provider, options.judge_base_url),
-        overwrite=options.overwrite,
+    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
+    newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
+    conditions = Conditions(
+        judge=JudgeRecord.of(settings, endpoint or newest.get("endpoint", "")),
         with_captures=not options.no_capture,
         with_private_network=options.allow_private_network,
         as_of=options.as_of,
         variables={name: os.environ[name] for name in options.script_env},
     )
+    return PlannedRun(work, folders, settings, endpoint, conditions, options.overwrite)
 
 
-def _estimate_cells(task: TaskEstimate) -> tuple[str, ...]:
-    *counts, cost_usd = total(found.expected for found in task.ranges)
+def _cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
+    *counts, cost_usd = total(found.expected for found in ranges)
     amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
-    return f"{len(task.ranges)} of {task.answers}", *amounts, _basis(task.ranges)
+    return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
 
 
 def _summary(options: argparse.Namespace, run: PlannedRun, estimate: RunEstimate) -> list[str]:
-    ranges = [found for task in estimate.tasks for found in task.ranges]
+    ranges = [found for own in estimate.ranges.values() for found in own]
     low = total(found.low for found in ranges)
     expected = total(found.expected for found in ranges)
     high = total(found.high for found in ranges)
-    selected = sum(task.answers for task in estimate.tasks)
+    selected = sum(len(task.answers) for task in run.work)
     held = selected - len(ranges) - len(estimate.unscored)
-    then = "captured when a claim needs them" if run.with_captures else "claims on them fail (--no_capture)"
+    captured = run.conditions.with_captures
+    then = "captured when a claim needs them" if captured else "claims on them fail (--no_capture)"
     pages = estimate.uncached_pages
     basis = f"; judged from {_basis(ranges)}" if expected.requests else ""
     lines = [
@@ -91,15 +95,13 @@ def _summary(options: argparse.Namespace, run: PlannedRun, estimate: RunEstimate
     ]
     lines += [f"No result to be expected: {name}: {why}" for name, why in estimate.unscored.items()]
     if run.endpoint is None:
-        lines.append("The judge's address is not set: results of any server were taken to hold.")
+        lines.append("The judge's address is not set: results of any server count as valid.")
     if options.max_cost is not None and expected.cost_usd > 0:
-        verdict = (
-            "covers the run"
-            if high.cost_usd <= options.max_cost
-            else "may not cover the run"
-            if expected.cost_usd <= options.max_cost
-            else "will probably not cover the run: it stops there, and the same command goes on"
-        )
+        verdict = "covers the run"
+        if high.cost_usd > options.max_cost:
+            verdict = "may not cover the run"
+        if expected.cost_usd > options.max_cost:
+            verdict = "will probably not cover the run: it stops there, and the same command continues"
         lines.append(f"--max_cost {dollars_as_given(options.max_cost)} {verdict}.")
     return lines
 

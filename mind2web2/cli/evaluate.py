@@ -16,6 +16,7 @@ from mind2web2.cli.options import (
     browser_address,
     byte_count,
     check_options,
+    image_count,
     paths_of,
     positive_dollars,
     positive_int,
@@ -108,7 +109,7 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     images.add_argument(
         "--max_images",
         metavar="N",
-        type=positive_int,
+        type=image_count,
         help="images of a page shown to the judge with one question, the first N of them (default: all that "
         "the judge takes, as its server says; what it refuses is left out and noted in the result)",
     )

@@ -63,8 +63,7 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.client import BatchClient
-    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
 # Where tasks or answers at once have no bound of their own.
@@ -129,7 +128,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     with loading():
         client = _client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
-    captures = _captures(options)
+    captures = _captures(options, judge)
     parts = RunParts(
         judge=judge,
         library=PageLibrary(options.page_memory),
@@ -228,7 +227,7 @@ def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
     if batches is not None:
-        from mind2web2.judge.batch.client import BatchClient
+        from mind2web2.judge.batch.jobs import BatchClient
 
         return BatchClient(batches)
     if options.llm_provider == REPLAY:
@@ -319,7 +318,7 @@ def _longest_block_s(options: argparse.Namespace) -> float:
     return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
 
 
-def _captures(options: argparse.Namespace) -> SharedCaptures | None:
+def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptures | None:
     # A replay depends on nothing but what is stored.
     if options.no_capture or options.llm_provider == REPLAY:
         return None
@@ -329,7 +328,7 @@ def _captures(options: argparse.Namespace) -> SharedCaptures | None:
         storage_state=storage_state_of(options),
         network=network_of(options),
     )
-    return SharedCaptures.of_run(settings, options.max_webpage_retrieval)
+    return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
 
 
 async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:

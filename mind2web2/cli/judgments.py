@@ -28,7 +28,11 @@ def add_command(commands: Subcommands) -> None:
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
     for name, what, handler in (
-        ("export", "write the agent's judgments to a .jsonl file", run_export),
+        (
+            "export",
+            "write the agent's judgments to a .jsonl file; a folder that does not exist is created",
+            run_export,
+        ),
         ("import", "add the judgments of a .jsonl file to the agent's; what is there stays", run_import),
     ):
         action = actions.add_parser(name, help=what, description=what)
@@ -42,7 +46,7 @@ def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
     from mind2web2.cli.options import suggested_command
     from mind2web2.errors import UsageError
-    from mind2web2.judge.store import EXPORTING, JudgmentStore
+    from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge.transfer import export_judgments, judgments_named
     from mind2web2.runs.results import latest_results
 
@@ -50,7 +54,7 @@ def run_export(options: argparse.Namespace) -> int:
     if not store_path.is_file():
         evaluate = suggested_command(options, "evaluate", options.agent)
         raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
-    with JudgmentStore(store_path, EXPORTING) as store:
+    with JudgmentStore(store_path) as store:
         try:
             keys = set(export_judgments(store, options.file))
             judges = store.identities()
@@ -85,11 +89,11 @@ def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
-    from mind2web2.judge.store import IMPORTING, JudgmentStore
+    from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge.transfer import read_judgments
 
     judgments = list(read_judgments(options.file))
-    with JudgmentStore(_store_path(options), IMPORTING) as store:
+    with JudgmentStore(_store_path(options)) as store:
         added = store.add(judgments)
     _say(f"{added} of {len(judgments)} judgments were new")
     return 0

@@ -162,8 +162,10 @@ def counted(amount: int, what: str) -> str:
     return f"{amount} {what}" if amount == 1 else f"{amount} {what}s"
 
 
-def number(value: float | None) -> str:
-    """Return a figure with four digits at most."""
+def number(value: object) -> str:
+    """Return a figure with four digits at most; what is none, as in a damaged file, stays as it is."""
+    if not isinstance(value, int | float | None):
+        return str(value)
     return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
 
 

@@ -46,6 +46,8 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
+        # Names of tasks and answers may begin with a dash: only options that exist are taken for options.
+        self._negative_number_matcher = re.compile("-[^-]")
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
 
@@ -118,6 +120,13 @@ def count(text: str) -> int:
     if not text.isascii() or not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def image_count(text: str) -> int:
+    """Return how many images to show, at least one."""
+    if text == "0":
+        raise argparse.ArgumentTypeError("to show no images, give --no_screenshots instead")
+    return positive_int(text)
 
 
 def positive_seconds(text: str) -> float:
@@ -486,7 +495,7 @@ def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dic
     return {
         name: value
         for name, value in settings.items()
-        if name in _OPTIONS
+        if name in _SETTINGS
         and hasattr(options, name)
         and name not in given
         and not (is_other_judge and name.startswith("judge_"))
@@ -495,23 +504,43 @@ def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dic
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {FILE_NAME}: {error}") from error
-    _check_keys(content, [*_OPTIONS, "prices"], FILE_NAME)
+    content = _parsed(path)
+    for name, value in content.items():
+        if name not in _SETTINGS and name != "prices":
+            raise _unknown_key(name, [*_SETTINGS, "prices"], FILE_NAME)
+        if name != "prices":
+            _check_type(name, value)
     return {
         name: value if name == "prices" else _option_value(name, value) for name, value in content.items()
     }
 
 
+def _parsed(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: it is a link to a file that does not exist") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: it is not UTF-8 text") from error
+    except ValueError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: {error}") from error
+
+
+def _check_type(name: str, value: object) -> None:
+    kind, example, _ = _SETTINGS[name]
+    # A bool is an int to Python, and a whole number is as good as a float to people.
+    is_right = isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
+    if not is_right or not str(value).strip():
+        raise UsageError(f"{FILE_NAME}: {name} is {value!r}: write for example {name} = {example}")
+
+
 def _option_value(name: str, value: object) -> Any:
-    if isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip():
-        try:
-            return _OPTIONS[name](str(value))
-        except argparse.ArgumentTypeError as error:
-            raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
-    raise UsageError(f"{FILE_NAME}: {name} is {value!r}: give one value, as for --{name}")
+    try:
+        return _SETTINGS[name][2](str(value))
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
 
 
 def _set_prices(prices: object) -> list[str]:
@@ -521,7 +550,12 @@ def _set_prices(prices: object) -> list[str]:
         raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
     own = {}
     for model, price in prices.items():
-        _check_keys(price, _PRICES, f"{FILE_NAME}: prices of {model}")
+        if any(isinstance(amount, dict) for amount in price.values()):
+            raise UsageError(
+                f'{FILE_NAME}: prices: write a name with a dot in quotes: [prices."{_dotted(prices)}"]'
+            )
+        for kind in price.keys() - _PRICES.keys():
+            raise _unknown_key(kind, _PRICES, f"{FILE_NAME}: prices of {model}")
         if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
             raise UsageError(f"{FILE_NAME}: prices of {model}: write {_EXAMPLE}")
         own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
@@ -529,17 +563,29 @@ def _set_prices(prices: object) -> list[str]:
     return [f"prices of {model}" for model in own]
 
 
+def _dotted(table: Mapping[str, Any]) -> str:
+    """Return the model's name that TOML has split at its dots."""
+    name, inner = next(item for item in table.items() if isinstance(item[1], dict))
+    is_split = any(isinstance(value, dict) for value in inner.values())
+    return f"{name}.{_dotted(inner)}" if is_split else name
+
+
 def _is_price(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_PRICE_USD
 
 
-def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
+def _unknown_key(name: str, known: Iterable[str], where: str) -> UsageError:
     names = list(known)
-    for name in found:
-        if name not in names:
-            nearest = difflib.get_close_matches(name.replace("-", "_"), names, n=1)
-            cure = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(names)}"
-            raise UsageError(f"{where}: unknown key {name}: {cure}")
+    nearest = difflib.get_close_matches(name.replace("-", "_"), names, n=1)
+    if name == "no_screenshots":
+        cure = "write max_images = 0"
+    elif re.search("key|secret|token$", name, re.IGNORECASE):
+        cure = "API keys come from environment variables, such as OPENAI_API_KEY"
+    elif nearest:
+        cure = f"did you mean {nearest[0]}?"
+    else:
+        cure = f"known are {', '.join(names)}"
+    return UsageError(f"{where}: unknown key {name}: {cure}")
 
 
 def _provider(text: str) -> str:
@@ -548,18 +594,25 @@ def _provider(text: str) -> str:
     return text
 
 
-# Names are those of the options.
-_OPTIONS: dict[str, Callable[[str], Any]] = {
-    "llm_provider": _provider,
-    "judge_model": str,
-    "judge_base_url": str,
-    "judge_reasoning_effort": str,
-    "judge_temperature": temperature,
-    "max_images": count,
-    "max_llm_requests": positive_int,
-    "max_concurrent_tasks": positive_int,
-    "max_concurrent_answers": positive_int,
-    "max_webpage_retrieval": positive_int,
+def _server(text: str) -> str:
+    from mind2web2.llm_client.settings import check_address
+
+    check_address(text, f"{FILE_NAME}: judge_base_url")
+    return text
+
+
+# By the option's name: the type in the file, an example, and the option's own check.
+_SETTINGS: dict[str, tuple[type, str, Callable[[str], Any]]] = {
+    "llm_provider": (str, '"openai"', _provider),
+    "judge_model": (str, '"gpt-5-mini"', str),
+    "judge_base_url": (str, '"http://localhost:8000/v1"', _server),
+    "judge_reasoning_effort": (str, '"low"', str),
+    "judge_temperature": (float, "0.5", temperature),
+    "max_images": (int, "1", count),
+    "max_llm_requests": (int, "60", positive_int),
+    "max_concurrent_tasks": (int, "3", positive_int),
+    "max_concurrent_answers": (int, "3", positive_int),
+    "max_webpage_retrieval": (int, "10", positive_int),
 }
 
 

@@ -204,7 +204,7 @@ class _Page:
         if found is not None:
             result = found.content
             if answer.score is None:
-                self._text("What follows is an earlier result, which does not count.", "")
+                self._text("What follows is a stored result that does not count.", "")
             self._print_making(result)
         for label, path in (
             ("Answer", folder / answer.answer_name),
@@ -228,8 +228,8 @@ class _Page:
         parts += [f"on {created} UTC"] if created else []
         parts += [f"with the script {facts.script}"] if facts.script else []
         self._text(" ".join(parts) + ".", "")
-        if result.get("doubts"):
-            self._text(f"In doubt: {'; '.join(map(str, result['doubts']))}.", "")
+        if doubts := _strings(result.get("doubts")):
+            self._text(f"In doubt: {'; '.join(doubts)}.", "")
 
     def _print_trees(self, result: Mapping[str, Any]) -> None:
         self._line("")
@@ -323,7 +323,7 @@ class _Page:
         for number, (url, check) in enumerate(self._pages.items(), start=1):
             self._line(f"[{number}] {url}")
             page = _mapping(check.get("page"))
-            for text in (_shown_text(page), *map(str, page.get("notes") or ())):
+            for text in (_shown_text(page), *_strings(page.get("notes"))):
                 if text:
                     self._text(text, _INDENT * 2)
             files = () if cache is None else cache.page_files(url)
@@ -406,8 +406,8 @@ def _shown_text(page: Mapping[str, Any]) -> str:
     parts = [str(page.get("kind")), characters, counted(images if isinstance(images, int) else 0, "image")]
     if page.get("captured_at"):
         parts.append(f"captured {str(page['captured_at'])[:16].replace('T', ' ')} UTC")
-    if page.get("troubles"):
-        parts.append(f"looks wrong: {', '.join(str(kind).replace('_', ' ') for kind in page['troubles'])}")
+    if troubles := _strings(page.get("troubles")):
+        parts.append(f"looks wrong: {', '.join(troubles).replace('_', ' ')}")
     return ", ".join(parts)
 
 
@@ -417,3 +417,7 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
+def _strings(value: object) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else []

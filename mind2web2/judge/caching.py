@@ -1,10 +1,10 @@
-"""The judge of a run, which reuses stored judgments, and the client that each answer's script is given."""
+"""The judge of a run, which reuses stored judgments, and the client that each answer's script receives."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -22,23 +22,18 @@ from mind2web2.errors import (
     JudgeUnusableError,
     JudgmentMissingError,
     JudgmentStoreError,
-    Mind2Web2Error,
 )
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.circuit_breaker import Access
 from mind2web2.judge.direct import unexpected
 from mind2web2.judge.protocol import (
     CheckedLimit,
-    Failure,
-    FailureLatch,
-    JudgeLedger,
-    Noted,
+    JudgeSession,
     RunUsage,
     Subject,
     ask_twice_if_declined,
     ask_within_limits,
     cut_off_noted,
-    note_rejection,
     tokens_of,
     usage_of,
 )
@@ -56,72 +51,25 @@ from mind2web2.llm_client.prices import price_usd, total_price_usd
 from mind2web2.llm_client.provider import AsyncCalls
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries, SentRequests, counted_requests
-from mind2web2.scheduling.guard import check_asking, check_look, watching
+from mind2web2.scheduling.guard import check_asking, watching
 from mind2web2.utils.aio import loop_turn, to_the_end
 from mind2web2.utils.api_misuse import script_api
-
-
-class ReplyKeeper:
-    """Writes judgments to the store, and holds on to those that a full disk does not take.
-
-    Until those are written nothing more should be asked: what comes back could not be kept either.
-    """
-
-    def __init__(self, store: JudgmentStore) -> None:
-        self._store = store
-        self._unwritten: dict[str, Judgment] = {}
-        self._writing = asyncio.Lock()
-
-    @property
-    def unwritten(self) -> int:
-        """Return how many judgments the store did not take yet."""
-        return len(self._unwritten)
-
-    async def keep(self, judgment: Judgment) -> None:
-        """Write a judgment, even if the caller is cancelled meanwhile.
-
-        Raises:
-            JudgmentStoreError: it cannot be written now.
-        """
-        await to_the_end(self._write(judgment))
-
-    async def write_rest(self) -> None:
-        """Write what could not be written so far.
-
-        Raises:
-            JudgmentStoreError: it still cannot.
-        """
-        if self._unwritten:
-            async with self._writing:
-                for judgment in list(self._unwritten.values()):
-                    await to_the_end(self._write(judgment))
-
-    async def _write(self, judgment: Judgment) -> None:
-        try:
-            await self._store.put(judgment)
-        except JudgmentStoreError:
-            self._unwritten[judgment.key] = judgment
-            raise
-        self._unwritten.pop(judgment.key, None)
-
-
-log = logging.getLogger(__name__)
 
 REPLAY_ENDPOINT = "replay"
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """Which model judges a run, and with which parameters.
+    """The model that judges a run, and its parameters.
 
     Args:
         provider: as given on the command line.
         replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any server's.
         replayed_from: for a replay, the file of its judgments.
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
-        batch: questions go out in batch jobs, at a lower price.
-        max_images: shown with one question at most, 0 for none; ``None`` shows all that the judge takes.
-        image_limits: of a replay, those that the judge named when it was asked; found in the store.
+        batch: requests go out in batch jobs, at a lower price.
+        max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
+        image_limits: for a replay, the limits that the recorded run met; read from the store.
     """
 
     provider: str
@@ -136,14 +84,14 @@ class JudgeSettings:
 
 
 class RecordedJudge:
-    """One judge for a whole run.
+    """The judge of a whole run: stored judgments are reused, new ones are stored as they arrive.
 
     Args:
         settings: model and parameters.
-        provider: whom to ask; ``None`` answers from the store alone (replay).
+        provider: sends requests; ``None`` answers from the store alone (replay).
         store: where judgments are kept.
-        overwrite: reuse only what this run itself has asked.
-        budget: what the requests may cost; ``None`` for any amount.
+        overwrite: reuse only judgments that this run has requested itself.
+        budget: limits the cost of the requests; ``None`` for any amount.
     """
 
     def __init__(
@@ -158,11 +106,11 @@ class RecordedJudge:
         if provider is None:
             limits = store.image_limits(settings.replayed_endpoint, settings.model)
             settings = replace(settings, image_limits=tuple(limits))
-        self.settings = settings
-        if provider is not None:
-            # The price list takes a third of a second to load: now, rather than with the first reply.
+        else:
+            # Loading the price list takes a third of a second: now, rather than with the first reply.
             price_usd(Usage(), settings.model)
-        # Only clients of this package keep a pace, and count along.
+        self.settings = settings
+        # Only clients of this package count delays and retries.
         self.usage = RunUsage(
             slowdown=getattr(provider, "slowdown", None) or Slowdown(),
             retries=getattr(provider, "retries", None) or Retries(),
@@ -171,15 +119,17 @@ class RecordedJudge:
         self.services = ServiceAnswers(store, overwrite=overwrite, is_replay=provider is None)
         self._provider = provider
         self._store = store
-        self._keeper = ReplyKeeper(store)
-        # Questions that are let in one by one would take a batch job each.
-        self._access = Access(one_by_one=not settings.batch)
         self._overwrite = overwrite
-        # Once in a run, before the first request, as stored judgments need no server.
+        # Requests that are admitted one by one would take a batch job each.
+        self._access = Access(one_by_one=not settings.batch)
+        # Before the first request of a run; stored judgments need no server.
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
         self._asked_now: set[str] = set()
-        # Equal questions asked at the same time wait for the first one's reply instead of paying twice.
+        # Replies that a full disk did not take. No request follows until they are written.
+        self._unwritten: dict[str, Judgment] = {}
+        self._writing = asyncio.Lock()
+        # Concurrent equal questions wait for the first one's reply instead of paying twice.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @property
@@ -189,17 +139,17 @@ class RecordedJudge:
 
     @property
     def endpoint(self) -> str:
-        """Return what tells this judge's server from others."""
+        """Return the name of the judge's server."""
         return REPLAY_ENDPOINT if self._provider is None else self._provider.endpoint
 
     async def judgment(
         self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
     ) -> Judgment:
-        """Return the stored judgment on a request, or ask for one and keep it.
+        """Return the stored judgment on a request, or request one and store it.
 
         Args:
             request: complete, with this run's model and parameters.
-            subject: what it is about.
+            subject: context for records and messages.
             source: task id and answer name.
             limit: entered around each HTTP request.
         """
@@ -208,18 +158,18 @@ class RecordedJudge:
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn:
             stored = await self._stored(key)
-            # A reply that no longer fills the template, since a script's own checks changed, is asked anew.
+            # If a script's own checks changed, a stored reply may no longer fill the template.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
                 if stored.outcome != "fewer_images":
                     self.usage.of(source[0]).reused += usage_of(stored)
                 return stored
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
-            await self._keeper.write_rest()
-            await self._check_reachable(self._provider)
-            request = replace(request, name=key)
-            judgment = await self._ask(self._provider, key, request, subject, source, limit)
-            await self._keeper.keep(judgment)
+            await self._write_unwritten()
+            await self.check_reachable()
+            judgment = await self._ask(self._provider, replace(request, name=key), subject, source, limit)
+            # A paid reply is stored even if the caller is cancelled.
+            await to_the_end(self._write(judgment))
             self._asked_now.add(key)
             return judgment
 
@@ -232,21 +182,40 @@ class RecordedJudge:
             raise JudgeUnusableError(str(self._access.denial)) from self._access.denial
 
     async def write_rest(self) -> None:
-        """Store what was asked and could not be stored at the time.
+        """Store replies that could not be stored before.
 
         Raises:
-            JudgmentStoreError: it cannot be stored now either; the text says how much that is.
+            JudgmentStoreError: they still cannot; the text gives their number.
         """
         try:
-            await self._keeper.write_rest()
+            await self._write_unwritten()
         except JudgmentStoreError as error:
             raise JudgmentStoreError(
-                f"judge replies that could not be kept: {self._keeper.unwritten}, to be asked anew: {error}"
+                f"{len(self._unwritten)} judge replies are not stored and will be requested again: {error}"
             ) from error
 
-    async def _check_reachable(self, provider: ChatProvider) -> None:
+    async def _write_unwritten(self) -> None:
+        if self._unwritten:
+            async with self._writing:
+                for judgment in list(self._unwritten.values()):
+                    await to_the_end(self._write(judgment))
+
+    async def _write(self, judgment: Judgment) -> None:
+        try:
+            await self._store.put(judgment)
+        except JudgmentStoreError:
+            self._unwritten[judgment.key] = judgment
+            raise
+        self._unwritten.pop(judgment.key, None)
+
+    async def check_reachable(self) -> None:
+        """Check once in a run that the judge's server accepts connections.
+
+        Raises:
+            JudgeAccessError: it does not.
+        """
         # Only clients of this package can check it.
-        check = getattr(provider, "check_reachable", None)
+        check = getattr(self._provider, "check_reachable", None)
         async with self._checking:
             if check is not None and not self._is_checked:
                 try:
@@ -266,7 +235,6 @@ class RecordedJudge:
     async def _ask(
         self,
         provider: ChatProvider,
-        key: str,
         request: ChatRequest,
         subject: Subject,
         source: tuple[str, str],
@@ -281,30 +249,27 @@ class RecordedJudge:
                 reply = await ask_twice_if_declined(provider.chat, request, exchange or limit)
                 outcome = "reply" if reply.declined is None else "declined"
             except ContextTooLongError as error:
-                reply, outcome = _too_long(error, sent), "too_long"
+                reply = ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
+                outcome = "too_long"
             except ImagesRefusedError as error:
                 limits = ImageLimit.of(error).model_dump_json()
                 reply, outcome = replace(_no_reply(sent), text=limits), "fewer_images"
             except BaseException as error:
+                # A failure or a cancelled caller: no judgment, but requests and tokens.
                 self._access.note(error, source)
-                # A failure, or nobody waits for it any more: no judgment, but requests and tokens.
                 if exchange is not None:
                     exchange.settle(sent.replies)
-                self._count(_no_reply(sent), sent, request.model, source[0], judgments=0)
+                self._count(_no_reply(sent), sent, source[0], judgments=0)
                 raise
         self._access.prove()
         if exchange is not None:
             exchange.settle(sent.replies or [reply.usage])
-        # To be refused for its images is no judgment yet.
-        count = int(outcome != "fewer_images")
-        cost_usd = self._count(reply, sent, request.model, source[0], judgments=count)
-        return Judgment(
-            key=key,
-            endpoint=self.endpoint,
-            model=request.model,
-            temperature=request.temperature,
-            reasoning_effort=request.reasoning_effort,
-            max_images=self.settings.max_images,
+        # A refusal of the images is no judgment yet.
+        cost_usd = self._count(reply, sent, source[0], judgments=int(outcome != "fewer_images"))
+        return self._as_judgment(
+            request.name,
+            subject,
+            source,
             outcome=outcome,
             text=reply.declined or reply.text,
             served_model=reply.served_model,
@@ -317,54 +282,50 @@ class RecordedJudge:
             batch=self.settings.batch or None,
             cost_usd=cost_usd,
             seconds=round(time.monotonic() - started, 3),
+            purpose=subject.purpose,
+            page=subject.page,
+            trial=subject.trial,
+        )
+
+    def _as_judgment(self, key: str, subject: Subject, source: tuple[str, str], **fields: Any) -> Judgment:
+        settings = self.settings
+        return Judgment(
+            key=key,
+            endpoint=self.endpoint,
+            model=settings.model,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+            max_images=settings.max_images,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             task_id=source[0],
             answer_name=source[1],
-            purpose=subject.purpose,
             node=subject.node,
             claim=subject.claim,
-            page=subject.page,
-            trial=subject.trial,
+            **fields,
         )
 
     async def gate(
         self, subject: Subject, source: tuple[str, str], ordinal: int, skip_reason: str | None
     ) -> str | None:
-        """Record whether a verification is skipped; in a replay, return what was recorded."""
+        """Record whether a verification is skipped; in a replay, return the record."""
         settings = self.settings
         judge: tuple[object, ...] = (settings.model, settings.temperature, settings.reasoning_effort)
         judge += () if settings.max_images is None else (settings.max_images,)
         key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
         if self._provider is None:
-            recorded = await self._store.get(key, self.settings.replayed_endpoint)
+            recorded = await self._store.get(key, settings.replayed_endpoint)
             return skip_reason if recorded is None else recorded.text or None
-        await self._store.put(
-            Judgment(
-                key=key,
-                endpoint=self.endpoint,
-                model=self.settings.model,
-                temperature=self.settings.temperature,
-                reasoning_effort=self.settings.reasoning_effort,
-                max_images=self.settings.max_images,
-                outcome="asked" if skip_reason is None else "skipped",
-                text=skip_reason or "",
-                attempts=0,
-                created=datetime.now(UTC).isoformat(timespec="milliseconds"),
-                task_id=source[0],
-                answer_name=source[1],
-                purpose="gate",
-                node=subject.node,
-                claim=subject.claim,
-            )
-        )
+        outcome = "asked" if skip_reason is None else "skipped"
+        text = skip_reason or ""
+        gate = self._as_judgment(key, subject, source, outcome=outcome, text=text, attempts=0, purpose="gate")
+        await self._store.put(gate)
         return skip_reason
 
-    def _count(
-        self, reply: ChatReply, sent: SentRequests, model: str, task_id: str, *, judgments: int = 1
-    ) -> float | None:
-        """Count the usage of a question, and return its price."""
-        # A client of a caller's own reports no more than the sum.
-        cost_usd = total_price_usd(sent.replies or [reply.usage], model, in_batch=self.settings.batch)
+    def _count(self, reply: ChatReply, sent: SentRequests, task_id: str, *, judgments: int) -> float | None:
+        """Add the usage of a question to the task's, and return its price."""
+        # A foreign client reports only the sum.
+        usages = sent.replies or [reply.usage]
+        cost_usd = total_price_usd(usages, self.settings.model, in_batch=self.settings.batch)
         self.usage.of(task_id).asked += replace(
             reply.usage,
             judgments=judgments,
@@ -373,10 +334,6 @@ class RecordedJudge:
             cost_usd=cost_usd,
         )
         return cost_usd
-
-
-def _too_long(error: ContextTooLongError, sent: SentRequests) -> ChatReply:
-    return ChatReply(text=str(error), usage=sent.usage, attempts=max(sent.requests, 1))
 
 
 def _no_reply(sent: SentRequests) -> ChatReply:
@@ -407,7 +364,7 @@ def _shortened(text: str, length: int = 80) -> str:
 
 
 class RunJudging(Protocol):
-    """What the judge of one answer asks of the run's: ``RecordedJudge``, or what stands for it elsewhere."""
+    """The run's judge as seen by one answer: ``RecordedJudge`` or its proxy in a script's process."""
 
     @property
     def settings(self) -> JudgeSettings:
@@ -415,7 +372,7 @@ class RunJudging(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """Return what tells this judge's server from others."""
+        """Return the name of the judge's server."""
 
     async def judgment(
         self, request: ChatRequest, subject: Subject, source: tuple[str, str], limit: Limit
@@ -430,45 +387,31 @@ class RunJudging(Protocol):
 
 @watching
 @script_api
-class AnswerJudge(AsyncCalls):
-    """The client that one answer's script is given: the run's judge, whatever model the script names.
+class AnswerJudge(JudgeSession, AsyncCalls):
+    """The client that one answer's script receives: the run's judge, whatever model the script names.
 
     Args:
         run: the run's judge.
-        limit: entered around each HTTP request. It is the run's own: a script that holds the semaphore it
-            was given never waits for itself.
+        limit: entered around each HTTP request. A script that holds the semaphore it received does not
+            block itself: this is the run's own.
     """
 
     def __init__(self, run: RunJudging, task_id: str, answer_name: str, limit: Limit | None = None) -> None:
+        super().__init__(Usage(), ImageLimit(max_images=run.settings.max_images))
         self._run = run
         self._source = (task_id, answer_name)
         self._limit = limit
-        self._own_requests: dict[str, int] = {}
-        self._gates: dict[tuple[str | None, str | None], int] = {}
-        self._latch = FailureLatch()
-        self._ledger = JudgeLedger()
-        self.image_limit = ImageLimit(max_images=run.settings.max_images)
+        self._own_requests: Counter[str] = Counter()
+        self._gates: Counter[tuple[str | None, str | None]] = Counter()
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return the limits that were met while a replay was recorded."""
+        """Return the image limits that the recorded run met."""
         return self._run.settings.image_limits
 
     @property
-    def ledger(self) -> JudgeLedger:
-        """Return what has been asked so far."""
-        check_look("what the judge has been asked")
-        return self._ledger
-
-    @property
-    def failure(self) -> Mind2Web2Error | None:
-        """Return the first failure for good."""
-        check_look("whether the judge has failed")
-        return self._latch.failure
-
-    @property
     def endpoint(self) -> str:
-        """Return what tells this judge's server from others."""
+        """Return the name of the judge's server."""
         return self._run.endpoint
 
     def model_for(self, requested: str) -> str:  # noqa: ARG002 (one run has one judge, options.md)
@@ -481,11 +424,11 @@ class AnswerJudge(AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:  # noqa: ARG002
         """Answer a request of the script's own; the same one again is another trial."""
-        trial = self._own_requests[judgment_key(request, 0)] = (
-            self._own_requests.get(judgment_key(request, 0), 0) + 1
-        )
+        key = judgment_key(request, 0)
+        self._own_requests[key] += 1
         with cut_off_noted(self, "a request of its own"):
-            return await ask_within_limits(self, request, Subject("script", trial=trial), None)
+            subject = Subject("script", trial=self._own_requests[key])
+            return await ask_within_limits(self, request, subject, None)
 
     async def ask(
         self,
@@ -513,46 +456,35 @@ class AnswerJudge(AsyncCalls):
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
+        ledger = self._ledger
         if judgment.outcome == "fewer_images":
-            self._ledger.usage += Usage(requests=judgment.attempts)
+            ledger.usage += Usage(requests=judgment.attempts)
             self.image_limit = self.image_limit.merged(ImageLimit.model_validate_json(judgment.text))
             raise self.image_limit.refusal(f"judge {judgment.model} takes {self.image_limit.in_words()}")
-        self._note(judgment, reply, subject)
+        ledger.usage += usage_of(judgment)
+        ledger.served[reply.served_model, reply.system_fingerprint] += 1
+        ledger.note_created(judgment.created)
+        self._note_rejection(reply, subject)
         if judgment.outcome == "too_long":
             raise ContextTooLongError(judgment.text)
         return reply
 
-    def fail(self, failure: Failure) -> Failure:
-        """Count this as a failure for good."""
-        return self._latch.fail(failure)
-
-    def note(self, kind: Noted, what: str) -> None:
-        """List something in the ledger."""
-        getattr(self._ledger, kind).append(what)
-
     def note_service(self, answer: ServiceAnswer) -> None:
-        """List what a map or paper service answered."""
+        """Add the reply of a map or paper service to the ledger."""
         self._ledger.services.append(answer)
 
     def end(self) -> None:
-        """Ask no more, as the evaluation is over: that is for tasks that the script has left behind."""
+        """Send no more requests, for tasks that the script left running after its evaluation."""
         self._latch.fail(EvalScriptError("the evaluation is over"))
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
         """Record or recall whether a verification is skipped, as ``Judge.gate`` promises."""
         same = (subject.node, subject.claim)
-        self._gates[same] = self._gates.get(same, 0) + 1
+        self._gates[same] += 1
         try:
             return await self._run.gate(subject, self._source, self._gates[same], skip_reason)
         except JudgeError as error:
             raise self.fail(error) from error.__cause__
-
-    def _note(self, judgment: Judgment, reply: ChatReply, subject: Subject) -> None:
-        ledger = self._ledger
-        ledger.usage += usage_of(judgment)
-        ledger.served[reply.served_model, reply.system_fingerprint] += 1
-        ledger.note_created(judgment.created)
-        note_rejection(ledger, reply, subject)
 
 
 def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
@@ -563,7 +495,7 @@ def _as_reply(judgment: Judgment, request: ChatRequest) -> ChatReply:
         except ValidationError as error:
             raise JudgmentMissingError(
                 f"stored judgment on {judgment.node!r} does not fill {request.template.__name__}; "
-                "run with --overwrite to ask anew"
+                "run with --overwrite to request it again"
             ) from error
     return ChatReply(
         text=judgment.text,

@@ -17,23 +17,17 @@ from mind2web2.errors import (
     JudgeDeclinedError,
     JudgeError,
     JudgeOutputError,
-    Mind2Web2Error,
 )
 from mind2web2.judge.protocol import (
     CheckedLimit,
-    Failure,
-    FailureLatch,
     Judge,
-    JudgeLedger,
-    Noted,
+    JudgeSession,
     Subject,
     ask_twice_if_declined,
     ask_within_limits,
-    note_rejection,
 )
-from mind2web2.llm_client.chat import NO_LIMIT, ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.provider import AsyncCalls
-from mind2web2.scheduling.guard import check_look
 
 
 class ScriptedClient(Protocol):
@@ -44,43 +38,40 @@ class ScriptedClient(Protocol):
 
 
 class ClientProvider:
-    """Makes a chat provider of any client that has only ``async_response``; tokens are not known."""
+    """The chat provider of a client that has only ``async_response``; tokens are not known."""
 
     def __init__(self, client: ScriptedClient) -> None:
         self._client = client
 
     @property
     def endpoint(self) -> str:
-        """Return the client's class and, as two of a class may judge differently, which one it is."""
+        """Return the client's class and an id, as two clients of a class may judge differently."""
         kind = type(self._client)
         return f"client {kind.__module__}.{kind.__qualname__} {_identity(self._client)}"
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
+        parameters = {"response_format": request.template} if request.template is not None else {}
         try:
             async with nullcontext() if limit is None else limit:
-                result = await self._respond(request)
+                result = await self._client.async_response(
+                    model=request.model, messages=list(request.messages), **parameters
+                )
         except JudgeDeclinedError as error:
             return ChatReply(text="", declined=str(error))
         except JudgeError:
             raise
         except Exception as error:
-            # A foreign client's errors are unknown to us, and none of them may pass for a verdict.
+            # No error of a foreign client may become a verdict.
             raise unexpected(error) from error
         return _as_reply(result, request.template)
 
     async def close(self) -> None:
-        """Leave the client open: it belongs to whoever handed it in."""
-
-    async def _respond(self, request: ChatRequest) -> Any:
-        parameters = {"response_format": request.template} if request.template is not None else {}
-        return await self._client.async_response(
-            model=request.model, messages=list(request.messages), **parameters
-        )
+        """Leave the client open: it belongs to the caller."""
 
 
 def _identity(client: object) -> str:
-    """Return a name that this client keeps as long as it lives, and no other ever has."""
+    """Return an id that is unique to this client as long as it lives."""
     try:
         return _identities.setdefault(client, uuid4().hex)
     except TypeError:  # the client's class allows neither weak references nor hashing
@@ -91,12 +82,12 @@ _identities: WeakKeyDictionary[object, str] = WeakKeyDictionary()
 
 
 def unexpected(error: Exception) -> JudgeError:
-    """Return the failure that an unforeseen error on the way to a judge counts as: it is no verdict."""
+    """Return the judge failure for an unforeseen error of its client."""
     return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
 
 
 def as_provider(client: Any) -> ChatProvider:
-    """Return the chat provider behind a client: itself where it is one, else wrapped.
+    """Return the chat provider behind a client: itself if it is one, else wrapped.
 
     Raises:
         TypeError: the object is no client.
@@ -118,7 +109,7 @@ def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
     if _is_foreign_object(result, template):
         raise unfit
     try:
-        # By attributes, so that a look-alike class of a client's own fills the template too.
+        # By attributes, so that a similar class of the client's own fills the template too.
         value = template.model_validate(result, from_attributes=True)
     except ValidationError as error:
         raise unfit from error
@@ -126,20 +117,18 @@ def _as_reply(result: Any, template: type[BaseModel] | None) -> ChatReply:
 
 
 def _is_foreign_object(result: Any, template: type[BaseModel]) -> bool:
-    """Tell whether an object has none of the template's fields: where all are optional, any would fill it."""
+    """Tell whether an object has none of the template's fields: any object fills optional fields."""
     if isinstance(result, template | Mapping) or type(result).__module__ == "builtins":
         return False
     return not any(hasattr(result, name) for name in template.model_fields)
 
 
-class ClientJudge(AsyncCalls):
+class ClientJudge(JudgeSession, AsyncCalls):
     """Asks a client directly, outside of any run; nothing is stored."""
 
     def __init__(self, provider: ChatProvider) -> None:
+        super().__init__(Usage(cost_usd=None))
         self._provider = provider
-        self._latch = FailureLatch()
-        self._ledger = JudgeLedger(Usage(cost_usd=None))
-        self.image_limit = NO_LIMIT
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
@@ -147,20 +136,8 @@ class ClientJudge(AsyncCalls):
         return ()
 
     @property
-    def ledger(self) -> JudgeLedger:
-        """Return what has been asked so far."""
-        check_look("what the judge has been asked")
-        return self._ledger
-
-    @property
-    def failure(self) -> Mind2Web2Error | None:
-        """Return the first failure for good."""
-        check_look("whether the judge has failed")
-        return self._latch.failure
-
-    @property
     def endpoint(self) -> str:
-        """Return what tells this client's server from others."""
+        """Return the name of the client's server."""
         return self._provider.endpoint
 
     def model_for(self, requested: str) -> str:
@@ -174,10 +151,9 @@ class ClientJudge(AsyncCalls):
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
         """Answer a question, as ``Judge.ask`` promises."""
         self._latch.check()
+        checked = CheckedLimit(limit, self._latch.check)
         try:
-            reply = await ask_twice_if_declined(
-                self._provider.chat, request, CheckedLimit(limit, self._latch.check)
-            )
+            reply = await ask_twice_if_declined(self._provider.chat, request, checked)
         except ContextTooLongError:
             raise
         except ImagesRefusedError as refusal:
@@ -187,18 +163,9 @@ class ClientJudge(AsyncCalls):
             raise self.fail(error) from error.__cause__
         except Exception as error:
             raise self.fail(unexpected(error)) from error
-        ledger = self._ledger
-        ledger.usage += replace(reply.usage, judgments=1)
-        note_rejection(ledger, reply, subject)
+        self._ledger.usage += replace(reply.usage, judgments=1)
+        self._note_rejection(reply, subject)
         return reply
-
-    def fail(self, failure: Failure) -> Failure:
-        """Count this as a failure for good."""
-        return self._latch.fail(failure)
-
-    def note(self, kind: Noted, what: str) -> None:
-        """List something in the ledger."""
-        getattr(self._ledger, kind).append(what)
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:  # noqa: ARG002
         """Return the reason as it is: nothing is recorded."""
@@ -206,8 +173,8 @@ class ClientJudge(AsyncCalls):
 
 
 def as_judge(client: Any) -> Judge:
-    """Return the judge behind a client: itself where it can be asked, else wrapped."""
-    # Of the class: a look at the ledger itself counts as the script's.
+    """Return the judge behind a client: itself if it is one, else wrapped."""
+    # Of the class: reading the ledger itself would count as a read by the script.
     if hasattr(type(client), "ask") and hasattr(type(client), "ledger"):
         judge: Judge = client
         return judge

@@ -1,4 +1,4 @@
-"""How the toolkit asks a judge: questions, limits, failures, and what an answer's questions took."""
+"""The judge as the toolkit uses it: questions, limits, the failure that ends an answer, and its usage."""
 
 from __future__ import annotations
 
@@ -18,18 +18,26 @@ from mind2web2.errors import (
     Mind2Web2Error,
 )
 from mind2web2.judge.store import Judgment, ServiceAnswer
-from mind2web2.llm_client.chat import ChatReply, ChatRequest, ImageLimit, Limit, Usage
+from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.messages import with_fewer_images
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
+from mind2web2.scheduling.guard import check_look
 from mind2web2.scheduling.scheduler import STOPPED, cut_off
 from mind2web2.utils.api_misuse import script_api
+
+Purpose = Literal["verify", "extract", "script"]
+Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
+Failure = TypeVar("Failure", bound=Mind2Web2Error)
+
+
+# Usage
 
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A question whose content the judge declined twice (scoring.md, "Verdicts")."""
+    """A question that the judge declined twice (scoring.md, "Verdicts")."""
 
     node: str | None
     page: str | None
@@ -38,16 +46,16 @@ class Rejection:
 
 @dataclass(slots=True)
 class JudgeLedger:
-    """What the questions of one answer came to.
+    """The usage of one answer's questions, and notes on them.
 
     Args:
-        usage: of all its questions, whether asked in this run or answered from stored judgments.
-        served: how many judgments came from which model and backend, as reported.
+        usage: of all questions, answered in this run or from stored judgments.
+        served: number of judgments by the model and backend that the server reported.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
-        doubts: what might have come out otherwise on another machine or day; such a result is not reused.
-        refused_downloads: by the script itself, from private addresses that it may not visit.
-        ignored_arguments: names of arguments in the script that have no effect.
-        services: what map and paper services answered it.
+        doubts: reasons why another machine or day may give another verdict; such a result is not reused.
+        refused_downloads: private addresses from which the script tried to download.
+        ignored_arguments: names of the script's arguments that have no effect.
+        services: replies of map and paper services.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -60,21 +68,15 @@ class JudgeLedger:
     ignored_arguments: list[str] = field(default_factory=list)
     services: list[ServiceAnswer] = field(default_factory=list)
 
-    def note_created(self, moment: str | None) -> None:
-        """Note when a judgment was made."""
-        if moment is not None:
-            self.first_created = min(self.first_created or moment, moment)
-            self.last_created = max(self.last_created or moment, moment)
+    def note_created(self, moment: str) -> None:
+        """Add the time of a judgment."""
+        self.first_created = min(self.first_created or moment, moment)
+        self.last_created = max(self.last_created or moment, moment)
 
 
 @dataclass(slots=True)
 class TaskUsage:
-    """What the judgments about one task's answers have taken, or about several tasks'.
-
-    Args:
-        asked: in this run.
-        reused: when they were asked, in an earlier run or earlier in this one; nothing was paid again.
-    """
+    """Usage of the judgments on one task's answers: requested in this run, and reused at no cost."""
 
     asked: Usage = field(default_factory=Usage)
     reused: Usage = field(default_factory=Usage)
@@ -90,23 +92,18 @@ class TaskUsage:
 
 @dataclass(slots=True)
 class RunUsage:
-    """What a run has asked and reused, by task.
-
-    Args:
-        slowdown: how much the judge's rate limits have delayed the run.
-        retries: how often requests were tried again, and why.
-    """
+    """Usage of a run by task, with the delays by rate limits and the retries."""
 
     tasks: dict[str, TaskUsage] = field(default_factory=dict)
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
 
     def of(self, task_id: str) -> TaskUsage:
-        """Return the account of a task."""
+        """Return the usage of a task."""
         return self.tasks.setdefault(task_id, TaskUsage())
 
     def total(self) -> TaskUsage:
-        """Return the account of all tasks together."""
+        """Return the usage of all tasks together."""
         return sum(self.tasks.values(), TaskUsage())
 
 
@@ -128,7 +125,7 @@ def rounded_usd(usage: Usage) -> float | None:
 
 
 def tokens_of(judgment: Judgment) -> Usage:
-    """Return the tokens of a stored judgment, as in the reply that it was made from."""
+    """Return the tokens of a stored judgment."""
     return Usage(
         judgment.input_tokens,
         judgment.cached_tokens,
@@ -138,7 +135,7 @@ def tokens_of(judgment: Judgment) -> Usage:
 
 
 def usage_of(judgment: Judgment) -> Usage:
-    """Return what a stored judgment took when it was asked, with dollars as far as they are known."""
+    """Return the usage of a stored judgment at the time of its request, with dollars where known."""
     tokens = tokens_of(judgment)
     cost_usd = judgment.cost_usd
     if cost_usd is None:
@@ -146,34 +143,16 @@ def usage_of(judgment: Judgment) -> Usage:
     return replace(tokens, judgments=1, requests=judgment.attempts, cost_usd=cost_usd)
 
 
-Failure = TypeVar("Failure", bound=Mind2Web2Error)
+# Limits
 
-
-class FailureLatch:
-    """Remembers that a judge failed, so that nothing more is asked for an answer that gets no result."""
-
-    def __init__(self) -> None:
-        self.failure: Mind2Web2Error | None = None
-
-    def check(self) -> None:
-        """Raise ``JudgeError`` if the judge has failed."""
-        if self.failure is not None:
-            raise JudgeError(f"nothing more is asked after a failure: {self.failure}") from self.failure
-
-    def fail(self, failure: Failure) -> Failure:
-        """Remember the first failure and return this one, to be raised."""
-        self.failure = self.failure or failure
-        return failure
-
-
-# Seconds between two looks at the judge's requests, and for a new answer to send its first ones.
-_LOOK_EVERY_S = 0.05
+# Seconds between checks for free requests, and for a new answer to send its first ones.
+_CHECK_EVERY_S = 0.05
 _STEP_S = 0.03
 
 
 @script_api
 class DualSemaphore:
-    """The limits that a script is given.
+    """The limits that a script receives.
 
     ``async with`` on the pair itself holds neither permit: every request inside enters its own limit.
 
@@ -196,11 +175,11 @@ class DualSemaphore:
 
 
 class CheckedLimit:
-    """A limit that is left again where a check says so, which whoever was waiting for it has to pass too.
+    """A limit with a check after entering, so that requests which waited for the limit are checked too.
 
     Args:
         limit: entered first; ``None`` for no limit.
-        check: called within; raises for who is not to be let in.
+        check: raises to refuse the request, which leaves the limit.
     """
 
     def __init__(self, limit: AbstractAsyncContextManager[Any] | None, check: Callable[[], None]) -> None:
@@ -220,11 +199,11 @@ class CheckedLimit:
 
 
 class Admission:
-    """Entered by each answer: further answers start while fewer judge requests are in flight than may be.
+    """Entered by each answer: more answers start while fewer judge requests are in flight than allowed.
 
     Args:
         requests: the limit of judge requests.
-        least: answers that may run at once in any case.
+        least: answers that may always run at once.
         most: answers that may run at once at most, as each takes a process and memory.
     """
 
@@ -241,7 +220,7 @@ class Admission:
             while self._running >= self._least and not self._has_room():
                 self._ended.clear()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._ended.wait(), _LOOK_EVERY_S)
+                    await asyncio.wait_for(self._ended.wait(), _CHECK_EVERY_S)
             if self._running >= self._least:
                 await asyncio.sleep(_STEP_S)
             self._running += 1
@@ -256,13 +235,12 @@ class Admission:
         return self._running < self._most and not self._requests.locked()
 
 
-Purpose = Literal["verify", "extract", "script"]
-Noted = Literal["doubts", "refused_downloads", "ignored_arguments"]
+# Questions
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a question is about, for records and messages.
+    """The context of a question, for records and messages.
 
     Args:
         node: id of the leaf to verify, or the name of the extraction.
@@ -276,50 +254,24 @@ class Subject:
     trial: int = 1
 
 
-def note_doubt(judge: Judge, what: str) -> None:
-    """Note what might have come out otherwise on another machine or day."""
-    judge.note("doubts", what)
-
-
-def note_refused_download(judge: Judge, url: str) -> None:
-    """Note what a script could not download because its address is private."""
-    judge.note("refused_downloads", url)
-
-
-@contextmanager
-def cut_off_noted(judge: Judge, what: str) -> Iterator[None]:
-    """Count it as a failure of the judge where the script cancels the work in the ``with`` block."""
-    try:
-        yield
-    except asyncio.CancelledError as error:
-        if STOPPED not in error.args:
-            judge.fail(cut_off(what))
-        raise
-
-
-def note_ignored_argument(judge: Judge, name: str) -> None:
-    """Note an argument in the script that has no effect."""
-    judge.note("ignored_arguments", name)
-
-
 class Judge(Protocol):
-    """Whom the extractor and the verifier ask."""
+    """The interface for extractor and verifier."""
 
     @property
     def failure(self) -> Mind2Web2Error | None:
-        """Return the first failure for good; from then on nothing is asked."""
+        """Return the first permanent failure; no request follows it."""
 
     @property
     def ledger(self) -> JudgeLedger:
-        """Return what has been asked so far; it is for scripts and reports to look at."""
+        """Return usage and notes, for scripts and reports."""
 
     @property
     def image_limit(self) -> ImageLimit:
-        """Return how many images it is shown at most, as far as that is set or known."""
+        """Return the known or configured limit of images in one question."""
 
     @property
     def recorded_limits(self) -> Sequence[ImageLimit]:
-        """Return, for a replay, the limits that were met while it was recorded, most images first."""
+        """Return, for a replay, the limits that the recorded run met, most images first."""
 
     def model_for(self, requested: str) -> str:
         """Return the model that answers where a script names ``requested``."""
@@ -329,38 +281,95 @@ class Judge(Protocol):
         """Answer a request of a script's own (``AsyncCalls.async_response``)."""
 
     async def ask(self, request: ChatRequest, subject: Subject, limit: Limit | None) -> ChatReply:
-        """Answer a question; ``declined`` is set where the content was declined twice.
+        """Answer a question; ``declined`` is set where the judge declined it twice.
 
         Raises:
-            ContextTooLongError: the request must be shorter; no failure yet.
-            ImagesRefusedError: it must have fewer or smaller images (``image_limit``); no failure yet.
-            JudgmentMissingError: a replay lacks the judgment; no failure yet, since another may decide.
-            JudgeError: the judge failed for good, now or earlier.
+            ContextTooLongError: a shorter request may succeed; no permanent failure.
+            ImagesRefusedError: a request within ``image_limit`` may succeed; no permanent failure.
+            JudgmentMissingError: a replay lacks the judgment; no permanent failure.
+            JudgeError: the judge failed permanently, now or earlier.
         """
 
     def fail(self, failure: Failure) -> Failure:
-        """Count this as a failure for good and return it, to be raised."""
+        """Record a permanent failure and return it, to be raised."""
 
-    def note(self, kind: Noted, what: str) -> None:
-        """List something in the ledger."""
+    def note(self, kind: Noted, text: str) -> None:
+        """Add a note to the ledger."""
 
     async def gate(self, subject: Subject, skip_reason: str | None) -> str | None:
-        """Return why a verification that runs beside others is skipped, ``None`` if it is not.
+        """Return why a concurrent verification is skipped, ``None`` if it is not.
 
-        That depends on what happens to be decided at the time, so a run records it and a replay follows
-        the record instead of ``skip_reason``.
+        The reason depends on the order of verdicts, so a run records it and a replay returns the record
+        instead of ``skip_reason``.
         """
 
 
-class ChatCall(Protocol):
-    """Sends a request to a model."""
+class FailureLatch:
+    """Remembers that a judge failed, so that an answer without a result sends no more requests."""
 
-    async def __call__(self, request: ChatRequest, limit: Limit) -> ChatReply:
-        """Return the reply."""
+    def __init__(self) -> None:
+        self.failure: Mind2Web2Error | None = None
+
+    def check(self) -> None:
+        """Raise ``JudgeError`` if the judge has failed."""
+        if self.failure is not None:
+            raise JudgeError(f"nothing more is asked after a failure: {self.failure}") from self.failure
+
+    def fail(self, failure: Failure) -> Failure:
+        """Remember the first failure and return this one, to be raised."""
+        self.failure = self.failure or failure
+        return failure
+
+
+class JudgeSession:
+    """The part of a ``Judge`` that every implementation shares: failure, ledger and image limit."""
+
+    def __init__(self, usage: Usage, image_limit: ImageLimit = NO_LIMIT) -> None:
+        self._latch = FailureLatch()
+        self._ledger = JudgeLedger(usage)
+        self.image_limit = image_limit
+
+    @property
+    def ledger(self) -> JudgeLedger:
+        """Return usage and notes."""
+        check_look("what the judge has been asked")
+        return self._ledger
+
+    @property
+    def failure(self) -> Mind2Web2Error | None:
+        """Return the first permanent failure."""
+        check_look("whether the judge has failed")
+        return self._latch.failure
+
+    def fail(self, failure: Failure) -> Failure:
+        """Record a permanent failure."""
+        return self._latch.fail(failure)
+
+    def note(self, kind: Noted, text: str) -> None:
+        """Add a note to the ledger."""
+        getattr(self._ledger, kind).append(text)
+
+    def _note_rejection(self, reply: ChatReply, subject: Subject) -> None:
+        if reply.declined is not None:
+            self._ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))
+
+
+@contextmanager
+def cut_off_noted(judge: Judge, name: str) -> Iterator[None]:
+    """Record a failure of the judge if the script cancels the work in the ``with`` block."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        if STOPPED not in error.args:
+            judge.fail(cut_off(name))
+        raise
+
+
+ChatCall = Callable[[ChatRequest, Limit], Awaitable[ChatReply]]
 
 
 async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Limit) -> ChatReply:
-    """Ask, and once more where the judge declined: it may have been a whim of the filter."""
+    """Send a request, and once more if the judge declined: content filters are not deterministic."""
     first = await chat(request, limit)
     if first.declined is None:
         return first
@@ -371,15 +380,15 @@ async def ask_twice_if_declined(chat: ChatCall, request: ChatRequest, limit: Lim
 async def ask_within_limits(
     judge: Judge, request: ChatRequest, subject: Subject, limit: Limit | None
 ) -> ChatReply:
-    """Ask what a script has made up itself, leaving out the images that the judge does not take.
+    """Send a script's own request, without the images that exceed the judge's limit.
 
     Raises:
-        JudgeError: as ``Judge.ask``, with what is no failure there as one.
+        JudgeError: as ``Judge.ask``; every error is a permanent failure.
     """
     recorded = list(judge.recorded_limits)
     shown = judge.image_limit
     while True:
-        # Images of a script's own are not made smaller.
+        # A script's own images are not scaled.
         count = 0 if shown.max_side_px is not None else shown.max_images
         fewer = request
         if count is not None:
@@ -396,9 +405,3 @@ async def ask_within_limits(
             shown = shown.merged(recorded.pop(0))
         except ContextTooLongError as error:
             raise judge.fail(error) from error.__cause__
-
-
-def note_rejection(ledger: JudgeLedger, reply: ChatReply, subject: Subject) -> None:
-    """List a declined question."""
-    if reply.declined is not None:
-        ledger.rejections.append(Rejection(subject.node, subject.page, reply.declined))

@@ -1,14 +1,16 @@
-"""Stored judge replies: their form, the key of each, and the SQLite file that keeps them."""
+"""Stored judge replies: their fields, their keys, and the SQLite file that holds them."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import math
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from operator import attrgetter
@@ -22,27 +24,24 @@ from mind2web2.errors import JudgmentStoreError
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
-from mind2web2.utils.aio import Failed, GatheredWork
 
 
 class Judgment(BaseModel):
-    """One judge reply with what a reader wants to know about it.
+    """One judge reply with its question's context.
 
     Args:
         key: hash of everything that determines the reply (``judgment_key``).
-        endpoint: which server answered.
-        temperature: as asked for; ``None`` is the default rule of the client.
-        max_images: shown with one question at most, as the run's user has set it; ``None`` for any number.
-        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` says why), ``too_long`` (the request
-            did not fit the judge's context), ``fewer_images`` (``text`` holds the judge's ``ImageLimit``); of
-            a gate ``skipped`` (``text`` says why) or ``asked``.
-        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own) , ``gate`` (whether a
-            verification beside others was skipped, which depends on what was decided by then) or ``service``
-            (what a map or paper service answered a script, as JSON).
+        endpoint: the server.
+        temperature: as requested; ``None`` is the client's default.
+        max_images: the run's ``--max_images``; ``None`` for any number.
+        outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason), ``too_long`` (the
+            request exceeds the judge's context), ``fewer_images`` (``text`` holds the judge's
+            ``ImageLimit``); of a gate ``skipped`` (``text`` gives the reason) or ``asked``.
+        purpose: ``verify``, ``extract``, ``script`` (a request of the script's own), ``gate`` (whether a
+            concurrent verification was skipped) or ``service`` (the JSON reply of a map or paper service).
         node: id of the leaf, or the name of the extraction.
-        batch: set where it came in a batch job, at a lower price.
-        cost_usd: the dollars of all its requests, each at its own price; ``None`` in older files, where the
-            price is that of the tokens, and for a model whose price is not known.
+        batch: set for replies from a batch job, which cost less.
+        cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
         seconds: from the first request to the reply, retries included.
         created: UTC, ISO 8601.
     """
@@ -78,13 +77,7 @@ class Judgment(BaseModel):
 
 
 class ServiceAnswer(BaseModel):
-    """What a map or paper service answered a script.
-
-    Args:
-        request: service, kind of request and its arguments, for readers.
-        key: under which the answer is stored.
-        sha256: of the answer.
-    """
+    """A script's request to a map or paper service, with the key and checksum of the stored answer."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -94,7 +87,7 @@ class ServiceAnswer(BaseModel):
 
 
 class JudgeIdentity(BaseModel):
-    """A model with the parameters that it was asked with, and the server that answered."""
+    """A model with its request parameters and its server."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -115,7 +108,7 @@ class JudgmentSource(BaseModel):
 
     Args:
         path: relative to the working directory where the file lies below it.
-        sha256: of an exported file's bytes; ``None`` for a store, whose bytes change without its judgments.
+        sha256: of an exported file; ``None`` for a store.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -125,10 +118,7 @@ class JudgmentSource(BaseModel):
 
 
 def judgment_key(request: ChatRequest, trial: int) -> str:
-    """Return the hash of all that determines a reply: model, parameters, messages, schema, trial.
-
-    Texts and images enter by their own hashes, which long ones keep (``HashedText``).
-    """
+    """Return the hash of model, parameters, messages, schema and trial, which determine a reply."""
     asked = {
         "model": request.model,
         "temperature": request.temperature,
@@ -150,11 +140,7 @@ def gate_key(
     claim: str | None,
     ordinal: int,
 ) -> str:
-    """Return the hash that tells one verification of an answer from all others.
-
-    Args:
-        judge: model and settings; what one judge skips, another may be asked.
-    """
+    """Return the hash that identifies one verification of an answer by one judge."""
     named = json.dumps(["gate", *judge, task_id, answer_name, node, claim, ordinal])
     return hashlib.sha256(named.encode()).hexdigest()
 
@@ -184,74 +170,51 @@ def _value_hashes(value: Any) -> Any:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Return the first thing that is wrong with what should have been a judgment."""
+    """Return the first problem of an invalid judgment."""
     first = error.errors(include_url=False, include_input=False, include_context=False)[0]
     return f"{'.'.join(map(str, first['loc'])) or 'line'}: {first['msg']}"
 
 
+_DAMAGES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_ROOM = "make room on the disk, and run the same command again"
+_PERMISSION = "make file and folder writable, and run the same command again"
 # By SQLite's primary result codes.
 _CURES = {
-    sqlite3.SQLITE_FULL: "; make room there, and run the same command again",
-    sqlite3.SQLITE_IOERR: "; see that there is room, and run the same command again",
-    sqlite3.SQLITE_READONLY: "; make file and folder writable, and run the same command again",
-    sqlite3.SQLITE_CANTOPEN: "; make file and folder writable, and run the same command again",
+    sqlite3.SQLITE_FULL: _ROOM,
+    sqlite3.SQLITE_IOERR: _ROOM,
+    sqlite3.SQLITE_READONLY: _PERMISSION,
+    sqlite3.SQLITE_CANTOPEN: _PERMISSION,
 }
-_DAMAGES = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-
-
-class StoreUse(NamedTuple):
-    """What somebody wants with a store of judgments.
-
-    Args:
-        done: what happens to judgments, in a word.
-        if_damaged: what to do about a file that holds no judgments, or no longer.
-    """
-
-    done: str
-    if_damaged: str
-
-
-EVALUATING = StoreUse(
-    "kept",
-    "move the file away, and run the same command again: results stay, and what they lack is asked, and paid "
-    "for, anew, unless an export is brought in first (mind2web2 judgments import)",
+# The cures for a damaged file: the agent's own store, and a file to replay.
+OWN_STORE = (
+    "move the file away; judgments that are missing then are requested, and paid for, again, unless an "
+    "export is imported first (mind2web2 judgments import)"
 )
-ESTIMATING = EVALUATING._replace(done="read")
-REPLAYING = StoreUse(
-    "read", "name another file with --judgments, such as an export, or evaluate with a judge"
-)
-EXPORTING = StoreUse(
-    "read",
-    "move the file away, and bring an earlier export in (mind2web2 judgments import), or have all asked, and "
-    "paid for, anew (mind2web2 evaluate --overwrite)",
-)
-IMPORTING = StoreUse("kept", "move the file away, and run the same command again")
-COMPARING = StoreUse("read", "put a sound copy in its place, or move the file away")
-CHECKING_OWN = StoreUse(
-    "read",
-    "name another file with --judgments, such as an export, or move this one away, and run the same command "
-    "again: it tells what can be done without",
-)
-CHECKING_NAMED = StoreUse("read", "name another file with --judgments, or none for the agent's own store")
+NAMED_FILE = "name another file with --judgments, such as an export, or evaluate with a judge"
 
 
 class ForeignContentError(sqlite3.DatabaseError):
-    """A file is an SQLite database, and holds what no store of judgments does."""
+    """The file is an SQLite database, but not a store of judgments."""
 
 
-def store_cure(error: Exception, use: StoreUse) -> str:
-    """Return what to do about an error of a store, to be put behind it; nothing where there is no cure."""
+def store_error(path: Path | None, error: Exception, damage_cure: str) -> JudgmentStoreError:
+    """Return the error to raise for a failure of SQLite or for damaged content, with its cure.
+
+    Args:
+        damage_cure: what to do about a damaged file.
+    """
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    is_damage = isinstance(error, ValidationError | UnicodeDecodeError | ForeignContentError)
-    return f"; {use.if_damaged}" if is_damage or code in _DAMAGES else _CURES.get(code, "")
+    is_damage = isinstance(error, (*_UNSOUND, ForeignContentError)) or code in _DAMAGES
+    cure = damage_cure if is_damage else _CURES.get(code, "run the same command again")
+    # SQLite quotes content that it cannot read.
+    problem = one_line(problem_of(error) if isinstance(error, ValidationError) else str(error))
+    ours = JudgmentStoreError(f"judgments in {path or 'memory'} cannot be used: {problem}; {cure}")
+    ours.__cause__ = error
+    return ours
 
 
 def refuse_programs(connection: sqlite3.Connection) -> None:
-    """Refuse a file with views or triggers: they would run for as long as whoever made it pleases.
-
-    Raises:
-        sqlite3.DatabaseError: it has some, or is damaged.
-    """
+    """Raise ``ForeignContentError`` for views and triggers: they could run for any time."""
     programs = connection.execute(
         "SELECT name FROM sqlite_master WHERE type IN ('view', 'trigger')"
     ).fetchone()
@@ -262,25 +225,24 @@ def refuse_programs(connection: sqlite3.Connection) -> None:
 FILE_NAME = "judgments.sqlite3"
 # Long enough for any other process to finish a write; writes take well under a millisecond.
 _BUSY_TIMEOUT_S = 30.0
-# What a damaged file brings beside SQLite's own errors, or a server that reports numbers beyond all measure.
+# Errors from damaged content, beside SQLite's own, and from numbers that SQLite cannot hold.
 _UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
-# What files of the first version do not have.
-LATER_COLUMNS = ("batch", "cost_usd", "max_images")
+# Columns that files of version 0.1.0 lack.
+_LATER_COLUMNS = ("batch", "cost_usd", "max_images")
 
 Value = TypeVar("Value")
 
 
 class _Lookup(NamedTuple):
-    """A judgment that is looked for."""
+    """A request for a stored judgment."""
 
     key: str
     endpoint: str | None
 
 
-# What the store's thread is given to do: to find a judgment, or to keep one.
 _Work = _Lookup | Judgment
-
-_row_of = attrgetter(*Judgment.model_fields)
+_COLUMNS = tuple(Judgment.model_fields)
+_row_of = attrgetter(*_COLUMNS)
 
 
 class JudgmentStore:
@@ -288,18 +250,16 @@ class JudgmentStore:
 
     Args:
         path: the file, made when missing; ``None`` keeps everything in memory.
-        use: what it is opened for, by which errors say what to do.
+        damage_cure: what an error tells the user to do about a damaged file.
     """
 
-    _COLUMNS = tuple(Judgment.model_fields)
-
-    def __init__(self, path: Path | None, use: StoreUse = EVALUATING) -> None:
+    def __init__(self, path: Path | None, damage_cure: str = OWN_STORE) -> None:
         self.path = path
-        self._use = use
+        self._damage_cure = damage_cure
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
-        # Hundreds of requests a second share transactions: each still waits until its own is committed.
-        self._work = GatheredWork(self._thread, self._done_together)
+        # Concurrent requests share a transaction.
+        self._queue: deque[tuple[_Work, Future[Judgment | None]]] = deque()
         try:
             self._connection = self._in_thread(self._open)
         except BaseException:
@@ -308,12 +268,11 @@ class JudgmentStore:
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest where several endpoints have one."""
-        found: Judgment | None = await self._work.result(_Lookup(key, endpoint))
-        return found
+        return await self._queued(_Lookup(key, endpoint))
 
     async def put(self, judgment: Judgment) -> None:
-        """Keep a judgment, in place of an older one with the same key and endpoint."""
-        await self._work.result(judgment)
+        """Store a judgment, in place of an older one with the same key and endpoint."""
+        await self._queued(judgment)
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""
@@ -335,7 +294,7 @@ class JudgmentStore:
         ]
 
     def image_limits(self, endpoint: str | None, model: str) -> list[ImageLimit]:
-        """Return the limits that a judge, at any endpoint without one, has named, most images first."""
+        """Return the limits that a judge (at any endpoint if ``None``) has named, highest first."""
         rows = self._in_thread(
             lambda: self._connection.execute(
                 "SELECT DISTINCT text FROM judgments "
@@ -347,7 +306,7 @@ class JudgmentStore:
         return sorted(limits, key=lambda limit: (-_or_any(limit.max_images), -_or_any(limit.max_side_px)))
 
     def add(self, judgments: Iterable[Judgment]) -> int:
-        """Keep many judgments at once and return how many were new."""
+        """Store many judgments, keep those already stored, and return how many were new."""
         wanted = list(judgments)
         return self._in_thread(lambda: self._insert_new(wanted))
 
@@ -367,14 +326,38 @@ class JudgmentStore:
     def _in_thread(self, work: Callable[[], Value]) -> Value:
         return self._thread.submit(self._translated, work).result()
 
-    def _done_together(self, works: Sequence[_Work]) -> list[Any]:
+    async def _queued(self, work: _Work) -> Judgment | None:
+        done: Future[Judgment | None] = Future()
+        self._queue.append((work, done))
+        self._thread.submit(self._do_queued)
+        return await asyncio.wrap_future(done)
+
+    def _do_queued(self) -> None:
+        batch = []
+        while self._queue:
+            work, done = self._queue.popleft()
+            if done.set_running_or_notify_cancel():
+                batch.append((work, done))
+        if not batch:
+            return
+        try:
+            outcomes = self._done_together([work for work, _ in batch])
+        except Exception as error:  # every waiting task gets it
+            outcomes = [error] * len(batch)
+        for (_, done), outcome in zip(batch, outcomes, strict=True):
+            if isinstance(outcome, Exception):
+                done.set_exception(outcome)
+            else:
+                done.set_result(outcome)
+
+    def _done_together(self, works: Sequence[_Work]) -> list[Judgment | Exception | None]:
         """Do all in one transaction, or each in its own where one of them fails."""
         try:
             with self._transaction(works):
                 return [self._done(work) for work in works]
         except (sqlite3.Error, ValueError, OverflowError) as error:
             if len(works) == 1:
-                return [Failed(self._as_ours(error))]
+                return [self._as_ours(error)]
         return [outcome for work in works for outcome in self._done_together([work])]
 
     def _done(self, work: _Work) -> Judgment | None:
@@ -399,16 +382,9 @@ class JudgmentStore:
             raise self._as_ours(error) from error
 
     def _as_ours(self, error: Exception) -> Exception:
-        if not isinstance(error, (sqlite3.DatabaseError, *_UNSOUND)):
-            return error
-        # SQLite quotes what it cannot read, whatever that is.
-        said = one_line(problem_of(error) if isinstance(error, ValidationError) else str(error))
-        ours = JudgmentStoreError(
-            f"judgments in {self.path or 'memory'} cannot be {self._use.done}: {said}"
-            f"{store_cure(error, self._use)}"
-        )
-        ours.__cause__ = error
-        return ours
+        if isinstance(error, (sqlite3.DatabaseError, *_UNSOUND)):
+            return store_error(self.path, error, self._damage_cure)
+        return error
 
     def _open(self) -> sqlite3.Connection:
         if self.path is not None:
@@ -424,9 +400,9 @@ class JudgmentStore:
         _switch_to_wal(connection)
         connection.execute("PRAGMA synchronous=NORMAL")
         refuse_programs(connection)
-        columns = ", ".join(self._COLUMNS)
         connection.execute(
-            f"CREATE TABLE IF NOT EXISTS judgments ({columns}, PRIMARY KEY (key, endpoint)) WITHOUT ROWID"
+            f"CREATE TABLE IF NOT EXISTS judgments ({', '.join(_COLUMNS)}, PRIMARY KEY (key, endpoint)) "
+            "WITHOUT ROWID"
         )
         _add_later_columns(connection)
         return connection
@@ -437,11 +413,9 @@ class JudgmentStore:
         return next(self._read("WHERE key = ? AND endpoint = ?", (key, endpoint)), None)
 
     def _read(self, clause: str, parameters: tuple[str, ...]) -> Iterator[Judgment]:
-        rows = self._connection.execute(
-            f"SELECT {', '.join(self._COLUMNS)} FROM judgments {clause}", parameters
-        )
+        rows = self._connection.execute(f"SELECT {', '.join(_COLUMNS)} FROM judgments {clause}", parameters)
         for row in rows:
-            yield Judgment.model_validate(dict(zip(self._COLUMNS, row, strict=True)))
+            yield Judgment.model_validate(dict(zip(_COLUMNS, row, strict=True)))
 
     def _insert_new(self, judgments: list[Judgment]) -> int:
         before = self._connection.total_changes
@@ -450,10 +424,9 @@ class JudgmentStore:
         return self._connection.total_changes - before
 
     def _write(self, judgments: Iterable[Judgment], verb: str) -> None:
-        marks = ", ".join("?" * len(self._COLUMNS))
+        marks = ", ".join("?" * len(_COLUMNS))
         self._connection.executemany(
-            f"{verb} INTO judgments ({', '.join(self._COLUMNS)}) VALUES ({marks})",
-            map(_row_of, judgments),
+            f"{verb} INTO judgments ({', '.join(_COLUMNS)}) VALUES ({marks})", map(_row_of, judgments)
         )
 
 
@@ -462,7 +435,7 @@ def _or_any(limit: int | None) -> float:
 
 
 def _switch_to_wal(connection: sqlite3.Connection) -> None:
-    # Unlike everything else, this switch does not wait for other processes that open the file as well.
+    # SQLite does not apply the busy timeout to this switch.
     give_up_at_s = time.monotonic() + _BUSY_TIMEOUT_S
     while True:
         try:
@@ -475,14 +448,17 @@ def _switch_to_wal(connection: sqlite3.Connection) -> None:
 
 
 def _add_later_columns(connection: sqlite3.Connection) -> None:
-    """Give a file of an earlier version the columns that it lacks."""
+    """Add the columns that a file of an earlier version lacks."""
+    if not (columns := _missing_columns(connection)):
+        return
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        # Another process may have added them since.
+        for name in columns & _missing_columns(connection):
+            connection.execute(f"ALTER TABLE judgments ADD COLUMN {name}")
 
-    def missing() -> list[str]:
-        there = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
-        return [name for name in LATER_COLUMNS if name not in there] if "key" in there else []
 
-    if missing():
-        with connection:
-            connection.execute("BEGIN IMMEDIATE")
-            for name in missing():
-                connection.execute(f"ALTER TABLE judgments ADD COLUMN {name}")
+def _missing_columns(connection: sqlite3.Connection) -> set[str]:
+    present = {row[1] for row in connection.execute("PRAGMA table_info(judgments)")}
+    # A table without a key is another program's.
+    return set(_LATER_COLUMNS) - present if "key" in present else set()

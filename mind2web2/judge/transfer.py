@@ -1,4 +1,4 @@
-"""Judgments in files that are handed on: exported ones, and stores to replay."""
+"""Judgments in files: exports, stores to replay, and stores that are only read."""
 
 from __future__ import annotations
 
@@ -12,18 +12,16 @@ from pydantic import ValidationError
 
 from mind2web2.errors import JudgmentStoreError, UsageError
 from mind2web2.judge.store import (
-    COMPARING,
-    REPLAYING,
+    NAMED_FILE,
+    OWN_STORE,
     JudgeIdentity,
     Judgment,
     JudgmentSource,
     JudgmentStore,
-    StoreUse,
     problem_of,
     refuse_programs,
-    store_cure,
+    store_error,
 )
-from mind2web2.llm_client.failures import one_line
 from mind2web2.utils.files import remove_leftovers, write_whole
 
 EXPORT_SUFFIX = ".jsonl"
@@ -33,27 +31,24 @@ def source_of(path: Path) -> JudgmentSource:
     """Return how results name a file of judgments that they were replayed from."""
     absolute, here = path.resolve(), Path.cwd()
     shown = absolute.relative_to(here) if absolute.is_relative_to(here) else absolute
-    return JudgmentSource(path=shown.as_posix(), sha256=_export_sha256(path))
-
-
-def _export_sha256(path: Path) -> str | None:
-    if path.suffix != EXPORT_SUFFIX:
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    sha256 = None
+    if path.suffix == EXPORT_SUFFIX:  # a store's bytes change without its judgments
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    return JudgmentSource(path=shown.as_posix(), sha256=sha256)
 
 
 def export_judgments(store: JudgmentStore, path: Path) -> list[str]:
     """Write every judgment as a line of JSON and return their keys."""
     judgments = store.all()
     write_whole(path, "".join(judgment.model_dump_json(exclude_none=True) + "\n" for judgment in judgments))
-    # Of an export that was killed.
+    # Files of an export that was killed.
     remove_leftovers(path.parent)
     return [judgment.key for judgment in judgments]
 
 
 def judgments_named(content: object) -> set[str]:
-    """Return the keys of the judgments that a result names, wherever they stand in it."""
+    """Return the keys of the judgments that a result names."""
     found: set[str] = set()
     stack = [content]
     while stack:
@@ -89,7 +84,7 @@ def open_for_replay(path: Path) -> JudgmentStore:
     """Open stored judgments, or an exported ``.jsonl`` file, to answer from.
 
     Raises:
-        UsageError: there is no such file, or it is not one of judgments.
+        UsageError: there is no such file, or it holds no judgments.
     """
     if not path.is_file():
         raise UsageError(
@@ -101,7 +96,7 @@ def open_for_replay(path: Path) -> JudgmentStore:
         store.add(judgments)
         return store
     try:
-        return JudgmentStore(path, REPLAYING)
+        return JudgmentStore(path, NAMED_FILE)
     except JudgmentStoreError as error:
         raise UsageError(str(error)) from error
 
@@ -115,31 +110,29 @@ _SERVED = """
 
 
 def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
-    """Return the model that a judge was last served as, ``None`` where that is not known.
+    """Return the model name that a judge's server last reported, ``None`` where none is stored.
 
     Raises:
         JudgmentStoreError: the file is damaged or no store.
     """
     if not path.is_file():
         return None
-    asked = (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
-    with reading(path, COMPARING) as connection:
-        row = connection.execute(_SERVED, asked).fetchone()
+    with reading(path) as connection:
+        row = connection.execute(
+            _SERVED, (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
+        ).fetchone()
     return None if row is None else str(row[0])
 
 
 @contextmanager
-def reading(path: Path, use: StoreUse) -> Iterator[sqlite3.Connection]:
-    """Open a store without leaving anything beside it.
-
-    Args:
-        use: what it is read for, by which errors say what to do.
+def reading(path: Path, damage_cure: str = OWN_STORE) -> Iterator[sqlite3.Connection]:
+    """Open a store for reading only, without creating files beside it.
 
     Raises:
         JudgmentStoreError: the file is damaged or no store.
     """
-    # Even a reader makes files beside the store, unless it is told that nobody writes; a log beside it
-    # shows that somebody does, or was stopped while at it.
+    # SQLite creates files beside the store even for a reader, unless the store is declared immutable. A log
+    # beside it shows a writer, running or killed.
     is_in_use = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro" if is_in_use else "immutable=1"
     try:
@@ -147,5 +140,4 @@ def reading(path: Path, use: StoreUse) -> Iterator[sqlite3.Connection]:
             refuse_programs(connection)
             yield connection
     except (sqlite3.DatabaseError, UnicodeDecodeError, ValidationError) as error:
-        said = f"judgments in {path} cannot be {use.done}: {one_line(str(error))}"
-        raise JudgmentStoreError(f"{said}{store_cure(error, use)}") from error
+        raise store_error(path, error, damage_cure) from error

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import TracebackType
@@ -43,6 +43,10 @@ class PageCapture(Protocol):
 OpenBrowser = Callable[[], AbstractAsyncContextManager[PageCapture]]
 
 
+async def _no_check() -> None:
+    """Let every capture begin."""
+
+
 class SharedCaptures:
     """The captures of a run, with one browser that is opened for the first of them; an async context manager.
 
@@ -61,18 +65,26 @@ class SharedCaptures:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
-    def of_run(cls, settings: CaptureSettings, max_pages: int) -> Self:
+    def of_run(
+        cls, settings: CaptureSettings, max_pages: int, check: Callable[[], Awaitable[None]] = _no_check
+    ) -> Self:
         """Return captures with a browser of our own.
 
         Args:
             max_pages: captured at once.
+            check: awaited before the browser opens; raises where captures would serve no purpose.
         """
 
-        def open_browser() -> AbstractAsyncContextManager[PageCapture]:
+        @asynccontextmanager
+        async def open_browser() -> AsyncIterator[PageCapture]:
+            await check()
             # Only now: most runs find every page in the cache.
             from mind2web2.capture.browser_manager import BatchBrowserManager
 
-            return BatchBrowserManager(settings.headless, max_concurrent_pages=max_pages, settings=settings)
+            async with BatchBrowserManager(
+                settings.headless, max_concurrent_pages=max_pages, settings=settings
+            ) as browser:
+                yield browser
 
         return cls(open_browser)
 

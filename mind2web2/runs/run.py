@@ -20,8 +20,8 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.runs.answer import AnswerJob, AnswerOutcome, RunParts, evaluate_job, until_unlocked
-from mind2web2.runs.answers import TaskWork, answer_files
+from mind2web2.runs.answer import AnswerOutcome, RunParts, evaluate_job, until_unlocked
+from mind2web2.runs.answers import AnswerJob, TaskWork, answer_files
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
@@ -326,11 +326,11 @@ async def evaluate_task(
     script = Path(script_path)
     folders = _TaskFolders(agent_name, Path(cache_dir), Path(output_dir))
     work = _task_work(Path(answer_dir), check_name("agent", agent_name), check_name("task", task_id), script)
-    captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT)
     with JudgmentStore(folders.agent_results / FILE_NAME) as store:
         judge = RecordedJudge(
             JudgeSettings("client", DEFAULT_JUDGE_MODEL), as_provider(client), store, overwrite=overwrite
         )
+        captures = SharedCaptures.of_run(CaptureSettings(), DEFAULT_PAGE_LIMIT, judge.check_reachable)
         run = RunParts(
             judge=judge,
             library=PageLibrary(),

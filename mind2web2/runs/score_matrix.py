@@ -125,8 +125,8 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
     runs = _ordered(sizes)
     warnings = _missing_warnings(missing, "not counted in the averages")
     if any(size < len(tasks) for size in sizes.values()):
-        listed = ", ".join(f"{run} {sizes[run]}" for run in runs)
-        warnings.append(f"runs span different tasks, out of {len(tasks)}: {listed}")
+        listed = ", ".join(f"{run} {sizes[run]}" for run in runs if sizes[run] < len(tasks))
+        warnings.append(f"runs without a score for each of the {len(tasks)} tasks: {listed}")
     warnings += _unequal_chances(table, tasks, runs)
     return ScoreGrid(table, scores, tasks, runs, missing, False, tuple(warnings))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge
-from mind2web2.judge.protocol import DualSemaphore, note_ignored_argument
+from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.scheduling.scheduler import STOPPED, EvaluateAnswer
@@ -187,7 +187,8 @@ async def script_result(
         Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
     """
     try:
-        with script_reports(ScriptReports(judge.fail, partial(note_ignored_argument, judge))):
+        ignore = partial(judge.note, "ignored_arguments")
+        with script_reports(ScriptReports(call.script_path.name, judge.fail, ignore)):
             result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
     except Mind2Web2Error:
         # Whatever the script made of a judge that failed, the judge is what failed.

@@ -18,19 +18,28 @@ from mind2web2.errors import (
     MachineError,
     Mind2Web2Error,
 )
-from mind2web2.judge.protocol import Judge, Subject, note_doubt
+from mind2web2.judge.protocol import Judge, Subject
 from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures, shared_cache
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.pages.prepared import PageSettings, PreparedPage
 from mind2web2.rubric.evidence import NO_PAGE_NAMED
-from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.api_misuse import report_misuse, script_api
 from mind2web2.verification.messages import NO_INSTRUCTION
 
 # A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
 _FURTHER_CUTS = 2
 
 Template = TypeVar("Template", bound=BaseModel)
+
+
+class _NotPassed(str):
+    """An empty string other than any that a script passes."""
+
+    __slots__ = ()
+
+
+NOT_PASSED = _NotPassed()
 
 
 @script_api
@@ -109,18 +118,19 @@ class Asking:
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
         if self.cache is None:
+            report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
             raise CaptureError("this evaluation has no page cache")
         try:
             page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
             if page.doubt is not None:
-                note_doubt(self.judge, f"{url}: {page.doubt}")
+                self.judge.note("doubts", f"{url}: {page.doubt}")
             note_shown = getattr(self.cache, "note_shown", None)
             if note_shown is not None:
                 note_shown(url, page.sha256)
             return page.within(limit) if with_images else page
         except CaptureError as error:
             if isinstance(error, DoubtfulPageError):
-                note_doubt(self.judge, f"{url}: {error}")
+                self.judge.note("doubts", f"{url}: {error}")
             raise
         except Mind2Web2Error as error:
             # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.
@@ -181,6 +191,8 @@ class Asking:
         Raises:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
+        if page is None and self.answer is NOT_PASSED:
+            report_misuse("needs the answer's text: call initialize(..., answer=answer)")
         while True:
             request = ChatRequest(model=self.model, messages=messages(page), template=template)
             try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from mind2web2.errors import MachineError, Mind2Web2Error
-from mind2web2.judge.protocol import Subject, cut_off_noted, note_doubt
+from mind2web2.judge.protocol import Subject, cut_off_noted
 from mind2web2.prompts import encodable
 from mind2web2.rubric.consistency import check_trials
 from mind2web2.rubric.evidence import Evidence
@@ -177,7 +177,7 @@ class Verifier(ScriptAccess):
             # A bug in a page parser, say, costs this leaf only (scoring.md, "Verdicts").
             self.logger.exception("verification failed with an error node=%s", verification.node_id)
             reason = f"{type(error).__name__}: {error}"
-            note_doubt(self._asking.judge, f"{verification.node_id}: {reason}")
+            self._asking.judge.note("doubts", f"{verification.node_id}: {reason}")
             supported, evidence = False, evidence_of(verification, "error", reason=reason)
         for check in evidence.pages:
             self._asking.note_brought(check.url)

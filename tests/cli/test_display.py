@@ -131,7 +131,7 @@ def test_dollars_are_told_with_the_digits_that_matter(cost_usd, told):
 def test_an_unknown_price_is_said():
     """Tokens are shown all the same."""
     totals = usage_of_run(Usage(1, 0, 1, judgments=1, cost_usd=None))
-    assert totals_text(totals) == "1 judgments asked, 0 reused, 2 tokens, price unknown"
+    assert totals_text(totals) == "1 judgment asked, 0 reused, 2 tokens, price unknown"
 
 
 def test_what_slowed_a_run_is_told():

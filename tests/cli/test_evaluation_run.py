@@ -16,6 +16,7 @@ from projects import (
     clean_environment,
     read_json,
     run_command,
+    run_process,
     start_command,
 )
 from servers.judge_server import JudgeServer, prompt_text
@@ -177,7 +178,7 @@ def test_no_script_ends_a_run_or_keeps_it_from_ending(project, option):
         project.add_answer(task=task)
         project.add_script_body(body, task=task)
     with JudgeServer() as server:
-        run = run_command(
+        run = run_process(
             *("--agent_name", "bot", "--judge_base_url", server.base_url),
             *("--answer_timeout", "3", "--max_concurrent_tasks", "12", option),
             cwd=project.root,
@@ -250,6 +251,6 @@ def test_a_reader_that_has_gone_is_no_error(project):
 
 def test_the_root_script_is_a_command_of_its_own():
     """It answers wherever it is called from."""
-    run = run_command("--help", cwd=REPOSITORY.parent)
+    run = run_process("--help", cwd=REPOSITORY.parent)
     assert (run.returncode, run.stderr) == (0, "")
     assert run.stdout.startswith("usage: run_eval.py ")

@@ -42,7 +42,7 @@ def test_options_are_spelled_with_either(words):
     assert (options.agent_name, options.max_concurrent_answers, options.self_debug) == ("my-bot", 2, True)
 
 
-@pytest.mark.parametrize("value", ["a-b", "a=b-c", "my--bot", "-"])
+@pytest.mark.parametrize("value", ["a-b", "a=b-c", "my--bot", "-", "-dash"])
 def test_values_stay_as_they_are(value):
     """Whichever way they are given."""
     assert parsed("--agent-name", value).agent_name == value
@@ -84,6 +84,7 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--max_llm_requests", "many", "'many' is not a whole number of at least 1"),
         ("--max_llm_requests", "²", "'²' is not a whole number of at least 1"),
         ("--max_llm_requests", "", "'' is not a whole number of at least 1"),
+        ("--max_images", "0", "to show no images, give --no_screenshots instead"),
         ("--page_memory", "0M", "'0M' is not an amount of memory such as 512M or 2G"),
         ("--page_memory", "512", "'512' is not an amount of memory such as 512M or 2G"),
         ("--page_memory", "-1G", "'-1G' is not an amount of memory such as 512M or 2G"),

@@ -104,19 +104,42 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         (f"[prices.m]\ninput = 1\noutput = {10**400}", 'prices of m: write [prices."MODEL"]'),
         ("prices = 3", 'prices: write [prices."MODEL"]'),
         ('llm_provider = "gemini"', "llm_provider: 'gemini' is none of openai, azure_openai"),
+        ("no_screenshots = true", "unknown key no_screenshots: write max_images = 0"),
+        ('api_key = "sk"', "unknown key api_key: API keys come from environment variables, such as"),
+        ("[prices.gpt-4.1]\ninput = 1\noutput = 2", 'name with a dot in quotes: [prices."gpt-4.1"]'),
+        ("judge_model = 5", 'judge_model is 5: write for example judge_model = "gpt-5-mini"'),
+        ('judge_model = " "', "judge_model is ' ': write for example judge_model = \"gpt-5-mini\""),
+        ('max_images = "3"', "max_images is '3': write for example max_images = 1"),
+        ("max_llm_requests = 2.5", "max_llm_requests is 2.5: write for example max_llm_requests = 60"),
+        ("max_llm_requests = true", "max_llm_requests is True: write for example max_llm_requests = 60"),
+        ('judge_temperature = "1"', "judge_temperature is '1': write for example judge_temperature = 0.5"),
+        ("judge_temperature = 3", "judge_temperature: '3' is not a temperature from 0 to 2"),
+        ('judge_base_url = "localhost:1"', "judge_base_url is not an http(s) address: localhost:1"),
+        (b'judge_model = "\xff"', "cannot read mind2web2.toml: it is not UTF-8 text"),
         ("max_images = -1", "max_images: '-1' is not a whole number"),
         ("max_llm_requests = 0", "max_llm_requests: '0' is not a whole number of at least 1"),
-        ("judge_model = []", "judge_model is []: give one value, as for --judge_model"),
+        ("judge_model = []", "judge_model is []: write for example judge_model ="),
         ("judge_model", "cannot read mind2web2.toml: "),
     ],
 )
 def test_a_mistake_in_the_file_stops_every_command(project, content, message):
     """One line says what is wrong and what is meant."""
-    (project.root / "mind2web2.toml").write_text(content, encoding="utf-8")
+    file = content if isinstance(content, bytes) else content.encode()
+    (project.root / "mind2web2.toml").write_bytes(file)
     for run in (call(evaluate_main, *RUN), call(main, "cache", "bot")):
         assert (run.returncode, run.stdout) == (2, "")
         [line] = run.stderr.splitlines()
         assert message in line
+
+
+def test_a_folder_or_a_broken_link_in_its_place_is_an_error(project):
+    """Settings that somebody meant to give must not be left out in silence."""
+    path = project.root / "mind2web2.toml"
+    path.mkdir()
+    assert call(evaluate_main, *RUN).stderr == "run_eval.py: cannot read mind2web2.toml: Is a directory\n"
+    path.rmdir()
+    path.symlink_to("nowhere")
+    assert call(evaluate_main, *RUN).stderr.endswith(": it is a link to a file that does not exist\n")
 
 
 def test_secrets_in_an_address_are_not_printed(project):

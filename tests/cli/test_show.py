@@ -1,5 +1,6 @@
 """``mind2web2 show``: from an agent's tasks down to the claims, reasons and page files of one answer."""
 
+import json
 import subprocess
 import sys
 
@@ -150,10 +151,50 @@ def test_an_answer_without_a_result_says_why(show):
 
 
 @pytest.mark.parametrize(
+    "damage",
+    [
+        {"eval_breakdown": [{"verification_tree": {"status": "partial", "score": "high", "children": 7}}]},
+        {"doubts": 5, "extractions": 3, "run": [], "provenance": 7, "eval_breakdown": [5]},
+        {"eval_breakdown": [{"info": {"a": 1}, "verification_tree": {"evidence": {"pages": [{"url": 1}]}}}]},
+        {"eval_breakdown": [{"verification_tree": {"id": "\ud800 \x1b[31m", "evidence": [7]}}]},
+    ],
+)
+def test_a_damaged_result_is_shown_as_far_as_it_goes(show, project, damage):
+    """Whatever stands in the file: no traceback, and a line says that it was changed."""
+    [path] = project.result_paths(task="pond")
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(json.dumps(json.loads(whole) | damage), encoding="utf-8")
+    run = show("bot", "pond", "1")
+    path.write_text(whole, encoding="utf-8")
+    assert run.returncode == 0
+    if "provenance" not in damage:  # which holds the checksum
+        assert "was changed after it was written: evaluate it again" in " ".join(run.stdout.split())
+
+
+@pytest.mark.parametrize("coding", ["ascii", "latin-1", "utf-8:strict"])
+def test_any_output_encoding_will_do(project, coding):
+    """A character that it lacks is written as an escape, also in a log line and in an error."""
+    [path] = project.result_paths()
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole.replace("I read about", "\\ud800 ü 漢 \\u0001 I read about"), encoding="utf-8")
+    for words in (["bot", "lake", "1"], ["bot", "漢"]):
+        run = subprocess.run(
+            [sys.executable, "-m", "mind2web2", "show", *words],
+            cwd=project.root,
+            env={**clean_environment(), "PYTHONIOENCODING": coding},
+            capture_output=True,
+            check=False,
+        )
+        assert (run.returncode, b"Traceback" in run.stderr) == (2 * (words[-1] == "漢"), False)
+    path.write_text(whole, encoding="utf-8")
+
+
+@pytest.mark.parametrize(
     ("words", "message"),
     [
         (["cat"], "no results of agent cat under eval_results: run mind2web2 evaluate cat first; there are"),
         (["bot", "sea"], "no results of agent bot for task sea: there is lake, pond"),
+        (["bot", "-dash"], "no results of agent bot for task -dash: there is lake, pond"),
         (["bot", "lake", "7"], "no result of answer 7 to task lake: there is answer_1"),
         (["bot", "--failed"], "--failed goes with an answer"),
     ],

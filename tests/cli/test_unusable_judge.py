@@ -54,6 +54,15 @@ def test_an_unreachable_judge_ends_the_run(host, reason):
     assert "no result" not in run.stdout
 
 
+def test_an_unreachable_judge_ends_the_run_before_pages_are_captured(project):
+    """A capture may take minutes, and nothing could be judged on it."""
+    project.add_script({"deep": ("The lake is deep.", f"http://127.0.0.1:{free_port()}/page")})
+    run = call(evaluate_main, "--agent_name", "bot", "--judge_base_url", f"http://127.0.0.1:{free_port()}/v1")
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert "cannot connect to the judge" in run.stderr
+    assert not (project.root / "cache").exists()
+
+
 def test_stored_judgments_need_no_server(project):
     """A server that is down ends the run only if a judgment is missing."""
     with JudgeServer(VERDICT) as server:

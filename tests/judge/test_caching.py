@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import resource
+import signal
 import sqlite3
 from collections import Counter
 from dataclasses import replace
@@ -383,9 +385,58 @@ async def test_a_reply_that_cannot_be_kept_decides_nothing(store):
     connection.execute("DROP TABLE judgments")
     connection.close()
     judge = answer_judge(RecordedJudge(SETTINGS, Provider(), store))
-    with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be kept"):
+    with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used"):
         await judge.ask(question(), subject(), None)
     assert isinstance(judge.failure, JudgmentStoreError)
+
+
+@pytest.fixture
+def limit_file_size():
+    """Return a function that limits the size of this process's files, or without a number no longer does."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    def limit(size=before[0]):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+
+    yield limit
+    limit()
+    signal.signal(signal.SIGXFSZ, handler)
+
+
+async def test_a_reply_that_a_full_disk_refuses_is_written_once_there_is_room(store, limit_file_size):
+    """Until then no more requests are sent; the error names the file and the cure."""
+    provider = Provider(lambda text: ChatReply(text=text * 9000))
+    run = RecordedJudge(SETTINGS, provider, store)
+    limit_file_size(2000)
+    for text in "ab":
+        with pytest.raises(JudgmentStoreError, match=r"judgments\.sqlite3 cannot be used: .*room"):
+            await answer_judge(run).ask(question(text, None), subject(), None)
+    with pytest.raises(JudgmentStoreError, match="1 judge replies are not stored"):
+        await run.write_rest()
+    limit_file_size()
+    await run.write_rest()
+    assert provider.texts == {"a": 1}
+    assert [kept.text for kept in store.all()] == ["a" * 9000]
+
+
+async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path):
+    """Cancelled while the reply is being written."""
+    writing = asyncio.Event()
+
+    class Watched(JudgmentStore):
+        async def put(self, judgment):
+            writing.set()
+            await super().put(judgment)
+
+    with Watched(tmp_path / "judgments.sqlite3") as store:
+        run = RecordedJudge(SETTINGS, Provider(), store)
+        asking = asyncio.create_task(answer_judge(run).ask(question(), subject(), None))
+        await writing.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert len(store.all()) == 1
 
 
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):

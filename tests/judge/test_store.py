@@ -9,9 +9,9 @@ import pytest
 from projects import clean_environment
 from stored_judgments import judgment
 
-from mind2web2.errors import JudgmentStoreError
+from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
-from mind2web2.judge.transfer import export_judgments, read_judgments
+from mind2web2.judge.transfer import export_judgments, open_for_replay, read_judgments, reading
 
 
 @pytest.fixture
@@ -133,8 +133,7 @@ def test_the_file_is_kept_in_wal_mode(path):
 WRITER = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mind2web2.judge.store import Judgment
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import Judgment, JudgmentStore
 
 async def write(store, name):
     for number in range(100):
@@ -183,8 +182,7 @@ def test_writers_at_the_same_time_lose_nothing(path):
 CROWD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from mind2web2.judge.store import Judgment
-from mind2web2.judge.store import JudgmentStore
+from mind2web2.judge.store import Judgment, JudgmentStore
 
 async def put(store, number):
     await store.put(Judgment(
@@ -234,26 +232,77 @@ async def test_one_that_cannot_be_kept_costs_no_other(path):
         assert sorted(kept.key for kept in store.all()) == ["k1", "k3", "k5"]
 
 
-def test_a_file_that_is_no_database(path):
-    """One line that names it; the file stays as it is."""
-    path.parent.mkdir()
-    path.write_text("My notes on judgments, far longer than a header of a database would be. " * 10)
-    with pytest.raises(
-        JudgmentStoreError, match=rf"{FILE_NAME} cannot be kept: file is not a database; move "
-    ):
-        JudgmentStore(path)
-    assert path.read_text().startswith("My notes")
+def garbage(path):
+    """Write other content into the file."""
+    path.write_bytes(b"no database at all " * 200)
 
 
-def test_a_database_of_something_else(path):
-    """A table of that name with other columns is not taken for judgments."""
-    path.parent.mkdir()
+def malformed(path):
+    """Overwrite the pages of the table, as a failing disk does."""
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xff" * (len(content) - 4096))
+
+
+def foreign_table(path):
+    """Put another program's database into its place."""
+    path.unlink()
+    changed(path, "CREATE TABLE judgments (title, verdict)")
+
+
+def with_a_view(path):
+    """Add a view, which no store has."""
+    changed(path, "CREATE VIEW extra AS SELECT 1")
+
+
+def changed(path, statement):
+    """Execute a statement on a file."""
     connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE judgments (title, verdict)")
+    connection.execute(statement)
     connection.commit()
     connection.close()
-    with JudgmentStore(path) as store, pytest.raises(JudgmentStoreError, match=FILE_NAME):
+
+
+def read_by_a_run(path):
+    """Read all judgments as a run with a judge does."""
+    with JudgmentStore(path) as store:
         store.all()
+
+
+def read_by_a_replay(path):
+    """Read all judgments as a replay does."""
+    with open_for_replay(path) as store:
+        store.all()
+
+
+def read_only(path):
+    """Read a store as a command does that changes nothing."""
+    with reading(path) as connection:
+        connection.execute("SELECT key, text FROM judgments").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("read", "cure"),
+    [
+        (read_by_a_run, "move the file away; judgments that are missing then are requested, "),
+        (read_by_a_replay, "name another file with --judgments, such as an export, or evaluate with a judge"),
+        (read_only, "move the file away; "),
+    ],
+)
+@pytest.mark.parametrize("damage", [garbage, malformed, foreign_table, with_a_view])
+def test_an_error_of_a_damaged_file_names_the_cure(path, damage, read, cure):
+    """In one line, depending on the use of the file, which stays as it is."""
+    with JudgmentStore(path) as store:
+        store.add([judgment()])
+    damage(path)
+    before = path.read_bytes()
+    with pytest.raises(Mind2Web2Error) as caught:
+        read(path)
+    message = str(caught.value)
+    assert message.startswith(f"judgments in {path} cannot be used: ")
+    assert f"; {cure}" in message
+    assert "\n" not in message
+    if damage is garbage:
+        assert path.read_bytes() == before
 
 
 def test_a_file_of_an_earlier_version(path):
@@ -271,7 +320,7 @@ def test_a_file_of_an_earlier_version(path):
 def test_a_place_where_nothing_can_be_written(tmp_path):
     """A folder in place of the file, or a file in place of the folder."""
     (tmp_path / "folder").mkdir()
-    with pytest.raises(JudgmentStoreError, match="folder cannot be kept: unable to open"):
+    with pytest.raises(JudgmentStoreError, match="folder cannot be used: unable to open"):
         JudgmentStore(tmp_path / "folder")
     (tmp_path / "file").write_text("")
     with pytest.raises(JudgmentStoreError, match=r"cannot make folder .*file: "):

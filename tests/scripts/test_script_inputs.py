@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import time
 from datetime import datetime
 from functools import partial
 
@@ -12,6 +13,7 @@ from servers.judge_server import JudgeServer
 
 from mind2web2.api_tools import tool_arxiv
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
+from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.scripts.isolation.run import Isolation
 
 VERIFY = (
@@ -88,9 +90,17 @@ async def test_a_changed_file_is_noticed(tmp_path, isolation, before, claim, nam
     assert (again.reused, changed.reused) == (True, False)
 
 
-async def test_a_file_that_was_missing_is_noticed(tmp_path):
+@pytest.mark.parametrize(
+    "look",
+    [
+        "try: open(__file__ + '.json')\nexcept OSError: pass\n",
+        "pathlib.Path(__file__ + '.json').exists()\n",
+        "os.path.isfile(__file__ + '.json'), pathlib.Path(__file__).parent.exists()\n",
+    ],
+)
+async def test_a_file_that_was_missing_is_noticed(tmp_path, look):
     """A script may go on without it."""
-    project = project_with(tmp_path, "try: open(__file__ + '.json')\nexcept OSError: pass\n", "'deep'")
+    project = project_with(tmp_path, look, "'deep'")
     [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
     assert first.result["provenance"]["inputs"]["files"] == {"lake.py.json": None}
     (tmp_path / "eval_scripts/example/lake.py.json").write_text("{}")
@@ -180,11 +190,24 @@ class TestAsOf:
         """A project whose claim is the date that its script sees."""
         return project_with(tmp_path, "", "datetime.datetime.now().isoformat() + time.strftime(' %Y')")
 
-    def run(self, project, server, *options, **variables):
-        """Evaluate by the command, in a far time zone."""
+    @pytest.fixture(autouse=True)
+    def _in_a_far_time_zone(self, monkeypatch):
+        """Set the time zone of this process and of the processes of scripts."""
+
+        def begin_again():
+            time.tzset()
+            fork_server.close()
+
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        begin_again()
+        yield
+        monkeypatch.undo()
+        begin_again()
+
+    def run(self, project, server, *options):
+        """Evaluate by the command."""
         judge = ["--judge_base_url", server.base_url, "--judge_model", "judge-1"]
-        variables = {"TZ": "Asia/Tokyo", **variables}
-        return run_command("--agent_name", "bot", *judge, *options, cwd=project.root, **variables)
+        return run_command("--agent_name", "bot", *judge, *options, cwd=project.root)
 
     def claim(self, project):
         """Return the claim of the newest result, and what is noted of the clock."""

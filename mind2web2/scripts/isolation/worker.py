@@ -26,7 +26,7 @@ from mind2web2.api_tools.download import downloads_from, refusals_told
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings
-from mind2web2.judge.protocol import Failure, Subject, note_refused_download
+from mind2web2.judge.protocol import Failure, Subject
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge.store import Judgment, ServiceAnswer
 from mind2web2.llm_client.chat import ChatRequest, Completion, Limit, Usage
@@ -186,7 +186,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
         inputs_recorded(recorder),
         pace_kept(job.pace),
         downloads_from(job.network),
-        refusals_told(partial(note_refused_download, judge)),
+        refusals_told(partial(judge.note, "refused_downloads")),
         services_answered_by(ask_run),
     ):
         async with LoopGuard(job.limits.block_s):

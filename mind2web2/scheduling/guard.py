@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NoReturn, Protocol, TypeVar
 
+from mind2web2.errors import JudgeError
 from mind2web2.utils.installation import caller_of
 
 Kind = TypeVar("Kind", bound=type)
@@ -22,6 +23,10 @@ _CHANGES = frozenset(
     }
 )
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_TRUNC
+
+
+# The message of a cancellation by the run, as opposed to one by a time limit of the script.
+STOPPED = "stopped by the run"
 
 
 class ProgramOrderNeeded(BaseException):
@@ -83,6 +88,14 @@ def watched_attempt(attempt: Attempt) -> Iterator[None]:
         yield
     finally:
         _current.reset(token)
+
+
+def cut_off(name: str) -> JudgeError:
+    """Return the failure for a verification that the script's own time limit cancelled."""
+    return JudgeError(
+        f"the script stopped waiting for the judge on {name!r} (a time limit of its own, such as "
+        "asyncio.timeout or wait_for): raise that limit, or run with --sequential"
+    )
 
 
 def check_look(what: str) -> None:

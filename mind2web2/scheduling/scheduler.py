@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from types import MethodType
 from typing import Any, NoReturn, TypeVar
 
-from mind2web2.errors import AttemptRefusedError, JudgeError
+from mind2web2.errors import AttemptRefusedError
 from mind2web2.rubric.aggregation import Status
 from mind2web2.rubric.evidence import Evidence
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.scheduling.guard import ProgramOrderNeeded, stop_script, watched_attempt
+from mind2web2.scheduling.guard import STOPPED, ProgramOrderNeeded, cut_off, stop_script, watched_attempt
 from mind2web2.scheduling.options import Pace, current_pace
 from mind2web2.scheduling.pending import NotedPrerequisites, PendingVerdict, noted_prerequisites
 from mind2web2.utils.aio import loop_turn
@@ -32,8 +32,6 @@ log = logging.getLogger(__name__)
 
 # Far more than any rubric has; a script that asks for more loops without end.
 MOST_VERIFICATIONS = 10_000
-# With this message the run cancels a script, and a script's run its verifications: no time limit ran out.
-STOPPED = "stopped by the run"
 
 # Scripts are not ours: their result is checked elsewhere.
 EvaluateAnswer = Callable[..., Awaitable[Any]]
@@ -321,14 +319,6 @@ class Deferral:
         for task in self._tasks:
             task.cancel(STOPPED)
         await self.drain()
-
-
-def cut_off(what: str) -> JudgeError:
-    """Return why there is no result where a script's own time limit ran out."""
-    return JudgeError(
-        f"the script stopped waiting for the judge on {what!r} (a time limit of its own, such as "
-        "asyncio.timeout or wait_for): raise that limit, or run with --sequential"
-    )
 
 
 def _listeners(logger: object) -> set[int] | None:

@@ -308,7 +308,8 @@ async def test_invalid_output_is_repaired_and_then_requested_again(quick, fault)
         text = await failure(server, quick, JudgeOutputError)
     assert "was not the requested JSON (form 'Verdict'), 3 times: " in text
     first, repair, last = server.requests
-    assert repair["messages"][: len(MESSAGES)] == first["messages"] == last["messages"] == MESSAGES
+    assert repair["messages"][: len(MESSAGES)] == first["messages"] == MESSAGES
+    assert len(last["messages"]) == len(MESSAGES) and "cannot be used" not in prompt_text(last)
     assert "cannot be used" in prompt_text(repair) and "JSON schema" in prompt_text(repair)
     with JudgeServer(faults=[fault] * 2) as server:
         reply = await ask(server, quick)

@@ -1,23 +1,25 @@
-"""A run's budget: requests fit into it, wait for room or are refused, and little is spent beyond it."""
+"""A run's budget: the size of requests, reservations, refusals, and the dollars spent."""
 
 import asyncio
+import base64
 import random
 from collections import Counter
 from contextlib import nullcontext
 
 import pytest
+from evaluations import image
 from projects import QUICK_RETRY
 from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.budget import BATCH_CAUTION, Budget, request_tokens
+from mind2web2.judge.budget import BATCH_CAUTION, PART_SIZE_PX, Budget, request_tokens, text_tokens
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 
 MODEL = "gpt-4o"
 # $2.50 for the tokens in, $10 for those out, per million.
@@ -31,7 +33,7 @@ def question(text="Is it so?"):
 
 
 def taught(max_usd):
-    """Return a budget that has seen what a request costs: a hundredth of a dollar."""
+    """Return a budget that has learned the cost of a request: a hundredth of a dollar."""
     budget = Budget(max_usd, MODEL)
     for _ in range(5):
         budget.learn(request_tokens(question()), USAGE)
@@ -39,7 +41,7 @@ def taught(max_usd):
 
 
 async def reserved(budget, limit=None):
-    """Return an exchange whose request is under way."""
+    """Return an exchange whose request is in flight."""
     exchange = budget.exchange(question(), limit or nullcontext())
     await exchange.__aenter__()
     return exchange
@@ -91,7 +93,7 @@ async def test_a_request_waits_for_room_while_others_are_in_flight():
     assert budget.spent_usd == pytest.approx(3.5 * PRICE_USD)
 
 
-async def test_a_request_is_refused_once_what_is_spent_leaves_no_room():
+async def test_a_request_is_refused_once_the_dollars_spent_leave_no_room():
     """Waiting and later requests are refused."""
     budget = taught(2.4 * PRICE_USD)
     running = [await reserved(budget) for _ in range(2)]
@@ -140,7 +142,7 @@ async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
         (asyncio.CancelledError(), PRICE_USD),
     ],
 )
-async def test_what_may_be_billed_counts(error, spent):
+async def test_requests_that_may_be_billed_count(error, spent):
     """A server's refusal costs nothing, a cancelled request may."""
     budget = taught(1)
     await ended(await reserved(budget), error)
@@ -166,8 +168,8 @@ async def test_a_server_that_reports_no_tokens_is_not_free():
     assert budget.spent_usd == pytest.approx(PRICE_USD)
 
 
-async def test_a_repair_counts_with_what_came_before():
-    """Two HTTP requests of one question are settled together, by what both took."""
+async def test_a_repair_counts_with_the_first_request():
+    """Two HTTP requests of one question are settled together."""
     budget = taught(1)
     exchange = await reserved(budget)
     await exchange.__aexit__(None, None, None)
@@ -195,7 +197,7 @@ class Provider:
     endpoint = "a judge"
 
     def __init__(self):
-        """Start anew."""
+        """Begin without cost."""
         self.cost_usd = 0.0
         self.dearest_usd = 0.0
         self._random = random.Random(7)
@@ -213,7 +215,7 @@ class Provider:
 
 
 async def outcomes(run, count, limit=None):
-    """Ask many questions at once, each for an answer of its own, and count what became of them."""
+    """Ask many questions at once, each for an answer of its own, and count the outcomes."""
 
     async def ask(number):
         judge = AnswerJudge(run, "task", f"answer_{number}.md", limit)
@@ -239,7 +241,7 @@ async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
 
 
 async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(store):
-    """Its tokens are a hundred times those of the estimate; what it is asked all the same fits."""
+    """Its tokens are a hundred times those of the estimate."""
     usage = Usage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
     price = price_usd(usage, MODEL)
     with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
@@ -263,3 +265,40 @@ async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
             found = await outcomes(run, 6, asyncio.Semaphore(1))
     assert found == {"answered": 3, "refused": 3}
     assert len(server.calls) == 6
+
+
+EMPTY = request_tokens(ChatRequest("gpt-4o", []))
+
+
+def image_part(url):
+    """Return an image as messages hold it."""
+    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd" * 25, 25), ("水" * 100, 75)])
+def test_scripts_with_more_bytes_have_more_tokens(text, tokens):
+    """A quarter of the bytes."""
+    assert text_tokens(text) == tokens
+
+
+def test_all_messages_count():
+    """Texts as they are and in parts."""
+    messages = [
+        {"role": "system", "content": "abcd" * 10},
+        {"role": "user", "content": [{"type": "text", "text": "abcd" * 7}, {"type": "text", "text": ""}]},
+    ]
+    assert request_tokens(ChatRequest("gpt-4o", messages)) == EMPTY + 17
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_an_image_counts_by_its_size(kind):
+    """Read from its header alone; whatever cannot be read counts as a part of a screenshot."""
+    data = base64.b64encode(image(600, 300, kind)).decode()
+    for url, size_px in (
+        (f"data:image/x;base64,{data}", (600, 300)),
+        ("data:image/x;base64,AAAA", PART_SIZE_PX),
+        ("data:image/x;base64,!", PART_SIZE_PX),
+        ("https://lake.example/map.png", PART_SIZE_PX),
+    ):
+        request = ChatRequest("gpt-4o", [{"role": "user", "content": [image_part(url)]}])
+        assert request_tokens(request) == EMPTY + image_tokens("gpt-4o", *size_px)

@@ -55,7 +55,7 @@ def reply(text="yes", **fields):
 # Clients and judges
 
 
-async def test_a_client_gets_what_it_is_published_to_get():
+async def test_a_client_receives_the_published_keywords():
     """Model, messages, and the template only where there is one."""
     client = ScriptedJudge([True, "free text"])
     provider = as_provider(client)
@@ -67,7 +67,7 @@ async def test_a_client_gets_what_it_is_published_to_get():
 
 
 def test_clients_providers_and_judges_are_distinguished():
-    """What can be asked is taken as it is; the rest is wrapped; what is no client is refused."""
+    """Judges and providers stay as they are, clients are wrapped, other objects are refused."""
     client, provider = ScriptedJudge(), Provider()
     assert isinstance(as_provider(client), ClientProvider)
     assert as_provider(provider) is provider

@@ -56,7 +56,7 @@ async def test_a_missing_deployment_names_the_variable(azure):
 @pytest.mark.parametrize(
     "missing", ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"]
 )
-def test_what_is_missing_is_named(monkeypatch, missing):
+def test_a_missing_variable_is_named(monkeypatch, missing):
     """Each of the three variables is needed, and only the missing one is complained about."""
     names = {"AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"}
     for name in names - {missing}:

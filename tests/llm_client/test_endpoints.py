@@ -26,12 +26,12 @@ def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
     """By the environment or by the address given."""
     monkeypatch.setenv(*ADDRESSES[provider])
     for base_url in (None, "https://other.example/x"):
-        told = endpoint_of(provider, base_url)
+        name = endpoint_of(provider, base_url)
         with monkeypatch.context() as with_keys:
             for name in KEYS:
                 with_keys.setenv(name, "k")
-            assert told == LLMClient(provider, is_async=True, base_url=base_url).endpoint
-            assert "pass" not in told
+            assert name == LLMClient(provider, is_async=True, base_url=base_url).endpoint
+            assert "pass" not in name
 
 
 @pytest.mark.parametrize("spelling", ["", "/", "/v1", "/v1/"])
@@ -45,7 +45,7 @@ def test_one_server_is_one_judge_with_and_without_v1(spelling):
     assert endpoint_of("openai", "http://localhost:9/api") == "openai http://localhost:9/api"
 
 
-def test_what_is_not_set_is_not_known():
+def test_an_unset_address_is_not_known():
     """OpenAI itself is the default, the others have none."""
     assert endpoint_of("openai") == "openai https://api.openai.com/v1"
     assert endpoint_of("azure_openai") is None

@@ -1,4 +1,4 @@
-"""The real OpenAI SDK against a judge on loopback: what is sent, what comes back, what each fault becomes."""
+"""The real OpenAI SDK against a judge on loopback: requests, replies, and the error for each fault."""
 
 import asyncio
 import logging
@@ -207,7 +207,7 @@ async def test_a_schema_that_is_refused_does_not_end_schema_mode(quick):
         faults.content("", finish_reason="error"),
     ],
 )
-async def test_what_can_pass_is_tried_again(quick, fault, caplog):
+async def test_temporary_failures_are_retried(quick, fault, caplog):
     """Two such faults and then a good reply make a good reply, and each retry is logged on one line."""
     with JudgeServer(faults=[fault, fault]) as server:
         reply = await ask(server, quick)
@@ -219,7 +219,7 @@ async def test_what_can_pass_is_tried_again(quick, fault, caplog):
 
 
 @pytest.mark.parametrize("fault", [faults.status(500), faults.broken_body()])
-async def test_what_does_not_pass_is_unavailable(quick, fault):
+async def test_a_lasting_failure_is_unavailable(quick, fault):
     """After the last try the judge counts as unavailable, never as saying no."""
     with JudgeServer(faults=[fault] * 10) as server:
         text = await failure(server, quick, JudgeUnavailableError)
@@ -227,7 +227,7 @@ async def test_what_does_not_pass_is_unavailable(quick, fault):
     assert len(server.requests) == quick.tries
 
 
-async def test_a_server_that_lets_nobody_in_is_unavailable():
+async def test_a_server_that_refuses_all_requests_is_unavailable():
     """Refusals for coming too fast end with the time for all tries, not with their number."""
     policy = RetryPolicy(tries=1, total_s=0.5, outage_wait_s=0.5, first_wait_s=0.1, longest_wait_s=0.2)
     with JudgeServer(faults=[faults.rate_limited()] * 50) as server:
@@ -237,7 +237,7 @@ async def test_a_server_that_lets_nobody_in_is_unavailable():
 
 
 async def test_a_refused_connection_is_unavailable(quick):
-    """Nobody listening is an outage as well, and the text says so."""
+    """The text names the reason."""
     with JudgeServer() as server:
         pass
     assert "connection error: connection refused" in await failure(server, quick, JudgeUnavailableError)
@@ -260,7 +260,7 @@ async def test_silence_is_a_timeout():
 
 @pytest.mark.parametrize("is_a_date", [False, True])
 async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
-    """An hour is not waited for; the text says what the server asked."""
+    """No wait of an hour; the text names it."""
     in_an_hour = format_datetime(datetime.now(UTC) + timedelta(hours=1), usegmt=True)
     wish = in_an_hour if is_a_date else "3600"
     with JudgeServer(faults=[faults.rate_limited(retry_after=wish)]) as server:
@@ -281,8 +281,8 @@ async def test_a_wish_beyond_the_bound_fails_at_once(quick, is_a_date, caplog):
         (faults.status(429, "quota", code="insufficient_quota"), "top up"),
     ],
 )
-async def test_what_cannot_pass_fails_at_once(quick, fault, words):
-    """A wrong key, model, request or an empty account costs one request and says what to fix."""
+async def test_permanent_failures_are_not_retried(quick, fault, words):
+    """A wrong key, model or request or an empty account costs one request; the error names the cure."""
     with JudgeServer(faults=[fault]) as server:
         text = await failure(server, quick, JudgeRequestError)
     assert len(server.requests) == 1
@@ -412,12 +412,12 @@ async def test_a_rate_limit_is_used_and_not_fought(tells, quick):
 
 async def test_a_wait_for_the_rate_limit_ends_with_its_task(quick):
     """An interrupted run does not sit out the server's minute."""
-    told = {
+    headers = {
         "x-ratelimit-limit-requests": "1",
         "x-ratelimit-remaining-requests": "0",
         "x-ratelimit-reset-requests": "1m0s",
     }
-    with JudgeServer(faults=[faults.Fault(content=VERDICT, headers=told)]) as server:
+    with JudgeServer(faults=[faults.Fault(content=VERDICT, headers=headers)]) as server:
         async with AsyncOpenAIClient(base_url=server.base_url, retry=quick) as client:
             await client.chat(question())
             waiting = [asyncio.create_task(client.chat(question())) for _ in range(3)]
@@ -496,7 +496,7 @@ async def test_the_setting_to_correct_is_the_one_in_use(
 
 @pytest.mark.parametrize("key", ["sk-“quoted”", "sk-one\nsk-two"])
 def test_a_key_that_cannot_be_sent_is_refused(key):
-    """A slip in copying is said before the run."""
+    """The error comes before the run."""
     with pytest.raises(UsageError, match=r"^the key given contains characters"):
         AsyncOpenAIClient(api_key=key)
 

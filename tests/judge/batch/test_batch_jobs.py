@@ -35,7 +35,7 @@ PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QU
 
 
 class Verdict(BaseModel):
-    """What is asked for."""
+    """The template."""
 
     reasoning: str
     result: bool
@@ -76,7 +76,7 @@ async def all_replies(client, *texts):
 
 
 def files_in(folder):
-    """Return the names of what a run has left, its lock aside."""
+    """Return the names of a run's files, without its lock."""
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
@@ -102,7 +102,7 @@ async def stopped(batches, server, *texts):
 
 
 async def test_concurrent_questions_are_one_job(batches, tmp_path):
-    """Its lines are named by the judgment's key and hold what a request sent directly would."""
+    """Its lines are named by the judgment's key and hold the body of a direct request."""
     reply = lambda body: {"reasoning": prompt_text(body), "result": True}  # noqa: E731
     texts = [f"Is it {number}?" for number in range(30)]
     with BatchServer(reply) as server:
@@ -293,7 +293,7 @@ async def test_a_model_without_batches_fails_at_once(batches):
 
 
 async def test_a_job_cancelled_by_a_person_is_not_sent_again(batches):
-    """By this run; what it has answered counts, and the next run asks for the rest."""
+    """Its replies count, and the next run asks for the rest."""
     with BatchServer(endings=[Ending("cancelled", answered=2)]) as server:
         async with batches(server) as client:
             asking = (client.chat(question(text)) for text in "abc")
@@ -522,7 +522,7 @@ async def test_an_outage_of_the_endpoints_passes(batches):
 
 
 async def test_an_outage_that_lasts_fails_the_questions_and_keeps_the_job(batches):
-    """The next run fetches what this one could not."""
+    """The next run fetches the results."""
     is_down = False
 
     def refusals(_method, path):

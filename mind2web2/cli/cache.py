@@ -7,6 +7,7 @@ import argparse
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_network_options,
     add_task_option,
     browser_address,
     count,
@@ -118,11 +119,7 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         help="capture through your own running Chrome, logged in and past its captchas, such as "
         "http://127.0.0.1:9222",
     )
-    group.add_argument(
-        "--allow_private_network",
-        action="store_true",
-        help="also pages on private, loopback and link-local addresses, which are refused otherwise",
-    )
+    add_network_options(group)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, plain_console
 from mind2web2.cli.evaluate_report import print_run, print_unreported, write_usage
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import BATCHES, REPLAY, caching_command, paths_of, suggested_command
+from mind2web2.cli.options import (
+    BATCHES,
+    REPLAY,
+    caching_command,
+    network_of,
+    paths_of,
+    storage_state_of,
+    suggested_command,
+)
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
@@ -55,8 +63,7 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.client import BatchClient
-    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
 # Where tasks or answers at once have no bound of their own.
@@ -154,7 +161,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             # In a process of its own, a script is guarded there.
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
             display = _display(run, judge, batches)
-            with downloads_from(_network(options)), loaded_for_good():
+            with downloads_from(network_of(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     outcomes = await evaluate_work(
                         run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
@@ -220,7 +227,7 @@ def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
     if batches is not None:
-        from mind2web2.judge.batch.client import BatchClient
+        from mind2web2.judge.batch.jobs import BatchClient
 
         return BatchClient(batches)
     if options.llm_provider == REPLAY:
@@ -303,7 +310,7 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
     variables = {name: os.environ[name] for name in options.script_env}
-    return Isolation(limits, _network(options), variables=variables)
+    return Isolation(limits, network_of(options), variables=variables)
 
 
 def _longest_block_s(options: argparse.Namespace) -> float:
@@ -318,13 +325,10 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
     settings = CaptureSettings(
         headless=not options.headed,
         cdp_url=options.cdp_url,
-        network=_network(options),
+        storage_state=storage_state_of(options),
+        network=network_of(options),
     )
     return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
-
-
-def _network(options: argparse.Namespace) -> NetworkSettings:
-    return NetworkSettings(allow_private_network=options.allow_private_network)
 
 
 async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:

@@ -20,8 +20,7 @@ from mind2web2.judge.caching import AnswerJudge
 from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.scheduling.guard import STOPPED
-from mind2web2.scheduling.scheduler import EvaluateAnswer
+from mind2web2.scheduling.scheduler import STOPPED, EvaluateAnswer
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.scripts.watchdog import ScriptBlockedError, blocks_noted
 from mind2web2.utils.api_misuse import ScriptReports, script_reports

@@ -26,12 +26,12 @@ def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
     """By the environment or by the address given."""
     monkeypatch.setenv(*ADDRESSES[provider])
     for base_url in (None, "https://other.example/x"):
-        name = endpoint_of(provider, base_url)
+        endpoint = endpoint_of(provider, base_url)
         with monkeypatch.context() as with_keys:
             for name in KEYS:
                 with_keys.setenv(name, "k")
-            assert name == LLMClient(provider, is_async=True, base_url=base_url).endpoint
-            assert "pass" not in name
+            assert endpoint == LLMClient(provider, is_async=True, base_url=base_url).endpoint
+            assert "pass" not in endpoint
 
 
 @pytest.mark.parametrize("spelling", ["", "/", "/v1", "/v1/"])

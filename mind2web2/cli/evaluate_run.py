@@ -55,8 +55,8 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.scheduling.options import MOST_UNDER_WAY
-from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scheduling.scheduler import MOST_PENDING
+from mind2web2.scheduling.scheduler import Pace as Order
 from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
@@ -294,7 +294,7 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 def _order(options: argparse.Namespace) -> Order:
     # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
+    return Order(options.sequential, _ALL if options.batch else MOST_PENDING)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:

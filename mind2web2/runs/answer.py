@@ -45,7 +45,7 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scheduling.scheduler import Pace, pace_kept
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_reading
 from mind2web2.scripts.inputs import InputRecorder, ScriptInputs, inputs_recorded, variable_digests
 from mind2web2.scripts.run import ScriptCall, script_result

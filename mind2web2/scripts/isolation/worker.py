@@ -38,8 +38,7 @@ from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.guard import watching
-from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scheduling.scheduler import Pace, pace_kept, watching
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
 from mind2web2.scripts.isolation.limits import ScriptLimits

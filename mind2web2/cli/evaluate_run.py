@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, plain_console
 from mind2web2.cli.evaluate_report import print_run, print_unreported, write_usage
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import BATCHES, REPLAY, caching_command, paths_of, suggested_command
+from mind2web2.cli.options import (
+    BATCHES,
+    REPLAY,
+    caching_command,
+    network_of,
+    paths_of,
+    storage_state_of,
+    suggested_command,
+)
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
@@ -49,8 +57,8 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.scheduling.options import MOST_UNDER_WAY
-from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scheduling.scheduler import MOST_PENDING
+from mind2web2.scheduling.scheduler import Pace as Order
 from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
@@ -155,7 +163,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             # In a process of its own, a script is guarded there.
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
             display = _display(run, judge, batches)
-            with downloads_from(_network(options)), loaded_for_good():
+            with downloads_from(network_of(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     outcomes = await evaluate_work(
                         run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
@@ -289,7 +297,7 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 def _order(options: argparse.Namespace) -> Order:
     # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
+    return Order(options.sequential, _ALL if options.batch else MOST_PENDING)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:
@@ -305,7 +313,7 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
     variables = {name: os.environ[name] for name in options.script_env}
-    return Isolation(limits, _network(options), variables=variables)
+    return Isolation(limits, network_of(options), variables=variables)
 
 
 def _longest_block_s(options: argparse.Namespace) -> float:
@@ -320,13 +328,10 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
     settings = CaptureSettings(
         headless=not options.headed,
         cdp_url=options.cdp_url,
-        network=_network(options),
+        storage_state=storage_state_of(options),
+        network=network_of(options),
     )
     return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
-
-
-def _network(options: argparse.Namespace) -> NetworkSettings:
-    return NetworkSettings(allow_private_network=options.allow_private_network)
 
 
 async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
@@ -398,12 +403,10 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         "max_images": options.max_images,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    server = options.judge_base_url or ""
+    server = (options.judge_base_url or "").rstrip("/")
     named = [judge for judge in store.identities() if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
-    stored = [
-        judge for judge in named if server and judge.endpoint.endswith(f" {server.rstrip('/')}")
-    ] or named
+    stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]

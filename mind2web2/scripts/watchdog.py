@@ -8,7 +8,7 @@ from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Self
 
-from mind2web2.scheduling.guard import ScriptBlockedError, blocks_noted, stop_script
+from mind2web2.scheduling.scheduler import ScriptBlockedError, blocks_noted, stop_script
 from mind2web2.scripts.load import MODULE_PREFIX
 
 __all__ = ["LONGEST_BLOCK_S", "LoopGuard", "ScriptBlockedError", "blocks_noted"]

@@ -17,7 +17,7 @@ from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts.injection_flags import flags_of
 from mind2web2.rubric.consistency import outcome, trials_needed
 from mind2web2.rubric.evidence import NO_PAGE_NAMED, Evidence, PageCheck, Vote
-from mind2web2.scheduling.options import current_pace
+from mind2web2.scheduling.scheduler import current_pace
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.context import Asking

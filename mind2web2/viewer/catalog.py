@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.metrics import ScoredAnswer, agent_metrics
+from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import result_facts
 from mind2web2.runs.results import LoadedResult, answer_dir, answer_results_dir, latest_result, loaded_results
+from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key

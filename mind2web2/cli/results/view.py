@@ -68,9 +68,7 @@ def add_command(commands: Subcommands) -> None:
     )
     add_audits_root(view)
     pages = view.add_argument_group("pages that are captured again")
-    pages.add_argument(
-        "--reviewer", metavar="NAME", help="who decides (default: your user name)"
-    )
+    pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
     pages.add_argument(
         "--cdp_url", metavar="URL", type=browser_address, help="capture through your own running Chrome"
     )

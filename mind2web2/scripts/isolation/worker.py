@@ -38,8 +38,7 @@ from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.guard import watching
-from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scheduling.scheduler import Pace, pace_kept, watching
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
 from mind2web2.scripts.isolation.limits import ScriptLimits
@@ -107,7 +106,7 @@ class ScriptJob(BaseModel):
     with_captures: bool
     stored_at_first: frozenset[str] | None
     prices: dict[str, OwnPrice]
-    allow_private_network: bool
+    network: NetworkSettings
     as_of: datetime | None = None
     zone: str | None = None
 
@@ -185,7 +184,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     with (
         inputs_recorded(recorder),
         pace_kept(job.pace),
-        downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
+        downloads_from(job.network),
         refusals_told(partial(judge.note, "refused_downloads")),
         services_answered_by(ask_run),
     ):

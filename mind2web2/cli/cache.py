@@ -14,6 +14,7 @@ from mind2web2.cli.options import (
     paths_of,
     positive_int,
     positive_seconds,
+    web_address,
 )
 
 DESCRIPTION = """\
@@ -64,6 +65,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=("failed", "suspect"),
         help="only pages that could not be had so far, or only cached ones that look wrong; what is cached "
         "is replaced only by something as good",
+    )
+    parser.add_argument(
+        "--archive",
+        action="store_true",
+        help="take the Internet Archive's copy of each page that is unavailable or looks wrong: the one "
+        "nearest to the date of the answer",
+    )
+    parser.add_argument(
+        "--archive_url",
+        metavar="URL",
+        type=web_address,
+        help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
     )
     add_folder_options(parser, "answer_folder", "cache_root")
     _add_link_options(parser)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.capture.pdf import RenderedPdf
-from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, trouble_notes
+from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, notes_for_judge
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import Completion, ImageLimit, Message
@@ -290,5 +290,5 @@ def _page_with_all_notes() -> PreparedPage:
         text_chars=content.text_chars,
         text_chars_stored=content.text_chars_stored,
         images=content.images,
-        notes=(*content.notes, *trouble_notes(record)),
+        notes=(*content.notes, *notes_for_judge(record)),
     )

@@ -35,8 +35,6 @@ from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.files import file_sha256
 from mind2web2.utils.private_attributes import PYTHON, check_private_attributes
 
-__all__ = ["LONGEST_BLOCK_S", "LoopGuard", "ScriptBlockedError", "blocks_noted"]
-
 # A script that lets nobody else run for so long never will.
 LONGEST_BLOCK_S = 60.0
 

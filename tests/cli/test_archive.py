@@ -5,7 +5,6 @@ import asyncio
 import pytest
 from evaluations import page_request
 from fixtures.pdf_files import pdf
-from mind2web2.verification.messages import verification_messages
 from projects import KEY_VARIABLES, call
 from servers.archive_server import ArchiveServer
 from servers.local_http import Answer, LocalHttp
@@ -13,6 +12,7 @@ from servers.local_http import Answer, LocalHttp
 from mind2web2.cli import main
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
+from mind2web2.verification.context import verification_messages
 
 HTML = {"Content-Type": "text/html"}
 OPTIONS = ("--allow_private_network", "--max_retries", "0", "--no_llm")

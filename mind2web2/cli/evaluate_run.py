@@ -57,7 +57,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.scheduling.scheduler import MOST_PENDING
 from mind2web2.scheduling.scheduler import Pace as Order
-from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -400,12 +400,10 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         "max_images": options.max_images,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    server = options.judge_base_url or ""
+    server = (options.judge_base_url or "").rstrip("/")
     named = [judge for judge in store.identities() if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
-    stored = [
-        judge for judge in named if server and judge.endpoint.endswith(f" {server.rstrip('/')}")
-    ] or named
+    stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]

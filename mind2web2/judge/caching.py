@@ -25,7 +25,6 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.circuit_breaker import CircuitBreaker
-from mind2web2.judge.direct import unexpected
 from mind2web2.judge.protocol import (
     CheckedLimit,
     JudgeSession,
@@ -35,6 +34,7 @@ from mind2web2.judge.protocol import (
     ask_within_limits,
     cut_off_noted,
     tokens_of,
+    unexpected,
     usage_of,
 )
 from mind2web2.judge.services import ServiceAnswers

@@ -59,7 +59,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.scheduling.scheduler import MOST_PENDING
 from mind2web2.scheduling.scheduler import Pace as Order
-from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig

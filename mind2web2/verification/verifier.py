@@ -11,8 +11,7 @@ from typing import Any
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.judge.protocol import Subject, cut_off_noted
 from mind2web2.prompts import encodable
-from mind2web2.rubric.consistency import check_trials
-from mind2web2.rubric.evidence import Evidence
+from mind2web2.rubric.evidence import Evidence, check_trials
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.scheduling.scheduler import (
     NotedPrerequisites,
@@ -26,8 +25,7 @@ from mind2web2.scheduling.scheduler import (
 from mind2web2.urls.keys import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
-from mind2web2.verification.context import Asking, ScriptAccess
-from mind2web2.verification.messages import NO_INSTRUCTION
+from mind2web2.verification.context import NO_INSTRUCTION, Asking, ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 

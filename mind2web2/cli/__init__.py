@@ -14,6 +14,8 @@ from mind2web2.errors import Mind2Web2Error
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
 
+  mind2web2 get                       download tasks and eval scripts
+  mind2web2 tasks                     list the tasks that are there
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
@@ -29,12 +31,13 @@ Find out whether an AI search agent's cited answers are true.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     from mind2web2.cli import cache, judgments, metrics, show, verify_results
+    from mind2web2.cli.benchmark import get
     from mind2web2.cli.results import audit, view
 
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (cache, evaluate, show, view, audit, metrics, verify_results, judgments):
+    for module in (get, cache, evaluate, show, view, audit, metrics, verify_results, judgments):
         module.add_command(commands)
     return _run(parser, arguments)
 

@@ -54,7 +54,10 @@ def add_command(commands: Subcommands) -> None:
         help="the agent, a folder under eval_results/; further ones are compared with the first",
     )
     parser.add_argument(
-        "--task_list", metavar="FILE", type=Path, help="ids of the tasks there should be, one a line"
+        "--task_list",
+        metavar="FILE",
+        type=Path,
+        help="the tasks there should be: an id a line, or CSV with a column task_id",
     )
     add_task_option(parser, "all that have results")
     parser.add_argument(
@@ -247,25 +250,12 @@ def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]
 
 
 def _task_ids(options: argparse.Namespace) -> list[str] | None:
+    from mind2web2.benchmark.tasks import read_task_list
     from mind2web2.utils.names import check_name
 
     named = [check_name("task", task_id) for task_id in options.task_ids or ()]
-    listed = [] if options.task_list is None else _listed_tasks(options.task_list)
+    listed = [] if options.task_list is None else [task.task_id for task in read_task_list(options.task_list)]
     return list(dict.fromkeys(listed + named)) or None
-
-
-def _listed_tasks(path: Path) -> list[str]:
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.files import read_regular_file
-
-    try:
-        lines = read_regular_file(path).decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the task list {path}: {error}") from error
-    task_ids = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    if not task_ids:
-        raise UsageError(f"the task list {path} names no task: write one task id a line")
-    return task_ids
 
 
 def has_record(eval_results_root: Path, agent_name: str) -> bool:

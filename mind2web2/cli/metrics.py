@@ -1,10 +1,11 @@
-"""``mind2web2 metrics``: average the results that are there, and say how far the averages can be trusted."""
+"""``mind2web2 metrics``: an agent's averages, how certain they are, and two agents side by side."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,15 +16,19 @@ from mind2web2.cli.options import (
     add_task_option,
     paths_of,
     suggested_command,
+    suggested_evaluation,
+    suggested_forgetting,
 )
-from mind2web2.errors import UsageError
-from mind2web2.utils.names import name_list
+from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.utils.names import check_name, name_list, natural_key
 
 if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
     from mind2web2.runs.comparison import AgentComparison
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.metrics import ScoredAnswer
-    from mind2web2.runs.results import LoadedResult
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -36,10 +41,10 @@ intervals; the numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
   mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
 
-The intervals tell what another choice of tasks might have given, and nothing of the judge's errors. Below
-them stands what makes the numbers less than they seem: judges, versions or scripts that differ between
-answers, missing runs, results that are stale, and verdicts that rest on pages that were unavailable or
-look wrong, on refusals, or on votes that differ.
+The intervals show how the averages may vary with the choice of tasks; they do not include the judge's errors.
+Below them stand reasons for caution: judges, versions or scripts that differ between answers, missing runs,
+results that are out of date, and verdicts that rest on unavailable pages, on pages that look wrong, on
+refusals, or on votes that differ.
 
 The exit status is 1 where an answer has no result.
 """
@@ -55,7 +60,10 @@ def add_command(commands: Subcommands) -> None:
         help="the agent, a folder under eval_results/; further ones are compared with the first",
     )
     parser.add_argument(
-        "--task_list", metavar="FILE", type=Path, help="ids of the tasks there should be, one a line"
+        "--task_list",
+        metavar="FILE",
+        type=Path,
+        help="a file with the ids of all tasks to average, one a line",
     )
     add_task_option(parser, "all that have results")
     parser.add_argument(
@@ -68,9 +76,11 @@ def add_command(commands: Subcommands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
-        "--eval_version", metavar="V", help="the scripts' version that results should be of (default: newest)"
+        "--eval_version",
+        metavar="V",
+        help="the version of the scripts that results are expected to be of (default: the newest)",
     )
-    add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    add_folder_options(parser)
     parser.set_defaults(run=run)
 
 
@@ -85,33 +95,38 @@ class _Agent(NamedTuple):
 
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 1 where an answer has no result."""
-    from mind2web2.errors import UsageError
+    from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.runs.comparison import compared
-    from mind2web2.utils.names import check_name
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
         raise UsageError("an agent is named twice: name each one once")
     paths = paths_of(options)
     if options.eval_version is not None:
-        paths.script_versions()  # a version that does not exist is a mistake of the command
+        paths.script_versions()  # raises where the version does not exist
     task_ids = _task_ids(options)
     removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
-    forgotten = [_forgotten(paths, folder) for folder in removed]
-    agents = [_summed_up(options, paths, name, task_ids) for name in names]
+    deleted = [_deleted(paths, folder) for folder in removed]
+    console = plain_console()
+    with warnings_on(console):
+        agents = [_summed_up(options, paths, name, task_ids) for name in names]
     first, *others = agents
     comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
     if options.json:
-        _print_json(agents, comparisons)
+        _print_json(console, agents, comparisons)
     else:
-        _print(options, agents, comparisons, forgotten)
+        for text in deleted:
+            line(console, text)
+        for agent in agents:
+            _print_agent(console, options, agent)
+        for comparison in comparisons:
+            print_comparison(console, comparison)
     return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
 
 
 def _summed_up(
     options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
 ) -> _Agent:
-    from mind2web2.errors import ResultWriteError
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.metrics import agent_metrics
     from mind2web2.runs.results import latest_results
@@ -122,13 +137,14 @@ def _summed_up(
     try:
         found = summarised_answers(root, agent_name, task_ids) if has_record(root, agent_name) else None
     except ResultWriteError as error:
-        # A folder that is shared for reading has its numbers all the same.
+        # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
         found = (answers, agent_metrics(agent_name, answers, task_ids).summary()) if answers else None
     if found is None:
         raise no_results(options, root, agent_name)
-    newest = max((each for _, _, each in latest_results(root, agent_name)), key=_stamp, default=None)
+    results = [each for _, _, each in latest_results(root, agent_name)]
+    newest = max(results, key=lambda result: result.path.name, default=None)
     return _Agent(
         agent_name,
         *found,
@@ -138,15 +154,8 @@ def _summed_up(
     )
 
 
-def _stamp(found: LoadedResult) -> str:
-    return found.path.name
-
-
 def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Path:
     """Return the folder with the results of a task that has no answers any more."""
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.names import check_name
-
     if len(names) > 1:
         raise UsageError("--forget goes with one agent")
     folder = paths.eval_results_root / names[0] / check_name("task", task_id)
@@ -155,19 +164,19 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
         raise UsageError(f"--forget {task_id}: there are no results in {folder}")
     if not answers.parent.is_dir():
         raise UsageError(
-            f"--forget {task_id}: no folder {answers.parent} tells whether the task has answers: "
-            "name the answers with --answer_folder"
+            f"--forget {task_id}: there is no folder {answers.parent} that tells whether the task has "
+            "answers: name the answers with --answer_folder"
         )
     if any(answers.glob("answer_*.md")):
         raise UsageError(f"--forget {task_id}: the task has answers in {answers}; remove that folder first")
     return folder
 
 
-def _forgotten(paths: PathConfig, folder: Path) -> str:
-    """Delete the results of a task, and say so in one line."""
+def _deleted(paths: PathConfig, folder: Path) -> str:
+    """Delete the results of a task, and return one line about it."""
     import shutil
 
-    from mind2web2.errors import ResultWriteError
+    from mind2web2.cli.console import counted
     from mind2web2.runs.summaries import merge_all_results
 
     results = len(list(folder.glob("*/results/*.md.json")))
@@ -176,76 +185,16 @@ def _forgotten(paths: PathConfig, folder: Path) -> str:
     except OSError as error:
         raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
     merge_all_results(paths.eval_results_root)
-    return f"Deleted {folder} with {results} result{'s' * (results != 1)}."
-
-
-def _print(
-    options: argparse.Namespace,
-    agents: Sequence[_Agent],
-    comparisons: Sequence[AgentComparison],
-    forgotten: Sequence[str],
-) -> None:
-    from mind2web2.cli.console import plain_console
-    from mind2web2.cli.metric_tables import (
-        line,
-        print_comparison,
-        print_metrics,
-        print_missing,
-        print_now,
-        print_verdicts,
-    )
-    from mind2web2.cli.options import suggested_command, suggested_evaluation
-
-    console = plain_console()
-    for deleted in forgotten:
-        line(console, deleted)
-    for agent in agents:
-        if agent.summary["avg_score"] is None:
-            console.print(f"No answer of {agent.name} has a score.", soft_wrap=True)
-            print_missing(console, agent.summary)
-        else:
-            print_metrics(console, agent.summary)
-            print_missing(console, agent.summary)
-            print_verdicts(console, agent.summary["verdicts"])
-        evaluate = suggested_evaluation(options, agent.name, agent.newest)
-        print_now(console, agent.now, evaluate)
-        if agent.now.removed:
-            forget = [word for task_id in agent.now.removed for word in ("--forget", task_id)]
-            folders = ", ".join(
-                str(paths_of(options).eval_results_root / agent.name / task_id)
-                for task_id in agent.now.removed
-            )
-            line(
-                console,
-                f"Note: tasks without answers, whose stored results are still counted: {folders}. To delete "
-                f"these folders: {suggested_command(options, 'metrics', agent.name, *forget)}",
-            )
-        if agent.not_written:
-            line(console, f"Warning: the numbers were not stored: {agent.not_written}")
-    for comparison in comparisons:
-        print_comparison(console, comparison)
-
-
-def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
-    from mind2web2.cli.console import plain_console
-
-    contents = [agent.summary | asdict(agent.now) for agent in agents]
-    content: object = contents[0]
-    if len(agents) > 1:
-        content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}
-    plain_console().print_json(json.dumps(content))
+    return f"Deleted {folder} with {counted(results, 'result')}."
 
 
 def _task_ids(options: argparse.Namespace) -> list[str] | None:
-    from mind2web2.utils.names import check_name
-
     named = [check_name("task", task_id) for task_id in options.task_ids or ()]
     listed = [] if options.task_list is None else _listed_tasks(options.task_list)
     return list(dict.fromkeys(listed + named)) or None
 
 
 def _listed_tasks(path: Path) -> list[str]:
-    from mind2web2.errors import UsageError
     from mind2web2.utils.files import read_regular_file
 
     try:
@@ -259,16 +208,238 @@ def _listed_tasks(path: Path) -> list[str]:
 
 
 def has_record(eval_results_root: Path, agent_name: str) -> bool:
-    """Tell whether a run has left results of an agent, or why there are none."""
+    """Return whether a run has left results of an agent, or the reasons why there are none."""
     folder = eval_results_root / agent_name
     return any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json"))
 
 
 def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
-    """Return the error of a command that is to read results of an agent who has none."""
+    """Return the error of a command that needs results of an agent who has none."""
     others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
-    there = f"; there are results of {name_list(others)}" if others else ""
+    known = f"; there are results of {name_list(others)}" if others else ""
     return UsageError(
         f"no results of agent {agent_name} under {eval_results_root}: run "
-        f"{suggested_command(options, 'evaluate', agent_name)} first{there}"
+        f"{suggested_command(options, 'evaluate', agent_name)} first{known}"
     )
+
+
+# Output
+
+_TASKS_SHOWN = 3
+_LEVEL = "95% interval"
+_RESERVATIONS = {
+    "page_not_had": "failed: page unavailable",
+    "suspect_page": "page looks wrong",
+    "declined": "failed: judge refused",
+    "flagged": "text tries to instruct judge",
+    "error": "failed: error while judging",
+}
+_OF_EXTRACTIONS = {
+    "page_not_had": "empty, as a page was unavailable",
+    "suspect_page": "from pages that look wrong",
+    "declined": "empty, as the judge refused to answer",
+    "flagged": "from pages that try to instruct the judge",
+}
+_OF_ANSWERS = {
+    "flagged_answers": "answers that try to instruct the judge",
+    "in_doubt": "results in doubt, which the next run judges again",
+    "treeless": "scores without a rubric tree, which cannot be checked",
+    "off_tree": "scores that differ from their rubric trees",
+    "unexplained": "results without evidence, whose claims are not counted here",
+}
+
+
+def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
+    contents = [agent.summary | asdict(agent.now) for agent in agents]
+    content: object = contents[0]
+    if len(agents) > 1:
+        content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}
+    console.print_json(json.dumps(content))
+
+
+def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
+    from mind2web2.cli.console import line
+    from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
+
+    summary = agent.summary
+    has_scores = summary["avg_score"] is not None
+    if has_scores:
+        print_metrics(console, summary)
+    else:
+        line(console, f"No answer of {agent.name} has a score.")
+    for missing in summary["missing"]:
+        # A warning sums up the answers that do not exist.
+        if missing["reason"] not in (NO_ANSWER, NO_RUNS):
+            name = f"{missing['task_id']}/{missing['answer_name']}"
+            line(console, f"No result: {name}: {missing['reason']}")
+    if has_scores:
+        _print_verdicts(console, summary["verdicts"])
+    _print_now(console, agent.now, suggested_evaluation(options, agent.name, agent.newest))
+    if agent.now.removed:
+        line(console, f"Note: {suggested_forgetting(options, agent.name, agent.now.removed)}")
+    if agent.not_written:
+        line(console, f"Warning: the numbers were not stored: {agent.not_written}")
+
+
+def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print an agent's metrics, with warnings."""
+    from rich.table import Table
+
+    from mind2web2.cli.console import counted, line, number
+
+    runs = summary["num_runs"]
+    tasks = counted(summary["num_tasks"], "task")
+    table = Table(
+        title=f"{summary['agent_name']}, all results: {tasks}, {counted(runs, 'run')}", min_width=46
+    )
+    table.add_column("metric")
+    intervals = summary["intervals"]["metrics"]
+    is_sampled = any(found["low"] is not None for found in intervals.values())
+    for heading in ("mean", "std over runs", *([_LEVEL] if is_sampled else [])):
+        table.add_column(heading, justify="right")
+    labels = _labels(f"pass_at_{runs}", f"pass@{runs}")
+    for name, label in labels.items():
+        cells = (number(summary[name]), number(summary.get(f"{name}_std")))
+        table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
+    console.print(table)
+    if is_sampled:
+        line(console, f"{_LEVEL}: {_method()}.")
+    _print_reasons(console, labels, intervals)
+    for warning in summary["warnings"]:
+        line(console, f"Warning: {warning}")
+
+
+def _print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
+    """Print how many verdicts rest on something doubtful, and in which tasks most of them are."""
+    from rich.table import Table
+
+    from mind2web2.cli.console import counted, line
+
+    table = Table(
+        title=f"What the scores rest on: {counted(verdicts['claims'], 'claim')} judged", min_width=46
+    )
+    table.add_column("claims")
+    table.add_column("number", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("most of them in", overflow="fold")
+    tasks = verdicts["tasks"]
+    for name, label in _RESERVATIONS.items():
+        found = {task: (own["reservations"][name], own["claims"]) for task, own in tasks.items()}
+        _add_share(table, label, verdicts["reservations"][name], verdicts["claims"], found)
+    split = {task: (own["split"], own["voted"]) for task, own in tasks.items()}
+    label = f"votes differ, of {verdicts['voted']}"
+    _add_share(table, label, verdicts["split"], verdicts["voted"], split)
+    quoted = sum(verdicts["quotes"].values())
+    missed = {task: (own["quotes"]["not_found"], sum(own["quotes"].values())) for task, own in tasks.items()}
+    _add_share(table, f"quotations not found, of {quoted}", verdicts["quotes"]["not_found"], quoted, missed)
+    console.print(table)
+    counts = verdicts["extractions"]
+    extractions = [f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]]
+    if extractions:
+        line(console, f"Extractions: {', '.join(extractions)}.")
+    for name, label in _OF_ANSWERS.items():
+        if verdicts[name]:
+            line(console, f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})")
+
+
+def _print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
+    """Print which results are out of date, and which answers have none.
+
+    Args:
+        evaluate: the command that evaluates the agent as its newest result was made.
+    """
+    from mind2web2.cli.console import line
+
+    if now.stale:
+        line(console, f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}")
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name, reasons in now.stale.items():
+        by_reason["; ".join(reasons)].append(name)
+    for reason, names in by_reason.items():
+        line(console, f"Out of date: {name_list(names)}: {reason}")
+    if now.unevaluated:
+        line(
+            console,
+            f"Warning: answers that were never evaluated and are not counted: {len(now.unevaluated)} "
+            f"({name_list(now.unevaluated)}); to judge them: {evaluate}",
+        )
+    for unchecked in now.unchecked:
+        line(console, f"Note: not checked: {unchecked}")
+
+
+def print_comparison(console: Console, comparison: AgentComparison) -> None:
+    """Print the metrics of two agents over the same tasks, with the differences."""
+    from rich.table import Table
+
+    from mind2web2.cli.console import counted, line, number
+
+    first, second = comparison.first, comparison.second
+    if not comparison.tasks:
+        line(console, f"{second} against {first}: no task has results of both.")
+    else:
+        tasks = counted(len(comparison.tasks), "task")
+        table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
+        table.add_column("metric", no_wrap=True)
+        for heading in (first, second):
+            table.add_column(heading, justify="right", overflow="fold")
+        for heading in ("difference", _LEVEL):
+            table.add_column(heading, justify="right", no_wrap=True)
+        labels = _labels("pass_at_k", "pass@k")
+        found = {name: difference.summary() for name, difference in comparison.differences.items()}
+        for name, label in labels.items():
+            values = (found[name][key] for key in ("first", "second", "difference"))
+            table.add_row(label, *map(number, values), _interval(found[name]))
+        console.print(table)
+        clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
+        if any(own["low"] is not None for own in found.values()):
+            line(console, f"{_LEVEL} of the difference: {_method()}, the same of both agents.")
+            line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
+        _print_reasons(console, labels, found)
+    for warning in comparison.warnings:
+        line(console, f"Warning: {warning}")
+
+
+def _method() -> str:
+    from mind2web2.runs.bootstrap import RESAMPLES
+
+    return f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
+
+
+def _labels(pass_name: str, pass_label: str) -> dict[str, str]:
+    return {
+        "avg_score": "partial completion",
+        "success_rate": "success rate",
+        pass_name: pass_label,
+        "avg_answer_word_count": "answer length (words)",
+        "avg_time_seconds": "agent's time (s)",
+    }
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    from mind2web2.cli.console import number
+
+    return "-" if found["low"] is None else f"{number(found['low'])} to {number(found['high'])}"
+
+
+def _print_reasons(
+    console: Console, labels: Mapping[str, str], intervals: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Print which metrics have no interval, and why; a metric without a value needs no reason."""
+    from mind2web2.cli.console import line
+
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    valued = {name: found for name, found in intervals.items() if found["tasks"]}
+    for name, found in valued.items():
+        if found["reason"] is not None:
+            by_reason[found["reason"]].append(labels[name])
+    for reason, names in by_reason.items():
+        subject = f"No {_LEVEL}s" if len(names) == len(valued) else f"No interval for {', '.join(names)}"
+        line(console, f"{subject}: {reason}.")
+
+
+def _add_share(
+    table: Table, label: str, amount: int, total: int, tasks: Mapping[str, tuple[int, int]]
+) -> None:
+    most = sorted(tasks, key=lambda task: (-tasks[task][0], natural_key(task)))[:_TASKS_SHOWN]
+    listed = [f"{task} {tasks[task][0]} of {tasks[task][1]}" for task in most if tasks[task][0]]
+    table.add_row(label, str(amount), f"{amount / total:.1%}" if total else "-", ", ".join(listed))

@@ -1,4 +1,4 @@
-"""``mind2web2 verify-results``: whether every score is right, and still holds."""
+"""``mind2web2 verify-results``: whether every score is correct and up to date."""
 
 from __future__ import annotations
 
@@ -8,7 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, temperature
+from mind2web2.cli.metrics import has_record, no_results
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    evaluation_options,
+    paths_of,
+    suggested_evaluation,
+    temperature,
+)
+from mind2web2.errors import UsageError
+from mind2web2.utils.names import check_name, name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.verification import AnswerCheck, Cure, Finding
@@ -16,19 +27,19 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Check an agent's results: each is judged again in a temporary folder, from the stored judgments, and its tree,
-votes and score are compared; so are the digests of answer, script, pages and what the script read, the
-result's own checksum, and the metrics. No judge is asked, and nothing of yours is changed.
+votes and score are compared; so are the digests of answer, script, pages and the script's other inputs, the
+result's own checksum, and the metrics. No judge is asked, and no file of yours is changed.
 
   mind2web2 verify-results my_agent                   all results
   mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
 
-  wrong      a result that was changed or damaged, or is not what its judgments come to; or a score that a
-             script returned in place of the one that its tree comes to
-  stale      answer, script, a page, something that the script read, the judge or its questions have changed
-  missing    an answer without a score, or something that a result names and that is not there
+  wrong      a result that was changed or damaged, or does not follow from its judgments; or a script that
+             returned another score than its tree has
+  stale      answer, script, a page, another input of the script, the judge or its questions have changed
+  missing    an answer without a score, or a page or judgment that a result names and that is not stored
 
-Checksums show accidents; a record that was made up as a whole, judgments and all, is not found.
-Exit status: 0 everything is right and holds, 1 something is wrong, 2 nothing could be checked,
+Checksums show accidents; results that were forged together with all their judgments are not detected.
+Exit status: 0 everything is correct and up to date, 1 something is wrong, 2 nothing could be checked,
 3 nothing is wrong, but something is stale or missing.
 """
 
@@ -40,7 +51,7 @@ _KINDS = ("wrong", "stale", "missing")
 def add_command(commands: Subcommands) -> None:
     """Add ``verify-results`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "verify-results", help="check that every score is right and still holds", description=DESCRIPTION
+        "verify-results", help="check that every score is correct and up to date", description=DESCRIPTION
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
     add_task_option(parser, "all, with the agent's own summary")
@@ -48,21 +59,21 @@ def add_command(commands: Subcommands) -> None:
         "--judgments",
         metavar="FILE",
         type=Path,
-        help="a judgments.sqlite3 or exported .jsonl file that votes are looked up in (default: the agent's "
-        "own under eval_results/)",
+        help="a judgments.sqlite3 or exported .jsonl file with the votes (default: the agent's own under "
+        "eval_results/)",
     )
     parser.add_argument(
         "--eval_version", metavar="V", help="version of the eval scripts that counts, as for evaluate"
     )
     _add_judge_options(parser)
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
-    add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_folder_options(parser)
     parser.set_defaults(run=run)
 
 
 def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "judge", "who should have judged; results of others are stale (default: who judged last)"
+        "judge", "the expected judge; results of others are stale (default: the judge of the newest result)"
     )
     group.add_argument("--judge_model", metavar="M", help="the model")
     group.add_argument("--judge_reasoning_effort", metavar="E", help="such as low, medium or high")
@@ -70,19 +81,16 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what was found and return the exit status."""
-    from mind2web2.cli.metrics import has_record, no_results
-    from mind2web2.errors import UsageError
+    """Print the findings and return the exit status."""
     from mind2web2.runs.freshness import newest_judge
     from mind2web2.runs.verification import agent_findings, summary_findings, verified
-    from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent)
     paths = paths_of(options)
     root = paths.eval_results_root
     if not has_record(root, agent_name):
         raise no_results(options, root, agent_name)
-    paths.script_versions()  # a pinned version that does not exist is a mistake of the command
+    paths.script_versions()  # raises where a pinned version does not exist
     if options.judgments is not None and not options.judgments.is_file():
         raise UsageError(
             f"no judgments at {options.judgments}: name a judgments.sqlite3 or an exported .jsonl file"
@@ -110,16 +118,13 @@ def _judge(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _judged_by(options: argparse.Namespace) -> list[str]:
-    """Return the judge's options of this command, with which an evaluation makes results that hold."""
+    """Return the judge's options of this command, for an evaluation by the same judge."""
     given = {f"--judge_{name}": str(value) for name, value in _judge(options).items()}
     return [word for item in given.items() for word in item]
 
 
 def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -> list[str]:
     """Return the tasks that have answers or results, or those named."""
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.names import check_name, name_list, natural_key
-
     folders = (paths.answers_root / agent_name, paths.eval_results_root / agent_name)
     found = {
         path.name
@@ -139,7 +144,7 @@ def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -
 
 
 def _has_answers(paths: PathConfig, agent_name: str, task_id: str) -> bool:
-    # Other folders lie beside those of tasks, such as that of batch jobs.
+    # There are folders beside those of tasks, such as that of batch jobs.
     of_results = (paths.eval_results_root / agent_name / task_id).glob("*/results")
     return (paths.answers_root / agent_name / task_id).is_dir() or any(of_results)
 
@@ -157,7 +162,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import line, number, plain_console
 
     console = plain_console()
     table = Table(title=f"Results of {options.agent}")
@@ -167,28 +172,22 @@ def _print(
     table.add_column("recomputed", justify="right")
     table.add_column("state")
     for answer in answers:
-        numbers = (_number(answer.score), _number(answer.tree_score))
+        numbers = (number(answer.score), number(answer.tree_score))
         table.add_row(answer.task_id, answer.answer_name.removesuffix(".md"), *numbers, _state(answer))
     console.print(table)
-    lines = [
-        *_lines(answers, summaries),
-        _counts(answers),
-        *_suggestions(options, answers, summaries),
-    ]
-    for line in lines:
-        console.print(line, soft_wrap=True)
+    suggestions = _suggestions(options, answers, summaries)
+    for text in (*_lines(answers, summaries), _counts(answers), *suggestions):
+        line(console, text)
 
 
 def _suggestions(
     options: argparse.Namespace, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
 ) -> list[str]:
-    """Return what to do, one line for each way to put something right, with the answers that it is for."""
-    from mind2web2.cli.options import evaluation_options
-
+    """Return one line for each way to correct the findings, with the answers that it is for."""
     by_way: dict[tuple[Cure, tuple[str, ...]], list[AnswerCheck]] = {}
     for answer in answers:
         if answer.findings:
-            # What the gravest finding asks for settles the others as well.
+            # The cure of the gravest finding corrects the others as well.
             worst = min(answer.findings, key=lambda finding: _KINDS.index(finding.kind))
             way = (worst.cure, tuple(evaluation_options(answer.content)))
             by_way.setdefault(way, []).append(answer)
@@ -206,8 +205,6 @@ def _suggestions(
 def _suggestion(
     options: argparse.Namespace, cure: Cure, some: Sequence[AnswerCheck], answers: Sequence[AnswerCheck]
 ) -> str:
-    from mind2web2.cli.options import suggested_evaluation
-
     tasks = {answer.task_id: None for answer in some}
     is_all = options.task_ids is None and len(tasks) == len({answer.task_id for answer in answers})
     words = [] if is_all else [word for task_id in tasks for word in ("--task_id", task_id)]
@@ -219,7 +216,7 @@ def _suggestion(
     if cure == "judgments":
         return f"name their file with --judgments FILE, or ask again: {evaluate('--overwrite')}"
     if cure == "script":
-        return "see why the eval script returns another score than its tree comes to"
+        return "find out why the eval script returns another score than its tree has"
     if cure == "answer":
         return "put the answer back in its place, or remove its folder of results"
     return evaluate()
@@ -274,6 +271,3 @@ def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence
     }
     plain_console().print_json(json.dumps(content))
 
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") or "0"

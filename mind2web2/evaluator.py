@@ -17,7 +17,8 @@ from mind2web2.rubric.builder import Rubric
 from mind2web2.rubric.node import AggregationStrategy, VerificationNode
 from mind2web2.rubric.summary import plain_info, tree_as_dict, tree_statistics
 from mind2web2.scheduling.scheduler import Request, current_deferral, deferrable
-from mind2web2.utils.api_misuse import script_api
+from mind2web2.utils.api_misuse import report_misuse, script_api
+from mind2web2.verification.context import NOT_PASSED
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
 from mind2web2.verification.messages import NO_INSTRUCTION
 from mind2web2.verification.verifier import (
@@ -37,6 +38,8 @@ __all__ = ["AggregationStrategy", "Evaluator", "VerificationNode"]
 log = logging.getLogger(__name__)
 
 Template = TypeVar("Template", bound=BaseModel)
+
+_ITEM = ("claim", "sources", "node", "additional_instruction")
 
 
 @script_api
@@ -66,7 +69,7 @@ class Evaluator(Rubric):
         *,
         client: Any = None,
         task_description: str | None = None,
-        answer: str = "",
+        answer: str = NOT_PASSED,
         global_cache: Any = None,
         global_semaphore: Any = None,
         logger: logging.Logger | None = None,
@@ -143,6 +146,7 @@ class Evaluator(Rubric):
             JudgeError: the judge failed for good.
         """
         if self.extractor is None:
+            report_misuse("needs a judge: call initialize(..., client=client)")
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
@@ -240,7 +244,7 @@ class Evaluator(Rubric):
         Raises:
             JudgeError: the judge failed for good.
         """
-        batch = [(claim, sources, node, words) for claim, sources, node, words in claims_and_sources]
+        batch = [_checked_item(item) for item in claims_and_sources]
         options: dict[str, Any] = {
             "extra_prerequisites": extra_prerequisites,
             "majority_vote": majority_vote,
@@ -290,6 +294,7 @@ class Evaluator(Rubric):
 
     def _ready_verifier(self) -> Verifier:
         if self.verifier is None:
+            report_misuse("needs a judge: call initialize(..., client=client)")
             raise ValueError("verify needs a client: call initialize(..., client=...) first")
         return self.verifier
 
@@ -361,6 +366,16 @@ class Evaluator(Rubric):
         failure = None if self._judge is None else self._judge.failure
         if failure is not None:
             raise JudgeError(f"no result, since the evaluation failed: {failure}") from failure
+
+
+def _checked_item(item: BatchItem) -> BatchItem:
+    if not isinstance(item, list | tuple) or len(item) != len(_ITEM):
+        parts = f"{len(item)} parts" if isinstance(item, list | tuple) else f"a {type(item).__name__}"
+        problem = f"gives batch_verify an item of {parts}: expected ({', '.join(_ITEM)})"
+        report_misuse(problem)
+        raise TypeError(problem)
+    claim, sources, node, additional_instruction = item
+    return claim, sources, node, additional_instruction
 
 
 # Private ones of the class above: the same calls, as requests that may be deferred.

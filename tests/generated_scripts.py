@@ -67,7 +67,8 @@ async def wanted(evaluator, leaf, name):
 async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="m"):
     evaluator = Evaluator()
     strategy = AggregationStrategy.{strategy}
-    root = evaluator.initialize("made_up", strategy=strategy, client=client, global_cache=cache)
+    given = {"client": client, "answer": answer, "global_cache": cache}
+    root = evaluator.initialize("made_up", strategy=strategy, **given)
     v = evaluator.verifier
 """
 PAGES = [f"https://lake.example/{name}" for name in ("stored", "captured", "also-captured", "gone")]
@@ -466,7 +467,8 @@ async def _attempt(path, judge, pace, cache):
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
     try:
         with pace_kept(pace):
-            return without_times(await function(client=judge, cache=cache, **dict.fromkeys(names)))
+            given = {**dict.fromkeys(names), "answer": "", "client": judge, "cache": cache}
+            return without_times(await function(**given))
     except (ValueError, TypeError, LookupError, JudgeError) as error:
         return f"{type(error).__name__}: {error}"
     finally:

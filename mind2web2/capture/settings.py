@@ -48,7 +48,7 @@ class CaptureSettings:
     load_timeout_s: float = 30.0
     settle_timeout_s: float = 6.0
     viewport_width_px: int = 1100
-    viewport_height_px: int = 1400
+    viewport_height_px: int = 900
     max_screenshot_height_px: int = 10_000
     jpeg_quality: int = 80
     max_pages_per_host: int = 3

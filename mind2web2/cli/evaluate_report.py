@@ -35,8 +35,9 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import TaskWork
-from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, TaskEstimate, estimate_run, total
-from mind2web2.runs.provenance import provenance_in
+from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, estimate_run, total
+from mind2web2.runs.freshness import Conditions, newest_judge
+from mind2web2.runs.provenance import JudgeRecord, provenance_in
 from mind2web2.runs.reader import (
     decisive_troubles,
     declined_counts,
@@ -76,24 +77,32 @@ def print_estimate(
     if options.llm_provider == REPLAY:
         line(console, "A replay answers from stored judgments: it asks nothing and costs nothing.")
         return 0
-    run = PlannedRun(
-        work=work,
-        folders=RunFolders(agent_name, paths.cache_root, paths.eval_results_root),
-        judge=judge_settings(options),
-        endpoint=endpoint_of(options.llm_provider, options.judge_base_url),
-        overwrite=options.overwrite,
-        with_captures=not options.no_capture,
-        with_private_network=options.allow_private_network,
-        as_of=options.as_of,
-        variables={name: os.environ[name] for name in options.script_env},
-    )
+    run = _planned(options, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
     estimate = estimate_run(run)
-    if rows := {task.task_id: _estimate_cells(task) for task in estimate.tasks if task.ranges}:
+    answers = {task.task_id: len(task.answers) for task in work}
+    rows = {
+        task_id: _estimate_cells(ranges, answers[task_id]) for task_id, ranges in estimate.ranges.items()
+    }
+    if rows:
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
     for text in _estimate_lines(run, estimate, options.max_cost):
         line(console, text)
     line(console, "Nothing was asked, run or written.")
     return 0
+
+
+def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+    settings = judge_settings(options)
+    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
+    newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
+    conditions = Conditions(
+        judge=JudgeRecord.of(settings, endpoint or newest.get("endpoint", "")),
+        with_captures=not options.no_capture,
+        with_private_network=options.allow_private_network,
+        as_of=options.as_of,
+        variables={name: os.environ[name] for name in options.script_env},
+    )
+    return PlannedRun(work, folders, settings, endpoint, conditions, options.overwrite)
 
 
 def judge_settings(options: argparse.Namespace) -> JudgeSettings:
@@ -108,18 +117,18 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
     )
 
 
-def _estimate_cells(task: TaskEstimate) -> tuple[str, ...]:
-    *counts, cost_usd = total(found.expected for found in task.ranges)
+def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
+    *counts, cost_usd = total(found.expected for found in ranges)
     amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
-    return f"{len(task.ranges)} of {task.answers}", *amounts, _basis(task.ranges)
+    return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
 
 
 def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | None) -> Iterator[str]:
-    ranges = [found for task in estimate.tasks for found in task.ranges]
+    ranges = [found for own in estimate.ranges.values() for found in own]
     low = total(found.low for found in ranges)
     expected = total(found.expected for found in ranges)
     high = total(found.high for found in ranges)
-    selected = sum(task.answers for task in estimate.tasks)
+    selected = sum(len(task.answers) for task in run.work)
     reused = selected - len(ranges) - len(estimate.unscored)
     yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
     yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider})."
@@ -134,13 +143,14 @@ def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | No
         yield f"Dollars: not known, as there is no price for {run.judge.model}: mind2web2.toml may give it."
     else:
         yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
-    then = "captured when a claim needs them" if run.with_captures else "claims on them fail (--no_capture)"
+    captures = run.conditions.with_captures
+    then = "captured when a claim needs them" if captures else "claims on them fail (--no_capture)"
     pages = estimate.uncached_pages
     yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
     for name, why in estimate.unscored.items():
         yield f"No result to be expected: {name}: {why}"
     if run.endpoint is None:
-        yield "The judge's address is not set: results of any server were counted as up to date."
+        yield "The judge's address is not set: results of any server count as valid."
     if max_cost is not None and expected.cost_usd > 0:
         verdict = "will probably not cover the run: it stops there, and the same command continues"
         if expected.cost_usd <= max_cost:

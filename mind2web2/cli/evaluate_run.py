@@ -55,8 +55,7 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.client import BatchClient
-    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
 # Where tasks or answers at once have no bound of their own.
@@ -220,7 +219,7 @@ def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
     if batches is not None:
-        from mind2web2.judge.batch.client import BatchClient
+        from mind2web2.judge.batch.jobs import BatchClient
 
         return BatchClient(batches)
     if options.llm_provider == REPLAY:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_task_option,
-    evaluation_options,
     paths_of,
     suggested_evaluation,
     temperature,
@@ -27,18 +25,18 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Check an agent's results: each is judged again in a temporary folder, from the stored judgments, and its tree,
-votes and score are compared; so are the digests of answer, script, pages and the script's other inputs, the
-result's own checksum, and the metrics. No judge is asked, and no file of yours is changed.
+votes and score are compared; so are the checksums of answer, script, pages, the files that the script read
+and the result itself, and the metrics. No judge is asked, and none of your files changes.
 
   mind2web2 verify-results my_agent                   all results
   mind2web2 verify-results my_agent --task_id TASK    those of one task; may be repeated
 
-  wrong      a result that was changed or damaged, or does not follow from its judgments; or a script that
-             returned another score than its tree has
-  stale      answer, script, a page, another input of the script, the judge or its questions have changed
-  missing    an answer without a score, or a page or judgment that a result names and that is not stored
+  wrong      a result that was changed or damaged, or that its judgments do not give; or a score that a
+             script returned in place of the one that its rubric tree gives
+  stale      answer, script, a page, a file that the script read, the judge or its questions have changed
+  missing    an answer without a score, or a file that a result needs
 
-Checksums show accidents; results that were forged together with all their judgments are not detected.
+Checksums show accidents; they do not show a record that was forged as a whole, judgments included.
 Exit status: 0 everything is correct and up to date, 1 something is wrong, 2 nothing could be checked,
 3 nothing is wrong, but something is stale or missing.
 """
@@ -82,8 +80,7 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
-    from mind2web2.runs.freshness import newest_judge
-    from mind2web2.runs.verification import agent_findings, summary_findings, verified
+    from mind2web2.runs.verification import summary_findings, verified
 
     agent_name = check_name("agent", options.agent)
     paths = paths_of(options)
@@ -95,12 +92,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"no judgments at {options.judgments}: name a judgments.sqlite3 or an exported .jsonl file"
         )
-    judge = _judge(options) or newest_judge(root, agent_name)
     task_ids = _tasks(paths, agent_name, options.task_ids)
-    answers = verified(paths, agent_name, task_ids, judge=judge, judgments=options.judgments)
+    answers = verified(paths, agent_name, task_ids, judge=_judge(options), judgments=options.judgments)
     summaries = {task_id: summary_findings(paths, agent_name, task_id) for task_id in task_ids}
     if options.task_ids is None:
-        summaries[_ALL_TASKS] = agent_findings(paths, agent_name)
+        summaries[_ALL_TASKS] = summary_findings(paths, agent_name, None)
     if options.json:
         _print_json(answers, summaries)
     else:
@@ -117,23 +113,10 @@ def _judge(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _judged_by(options: argparse.Namespace) -> list[str]:
-    """Return the judge's options of this command, for an evaluation by the same judge."""
-    given = {f"--judge_{name}": str(value) for name, value in _judge(options).items()}
-    return [word for item in given.items() for word in item]
-
-
 def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -> list[str]:
     """Return the tasks that have answers or results, or those named."""
-    folders = (paths.answers_root / agent_name, paths.eval_results_root / agent_name)
-    found = {
-        path.name
-        for folder in folders
-        if folder.is_dir()
-        for path in folder.iterdir()
-        if path.is_dir() and not path.name.startswith(".")
-    }
-    known = {name for name in found if _has_answers(paths, agent_name, name)}
+    answered = {folder.name for folder in (paths.answers_root / agent_name).glob("[!.]*/")}
+    known = answered | {path.parts[-3] for path in (paths.eval_results_root / agent_name).glob("*/*/results")}
     wanted = known if task_ids is None else {check_name("task", task_id) for task_id in task_ids}
     if not wanted <= known or not known:
         lacking = name_list(wanted - known) if wanted else "any task"
@@ -141,12 +124,6 @@ def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -
             f"no answers or results of agent {agent_name} to {lacking}: there is {name_list(known)}"
         )
     return sorted(wanted, key=natural_key)
-
-
-def _has_answers(paths: PathConfig, agent_name: str, task_id: str) -> bool:
-    # There are folders beside those of tasks, such as that of batch jobs.
-    of_results = (paths.eval_results_root / agent_name / task_id).glob("*/results")
-    return (paths.answers_root / agent_name / task_id).is_dir() or any(of_results)
 
 
 def _status(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> int:
@@ -183,18 +160,17 @@ def _print(
 def _suggestions(
     options: argparse.Namespace, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
 ) -> list[str]:
-    """Return one line for each way to correct the findings, with the answers that it is for."""
-    by_way: dict[tuple[Cure, tuple[str, ...]], list[AnswerCheck]] = {}
+    """Return one line for each remedy, with the answers that it is for."""
+    by_cure: dict[Cure, list[AnswerCheck]] = {}
     for answer in answers:
         if answer.findings:
-            # The cure of the gravest finding corrects the others as well.
+            # The remedy of the gravest finding settles the others as well.
             worst = min(answer.findings, key=lambda finding: _KINDS.index(finding.kind))
-            way = (worst.cure, tuple(evaluation_options(answer.content)))
-            by_way.setdefault(way, []).append(answer)
+            by_cure.setdefault(worst.cure, []).append(answer)
     lines = [
         f"Next, for {', '.join(f'{each.task_id}/{each.answer_name}' for each in some)}: "
         f"{_suggestion(options, cure, some, answers)}"
-        for (cure, _), some in by_way.items()
+        for cure, some in by_cure.items()
     ]
     names = [name for name, findings in summaries.items() if findings]
     if names and not lines:
@@ -205,21 +181,21 @@ def _suggestions(
 def _suggestion(
     options: argparse.Namespace, cure: Cure, some: Sequence[AnswerCheck], answers: Sequence[AnswerCheck]
 ) -> str:
+    if cure == "script":
+        return "see why the eval script returns another score than its rubric tree gives"
+    if cure == "answer":
+        return "put the answer back in its place, or remove its folder of results"
     tasks = {answer.task_id: None for answer in some}
     is_all = options.task_ids is None and len(tasks) == len({answer.task_id for answer in answers})
     words = [] if is_all else [word for task_id in tasks for word in ("--task_id", task_id)]
+    words += [word for name, value in _judge(options).items() for word in (f"--judge_{name}", str(value))]
+    words += ["--overwrite"] if cure in ("overwrite", "judgments") else []
     # An answer without a result of its own is judged as the others were.
     like = next((each.content for each in (*some, *answers) if each.content.get("provenance")), None)
-    evaluate = partial(suggested_evaluation, options, options.agent, like, *words, *_judged_by(options))
-    if cure == "overwrite":
-        return f"{evaluate('--overwrite')} (asks all its judgments again)"
+    evaluate = suggested_evaluation(options, options.agent, like, *words)
     if cure == "judgments":
-        return f"name their file with --judgments FILE, or ask again: {evaluate('--overwrite')}"
-    if cure == "script":
-        return "find out why the eval script returns another score than its tree has"
-    if cure == "answer":
-        return "put the answer back in its place, or remove its folder of results"
-    return evaluate()
+        return f"name their file with --judgments FILE, or ask again: {evaluate}"
+    return f"{evaluate} (asks all its judgments again)" if cure == "overwrite" else evaluate
 
 
 def _lines(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> list[str]:

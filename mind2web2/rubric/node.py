@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema, SchemaSerializer, core_schema
 from mind2web2.rubric.aggregation import Outcome, Status, aggregate
 from mind2web2.rubric.evidence import Evidence
 from mind2web2.utils.api_misuse import report_missing, script_api
+from mind2web2.utils.private_attributes import check_private_attributes
 
 PlainFields = dict[str, Any]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -154,7 +155,6 @@ class VerificationNode:
         strategy: AggregationStrategy | str = AggregationStrategy.PARALLEL,
         children: Iterable[VerificationNode] = (),
         evidence: Evidence | None = None,
-        **_unknown: object,
     ) -> None:
         self._id = self._text("id", id)
         self._desc = self._text("desc", desc)
@@ -596,5 +596,6 @@ def _evidence(evidence: object) -> Evidence | None:
 
 _PLAIN = SchemaSerializer(core_schema.any_schema())
 _AS_FIELDS = core_schema.plain_serializer_function_ser_schema(VerificationNode.model_dump)
+check_private_attributes("pydantic")
 # Nodes in a script's own data are written as their fields.
 VerificationNode.__pydantic_serializer__ = SchemaSerializer(core_schema.any_schema(serialization=_AS_FIELDS))

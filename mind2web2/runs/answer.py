@@ -1,4 +1,4 @@
-"""One answer from file to result: reuse or run the script, record what the result was made from."""
+"""One answer from file to result: reuse an earlier result, or run the script and record its provenance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from mind2web2 import __version__
 from mind2web2.api_tools.download import refusals_told
 from mind2web2.errors import (
     AttemptRefusedError,
-    EvalScriptError,
     JudgeUnusableError,
     JudgmentMissingError,
     Mind2Web2Error,
@@ -26,54 +25,33 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
-from mind2web2.pages.answer_view import AnswerCache, listing_sha256
-from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts.injection_flags import flags_of
-from mind2web2.runs.answers import AnswerFile, read_answer
-from mind2web2.runs.provenance import (
-    JudgeRecord,
-    Provenance,
-    library_versions,
-    provenance_in,
-    served_by,
-    settings_sha256,
-)
+from mind2web2.runs.answers import AnswerJob, read_answer
+from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
+from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
 from mind2web2.runs.reader import TREE_FORMAT, other_pages, quote_counts
 from mind2web2.runs.results import (
     LoadedResult,
     content_sha256,
-    has_seal,
-    is_seal_broken,
+    has_checksum,
+    is_edited,
     latest_result,
     newest_result_name,
     newest_result_time_s,
     replace_result,
-    sealed,
+    with_checksum,
     write_file,
     write_result,
 )
 from mind2web2.scheduling.options import Pace, pace_kept
-from mind2web2.scripts.clock import (
-    AsOf,
-    answer_moment,
-    known_zone,
-    reading_at,
-    recorded_moment,
-    static_reading,
-)
-from mind2web2.scripts.inputs import (
-    InputRecorder,
-    InputsNow,
-    ScriptInputs,
-    changed_inputs,
-    inputs_recorded,
-    variable_digests,
-)
-from mind2web2.scripts.run import ScriptCall, checked_result, script_result
+from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_reading
+from mind2web2.scripts.inputs import InputRecorder, ScriptInputs, inputs_recorded, variable_digests
+from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.files import file_sha256, remove_leftovers, text_sha256
+from mind2web2.utils.files import remove_leftovers
 from mind2web2.utils.locks import ProcessLock
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
@@ -81,42 +59,31 @@ if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
 
 _LOCK_NAME = ".judging.lock"
-# Not to be late by more than a person notices, nor to keep the disk busy.
+# Short for a person, long for a disk.
 _POLL_S = 0.25
+
+
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def answer_locked(folder: Path) -> AsyncIterator[bool]:
-    """Keep others from judging an answer, and yield whether that succeeded; without waiting.
+    """Try to lock an answer's folder without waiting; yield whether that succeeded.
 
-    The lock ends with its process. Whoever has it removes what killed processes have left unfinished.
-
-    Args:
-        folder: of the answer's evaluations.
+    The lock ends with its process. Taking it removes unfinished files of killed processes.
 
     Raises:
         ResultWriteError: the folder cannot be written.
     """
     lock = ProcessLock(folder / _LOCK_NAME)
-    taking = asyncio.ensure_future(asyncio.to_thread(_take, lock, folder))
     try:
-        yield await asyncio.shield(taking)
+        yield await to_the_end(asyncio.to_thread(_take, lock, folder))
     finally:
-        # Also when it was taken for somebody who was cancelled meanwhile.
-        await asyncio.wait({taking})
         lock.give_back()
 
 
-async def clear_left_lock(folder: Path) -> None:
-    """Remove the lock of a process that was killed right after it had written its result."""
-    if await asyncio.to_thread((folder / _LOCK_NAME).exists):
-        with suppress(ResultWriteError):
-            async with answer_locked(folder):
-                pass
-
-
 async def until_unlocked(folder: Path) -> None:
-    """Wait until nobody judges the answer, or it cannot be told, as whoever tries to judge it will hear."""
+    """Wait until no other process judges the answer; an error of the folder ends the wait as well."""
     with suppress(ResultWriteError):
         while True:
             async with answer_locked(folder) as is_ours:
@@ -136,46 +103,24 @@ def _take(lock: ProcessLock, folder: Path) -> bool:
     return is_ours
 
 
-log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class AnswerJob:
-    """One answer to evaluate.
-
-    Args:
-        script_version: the version folder that the script comes from.
-        task_cache: shared by the answers of the task.
-        folder: where results and logs of this answer go.
-    """
-
-    agent_name: str
-    task_id: str
-    answer: AnswerFile
-    script_path: Path
-    script_version: str
-    task_cache: CacheFileSys
-    folder: Path
-
-
 @dataclass(frozen=True)
 class RunParts:
-    """What all answers of a run share.
+    """Everything that the answers of a run share.
 
     Args:
         library: prepared pages.
-        limits: how much is done at once.
-        captures: for pages that are not cached; ``None`` captures nothing.
+        limits: how many requests and captures run at once.
         reuse: take earlier results that still hold.
         answer_timeout_s: for one script on one answer; ``None`` for no limit.
-        clock: tells the seconds that count towards ``answer_timeout_s``.
-        pace: what may be asked before the program gets there.
-        isolation: how scripts are run in processes of their own; ``None`` runs them in this one.
-        with_private_network: private addresses are visited as well, by captures and by scripts' downloads.
+        with_private_network: captures and scripts' downloads may visit private addresses.
         log_to_console: show everything that is logged, with tracebacks.
-        as_of: the moment at which isolated scripts see the clock stand still; ``None`` for the real time, in
-            a replay for that of the newest result.
+        captures: captures pages that are not cached; ``None`` captures none.
+        clock: returns the seconds that count towards ``answer_timeout_s``.
+        pace: which verifications may run ahead of the script.
+        isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
         started_s: when the run began, in seconds of the epoch.
+        as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
+            a replay for the moment of the newest result.
     """
 
     judge: RecordedJudge
@@ -192,10 +137,26 @@ class RunParts:
     started_s: float = field(default_factory=time.time)
     as_of: AsOf | None = None
 
+    @property
+    def conditions(self) -> Conditions:
+        """Return the settings that decide whether earlier results still hold."""
+        return Conditions(
+            judge=JudgeRecord.of(self.judge.settings, self.judge.endpoint),
+            with_captures=self.captures is not None,
+            with_private_network=self.with_private_network,
+            as_of=self.as_of,
+            variables={} if self.isolation is None else self.isolation.variables,
+        )
+
+    @property
+    def is_replay(self) -> bool:
+        """Tell whether stored judgments are replayed."""
+        return self.judge.settings.replayed_from is not None
+
 
 @dataclass(frozen=True)
 class _ScriptTime:
-    """The clock of a script: where it stands still, and in which time zone; ``None`` for the real ones."""
+    """The clock of a script: where it stands still, and its time zone; ``None`` for the real ones."""
 
     as_of: datetime | None = None
     zone: str | None = None
@@ -203,16 +164,16 @@ class _ScriptTime:
 
 @dataclass(frozen=True)
 class AnswerOutcome:
-    """What became of an answer: a result, or the reason why there is none.
+    """The outcome of one answer: a result, or the reason why there is none.
 
     Args:
-        result: the result file's content.
+        result: the content of the result file.
         reason: one line; ``None`` where there is a result.
-        reused: the result is an earlier run's, or a replay came to the same as an earlier one.
-        changed: why an earlier result no longer holds, in one line; ``None`` where none was there.
+        reused: the result is an earlier one, or a replay gave the same result again.
+        changed: why an earlier result no longer holds, in one line; ``None`` where there was none.
         word_count: of the answer, where it could be read.
-        earlier_result: where there is none, the name of the newest result file that was there before; a
-            later one is another process's, and counts.
+        earlier_result: without a result, the newest result file when the evaluation began; a later file is
+            another process's, and counts.
     """
 
     task_id: str
@@ -231,47 +192,27 @@ class AnswerOutcome:
 
 
 async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
-    """Evaluate one answer; whatever goes wrong costs this answer only.
+    """Evaluate one answer; an error costs the result of this answer only.
 
     Returns:
-        ``None`` while another process judges the answer: it is to be tried again when that has ended.
+        ``None`` while another process judges the answer; the caller tries again when that has ended.
     """
     text: str | None = None
     newest: str | None = None
     try:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
-        judge = JudgeRecord.of(run.judge.settings, run.judge.endpoint)
-        provenance = await asyncio.to_thread(
-            current_provenance,
-            job,
-            judge,
-            text,
-            with_captures=run.captures is not None,
-            with_private_network=run.with_private_network,
-        )
-        script_time = await asyncio.to_thread(_script_time, job, run)
-        if run.as_of is not None and script_time.as_of is not None:
-            inputs = ScriptInputs(as_of="answer" if run.as_of == "answer" else run.as_of.isoformat())
-            provenance = provenance.model_copy(update={"inputs": inputs})
-        now = inputs_now(job.answer, script_time.as_of, _variables(run))
-        is_asked_again = newest is not None and not run.reuse and not _is_replay(run)
-        changes = [_why_overwritten(job, run)] if is_asked_again else []
-        earlier = await _reusable_result(job, run, provenance, now, changes)
+        earlier, changed = await _reusable_result(job, run, text)
         if earlier is None or _has_other_time(earlier, job):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
                 seen, newest = newest, await asyncio.to_thread(newest_result_name, job.folder / "results")
-                if run.reuse and seen != newest:
-                    # Another process has judged it since.
-                    changes.clear()
-                    earlier = await _reusable_result(job, run, provenance, now, changes)
+                if run.reuse and seen != newest:  # another process has written it since
+                    earlier, changed = await _reusable_result(job, run, text)
                 if earlier is None:
-                    changed = changes[0] if changes else None
-                    return await _judged(job, run, text, provenance, script_time, changed)
+                    return await _judged(job, run, text, changed)
                 earlier = await asyncio.to_thread(_with_time, earlier, job)
-        await clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run
@@ -279,7 +220,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         run.judge.raise_if_unusable()
         reason = _one_line(error)
     except Exception as error:
-        # Ours or a library's mistake: it is told, and the other answers go on.
+        # A bug of ours or of a library: it is reported, and the other answers go on.
         log.exception("evaluation failed task=%s answer=%s", job.task_id, job.answer.name)
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
     # An answer that cannot be read has no log of its own.
@@ -288,15 +229,34 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words, earlier_result=newest)
 
 
-async def _judged(
-    job: AnswerJob,
-    run: RunParts,
-    text: str,
-    provenance: Provenance,
-    script_time: _ScriptTime,
-    changed: str | None,
-) -> AnswerOutcome:
-    result, is_same = await _evaluate(job, run, text, provenance, script_time)
+async def _reusable_result(
+    job: AnswerJob, run: RunParts, text: str
+) -> tuple[LoadedResult | None, str | None]:
+    """Return an earlier result that still holds, or why there is none, if one exists at all."""
+    if not run.reuse:
+        return None, None if run.is_replay else await asyncio.to_thread(_why_overwritten, job, run)
+    found, changed = await asyncio.to_thread(held_result, job, text, run.conditions)
+    if found is None:
+        return None, changed
+    services = Provenance.model_validate(found.content["provenance"]).inputs.services
+    if answers := await run.judge.services.changed(services):
+        changed = "; ".join(answers)
+        log.info("result no longer holds path=%s changed=%s", found.path, changed)
+        return None, changed
+    return found, None
+
+
+def _why_overwritten(job: AnswerJob, run: RunParts) -> str | None:
+    """Return that everything is asked again, and whether another process has just paid for the same."""
+    written_s = newest_result_time_s(job.folder / "results")
+    if written_s is None:
+        return None
+    others = written_s >= run.started_s
+    return "--overwrite, though another process has judged it in the meantime" if others else "--overwrite"
+
+
+async def _judged(job: AnswerJob, run: RunParts, text: str, changed: str | None) -> AnswerOutcome:
+    result, is_same = await _evaluate(job, run, text)
     return _outcome(job, text, result, reused=is_same, changed=None if is_same else changed)
 
 
@@ -314,184 +274,48 @@ def _has_other_time(found: LoadedResult, job: AnswerJob) -> bool:
 
 
 def _with_time(found: LoadedResult, job: AnswerJob) -> LoadedResult:
-    """Return the result with the time that the agent took as it is known now, which changes no verdict."""
+    """Return the result with the agent's time as it is known now, which changes no verdict."""
     if not _has_other_time(found, job):
         return found
-    content = sealed({**found.content, "time_seconds": job.answer.time_s})
+    content = with_checksum({**found.content, "time_seconds": job.answer.time_s})
     replace_result(found.path, content)
     log.info("time of the agent updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
 
 
-def current_provenance(
-    job: AnswerJob,
-    judge: JudgeRecord,
-    text: str,
-    *,
-    with_captures: bool,
-    with_private_network: bool,
-) -> Provenance:
-    """Return what a result of this answer would be made from now, pages aside.
-
-    Args:
-        text: the answer's.
-        with_captures: whether pages that are not stored are captured.
-        with_private_network: whether private addresses are visited as well.
-    """
-    return Provenance(
-        answer_sha256=text_sha256(text),
-        script=f"{job.script_version}/{job.script_path.name}",
-        script_sha256=file_sha256(job.script_path),
-        settings_sha256=settings_sha256(),
-        judge=judge,
-        pages={},
-        with_captures=with_captures,
-        with_private_network=with_private_network,
-        versions=library_versions(),
-    )
-
-
-def _moment(answer: AnswerFile, as_of: AsOf | None) -> datetime | None:
-    return answer_moment(answer.path, answer.created) if as_of == "answer" else as_of
-
-
 def _script_time(job: AnswerJob, run: RunParts) -> _ScriptTime:
     if run.as_of is not None:
-        return _ScriptTime(_moment(job.answer, run.as_of))
-    if not run.judge.is_replay:
-        return _ScriptTime()
-    found = latest_result(job.folder / "results")
+        return _ScriptTime(moment_of(job.answer, run.as_of))
+    found = latest_result(job.folder / "results") if run.judge.is_replay else None
     made_from = None if found is None else provenance_in(found.content)
     clock = None if made_from is None else made_from.inputs.clock
     return _ScriptTime() if clock is None else _ScriptTime(recorded_moment(clock), known_zone(clock.zone))
 
 
-def inputs_now(answer: AnswerFile, as_of: AsOf | None, variables: Mapping[str, str]) -> InputsNow:
-    """Return what a script would see if it ran now.
-
-    Raises:
-        AnswerError: the answer does not tell when it was made.
-    """
-    moment = _moment(answer, as_of) or datetime.now(UTC)
-    return InputsNow(reading_at(moment, is_read=True), variable_digests(variables))
-
-
-def _variables(run: RunParts) -> Mapping[str, str]:
-    return {} if run.isolation is None else run.isolation.variables
-
-
-async def _reusable_result(
-    job: AnswerJob, run: RunParts, provenance: Provenance, now: InputsNow, changes: list[str]
-) -> LoadedResult | None:
-    if not run.reuse:
-        return None
-    found = await asyncio.to_thread(held_result, job, provenance, now, changes)
-    if found is None:
-        return None
-    services = Provenance.model_validate(found.content["provenance"]).inputs.services
-    if changed := await run.judge.services.changed(services):
-        changes.append("; ".join(changed))
-        log.info("result no longer holds path=%s changed=%s", found.path, changes[-1])
-        return None
-    return found
-
-
-def held_result(
-    job: AnswerJob, provenance: Provenance, now: InputsNow, changes: list[str] | None = None
-) -> LoadedResult | None:
-    """Return the newest result if nothing that it was made from has changed.
-
-    Args:
-        changes: gets the reason why the newest result does not hold, in one line.
-    """
-    found = latest_result(job.folder / "results")
-    if found is None:
-        return None
-    changed = changed_since(found, job, provenance, now)
-    if changed is not None:
-        log.info("result no longer holds path=%s changed=%s", found.path, changed)
-        _note(changes, changed)
-        return None
-    return found
-
-
-def changed_since(found: LoadedResult, job: AnswerJob, provenance: Provenance, now: InputsNow) -> str | None:
-    """Return why a result of this answer does not hold, in one line; ``None`` if nothing has changed."""
-    made_from = provenance_in(found.content)
-    if made_from is None or not _is_result(found):
-        # A result of another tool says nothing about its making, so that it cannot be told to hold.
-        return "the earlier result does not say what it was made from"
-    changed = made_from.differs_from(provenance)
-    if is_seal_broken(found.content) or not has_seal(found.content):
-        # Every result of this version has a seal, and none of another one comes so far.
-        changed = "the result file was changed after it was written"
-    if made_from.other_pages:
-        changed = "the script stored pages itself, which cannot be compared"
-    if changed is None:
-        changed = _changed_page(job, made_from)
-    if changed is None:
-        changed = "; ".join(changed_inputs(made_from.inputs, job.script_path.parent, now)) or None
-    if changed is None:
-        changed = _to_be_had_now(made_from, provenance)
-    if made_from.listing_sha256 not in (None, listing_sha256(job.task_cache)):
-        changed = "the list of cached pages changed"
-    if found.content.get("doubts"):
-        changed = "the earlier result is in doubt"
-    return changed
-
-
-def _note(changes: list[str] | None, change: str) -> None:
-    if changes is not None:
-        changes.append(change)
-
-
-def _changed_page(job: AnswerJob, made_from: Provenance) -> str | None:
-    now = {url: job.task_cache.digest(url) for url in made_from.pages}
-    changed = [url for url, was in made_from.pages.items() if now[url] != was]
-    if not changed:
-        return None
-    url = changed[0]
-    how = "no longer cached" if now[url] is None else "changed" if made_from.pages[url] else "cached since"
-    more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
-    return f"page {url}{more} {how}"
-
-
-def _is_result(found: LoadedResult) -> bool:
-    try:
-        checked_result(found.content, found.path)
-    except EvalScriptError:
-        return False
-    return True
-
-
-def _to_be_had_now(made_from: Provenance, current: Provenance) -> str | None:
-    if current.with_captures and not made_from.with_captures and None in made_from.pages.values():
-        return "missing pages can be captured now"
-    if current.with_private_network and made_from.refused_downloads:
-        return "files on private addresses can be downloaded now"
-    if current.with_private_network and current.with_captures and made_from.refused_pages:
-        return "pages on private addresses can be captured now"
-    return None
-
-
-async def _evaluate(
-    job: AnswerJob, run: RunParts, text: str, provenance: Provenance, script_time: _ScriptTime
-) -> tuple[dict[str, Any], bool]:
+async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[dict[str, Any], bool]:
     """Return the result, and whether it is the same as a replay has written before."""
     async with _answer_logger(job, run) as logger:
         try:
-            complete = await _evaluate_logged(job, run, text, provenance, script_time, logger)
-            if _is_replay(run):
-                earlier = await asyncio.to_thread(latest_result, job.folder / "results")
-                if earlier is not None and _is_same(earlier.content, complete):
-                    logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
-                    return earlier.content, True
+            complete = await _evaluate_logged(job, run, text, logger)
+            earlier = await asyncio.to_thread(_same_result, job, complete) if run.is_replay else None
+            if earlier is not None:
+                logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
+                return earlier.content, True
             await asyncio.to_thread(_write, job, text, complete)
             logger.info("result written score=%s", complete["final_score"])
         except Mind2Web2Error as error:
             logger.error("no result: %s", _one_line(error))
             raise
         return complete, False
+
+
+def _same_result(job: AnswerJob, result: Mapping[str, Any]) -> LoadedResult | None:
+    """Return the newest result if it differs only in when and how fast it was made."""
+    earlier = latest_result(job.folder / "results")
+    if earlier is None or is_edited(earlier.content) or not has_checksum(earlier.content):
+        return None
+    one, other = ({**each, "run": None} for each in (earlier.content, result))
+    return earlier if content_sha256(one) == content_sha256(other) else None
 
 
 @asynccontextmanager
@@ -517,35 +341,13 @@ async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging
             cleanup_logger(logger)
 
 
-def _why_overwritten(job: AnswerJob, run: RunParts) -> str:
-    """Say that everything is asked again, and whether another process has just paid for the same."""
-    found = newest_result_time_s(job.folder / "results")
-    others = found is not None and found >= run.started_s
-    return "--overwrite, though another process has judged it in the meantime" if others else "--overwrite"
-
-
-def _is_replay(run: RunParts) -> bool:
-    return run.judge.settings.replayed_from is not None
-
-
-def _is_same(earlier: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
-    """Tell whether two results differ in nothing but when and how fast they were made."""
-    if is_seal_broken(earlier) or not has_seal(earlier):
-        return False
-    one, other = ({**each, "run": None} for each in (earlier, result))
-    return content_sha256(one) == content_sha256(other)
-
-
 async def _evaluate_logged(
-    job: AnswerJob,
-    run: RunParts,
-    text: str,
-    provenance: Provenance,
-    script_time: _ScriptTime,
-    logger: logging.Logger,
+    job: AnswerJob, run: RunParts, text: str, logger: logging.Logger
 ) -> dict[str, Any]:
     started = time.monotonic()
-    # Before the script can store anything itself.
+    provenance = await asyncio.to_thread(provenance_now, job, text, run.conditions)
+    script_time = await asyncio.to_thread(_script_time, job, run)
+    # Before the script can store pages itself.
     await run.library.note_stored(job.task_cache)
     cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
     call = ScriptCall(
@@ -564,21 +366,21 @@ async def _evaluate_logged(
         in_order = replace(run, pace=replace(run.pace, sequential=True))
         result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
     pages = await asyncio.to_thread(cache.pages_used)
-    listing = await asyncio.to_thread(cache.listing_used)
     answer_flags = await asyncio.to_thread(flags_of, text)
+    services = tuple({answer.key: answer for answer in ledger.services}.values())
     made_from = provenance.model_copy(
         update={
             "pages": pages,
             "refused_pages": _refused_pages(pages, run.captures),
             "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
             "other_pages": await asyncio.to_thread(other_pages, result, pages),
-            "listing_sha256": listing,
+            "listing_sha256": await asyncio.to_thread(cache.listing_used),
             "served": served_by(ledger.served),
             "inputs": inputs.model_copy(
                 update={
-                    "variables": variable_digests(_variables(run)),
-                    "services": tuple({answer.key: answer for answer in ledger.services}.values()),
-                    "as_of": provenance.inputs.as_of,
+                    "variables": variable_digests(run.conditions.variables),
+                    "services": services,
+                    "as_of": _as_of_text(run.as_of),
                 }
             ),
             "replayed_from": run.judge.settings.replayed_from,
@@ -610,7 +412,11 @@ async def _evaluate_logged(
             "judged_to": ledger.last_created,
         },
     }
-    return await asyncio.to_thread(sealed, complete)
+    return await asyncio.to_thread(with_checksum, complete)
+
+
+def _as_of_text(as_of: AsOf | None) -> str | None:
+    return as_of.isoformat() if isinstance(as_of, datetime) else as_of
 
 
 def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | None) -> tuple[str, ...]:
@@ -628,7 +434,7 @@ async def _script_result(
     script_time: _ScriptTime,
     logger: logging.Logger,
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
-    """Run the script, in this process or in one of its own; return also its questions and what it read."""
+    """Run the script, isolated or in this process; return its result, judge usage and inputs."""
     if run.isolation is not None:
         from mind2web2.scripts.isolation.run import RunSide, isolated_result
 
@@ -672,7 +478,7 @@ def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:
         "cached_tokens": ledger.usage.cached_tokens,
         "output_tokens": ledger.usage.output_tokens,
         "cost_usd": rounded_usd(ledger.usage),
-        # In an order of their own: votes come in whatever order the judge answers.
+        # Sorted: votes arrive in any order.
         "rejections": sorted((asdict(rejection) for rejection in ledger.rejections), key=str),
     }
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mind2web2.errors import AnswerError, UsageError
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.score_matrix import is_time_s
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import check_name, name_list, natural_key
@@ -68,6 +69,25 @@ class TaskWork:
     script_version: str | None
     unscored_reason: str | None = None
     problems: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnswerJob:
+    """One answer to evaluate.
+
+    Args:
+        script_version: the version folder of the script.
+        task_cache: shared by the answers of the task.
+        folder: for results and logs of this answer.
+    """
+
+    agent_name: str
+    task_id: str
+    answer: AnswerFile
+    script_path: Path
+    script_version: str
+    task_cache: CacheFileSys
+    folder: Path
 
 
 def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()) -> list[TaskWork]:

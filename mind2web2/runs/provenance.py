@@ -1,14 +1,15 @@
-"""What a result was made from, so that it is reused only for the very same evaluation."""
+"""Which files, settings and judge a result was made from, and which of them have changed since."""
 
 from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -28,18 +29,21 @@ from mind2web2.llm_client.structured_output import (
 from mind2web2.pages.library import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
 from mind2web2.pages.prepared import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
-from mind2web2.scripts.inputs import ScriptInputs
+from mind2web2.runs.results import EDITED, is_edited
+from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import text_sha256
+from mind2web2.utils.names import name_list
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.context import EvaluatorConfig
 from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages, verification_messages
 
-# What asks judges, and what renders and scales the pages that they are shown.
+NO_PROVENANCE = "it does not say what it was made from"
+# Libraries that send requests to judges, or render and scale the pages that judges see.
 _SHAPING_LIBRARIES = ("anthropic", "httpx2", "openai", "patchright", "pillow", "pydantic", "pypdfium2")
 
 
 class JudgeRecord(BaseModel):
-    """Who judged, with which parameters."""
+    """The judge of a result and its parameters."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,19 +53,6 @@ class JudgeRecord(BaseModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_images: int | None = None
-
-    def in_words(self) -> str:
-        """Return the model, its server and the parameters that are set."""
-        named = {"temperature": self.temperature, "effort": self.reasoning_effort}
-        parameters = "".join(f", {name} {value}" for name, value in named.items() if value is not None)
-        return f"{self.model} at {self.endpoint}{parameters}"
-
-    def change_to(self, current: JudgeRecord) -> str:
-        """Return how the judge of an earlier result differs from the present one."""
-        if self.model_copy(update={"max_images": current.max_images}) == current:
-            shown = "all images" if self.max_images is None else f"{self.max_images} images at most"
-            return f"images for the judge (before: {shown})"
-        return f"other judge (before: {self.in_words()})"
 
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
@@ -77,12 +68,12 @@ class JudgeRecord(BaseModel):
 
 
 class Served(BaseModel):
-    """What a judge was reported to be by its server.
+    """The model behind some judgments, as the judge's server reported it.
 
     Args:
         model: the model's own name, such as one with a date.
         system_fingerprint: the backend's version.
-        judgments: how many replies came from it.
+        judgments: number of replies.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -93,28 +84,25 @@ class Served(BaseModel):
 
 
 class Provenance(BaseModel):
-    """All that determines a result, and what is known of how it came about.
+    """Everything that determines a result.
 
     Args:
-        answer_sha256: of the answer's text as it was judged.
+        answer_sha256: of the answer's text.
         script: version folder and file name of the eval script.
         script_sha256: of the script's bytes.
-        settings_sha256: of every text of ours that judges are shown, and of the default settings.
-        pages: digest of every page looked up; ``None`` where nothing was stored.
-        listing_sha256: of the list of stored pages, where the script asked for it.
-        with_captures: whether pages that were not stored would have been captured.
-        with_private_network: whether private addresses were visited as well, by captures and by scripts'
-            downloads.
-        refused_pages: those that could not be captured because their addresses are private.
-        refused_downloads: of the script's own, for the same reason.
-        other_pages: digests of judged pages that ``pages`` does not have: out of a cache of the script's
-            own, or stored anew by the script after they were looked up first.
-        versions: of this package, of Python and of the libraries that shape what a judge is shown; empty in
-            results of earlier versions.
-        served: what the judge was reported to be.
+        settings_sha256: of all our texts that judges see, and of the default settings.
+        pages: digest of every page that the script looked up; ``None`` where none was stored.
+        listing_sha256: of the list of stored pages, if the script read that list.
+        with_captures: pages that were not stored would have been captured.
+        with_private_network: captures and downloads from private addresses were allowed.
+        refused_pages: pages that were not captured because their addresses are private.
+        refused_downloads: files that the script did not get for the same reason.
+        other_pages: digests of judged pages that ``pages`` lacks: the script stored them itself.
+        versions: of this package, of Python and of the libraries that shape requests; empty in results of
+            earlier versions.
+        served: the models behind the judgments.
         inputs: what the script read beside answer and pages.
-        replayed_from: of a replay, the file that its judgments are from; ``None`` in results of earlier
-            versions.
+        replayed_from: the file with the judgments of a replay; ``None`` in results of earlier versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -136,29 +124,107 @@ class Provenance(BaseModel):
     inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
 
-    def differs_from(self, current: Provenance) -> str | None:
-        """Return what has changed since, in words, or ``None`` if nothing has; pages are compared apart."""
-        changes = {
-            "answer changed": self.answer_sha256 != current.answer_sha256,
-            "script changed": self.script_sha256 != current.script_sha256,
-            "this version asks the judge differently": self.settings_sha256 != current.settings_sha256,
-            self.judge.change_to(current.judge): self.judge != current.judge,
-        }
-        changed = [name for name, is_different in changes.items() if is_different]
-        return ", ".join(changed) or None
-
 
 def provenance_in(result: Mapping[str, Any]) -> Provenance | None:
-    """Return what a result was made from; ``None`` where it does not say, as another tool's."""
+    """Return what a result was made from; ``None`` where it does not say, as in results of other tools."""
     try:
         return Provenance.model_validate(result.get("provenance"))
     except ValidationError:
         return None
 
 
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What an answer would be judged with now; only the fields that are given are compared.
+
+    Args:
+        answer_sha256: ``None`` where the answer is missing or unreadable; ``is_answer_there`` tells which.
+        script: version folder and file name; ``None``, like ``script_sha256``, where no script exists.
+        script_folder: where the script is; the files that it read are named from there.
+        judge: the fields of ``JudgeRecord`` to compare.
+        served_model: the model that the judge's server reported last.
+        page_sha256: returns the digest of a stored page.
+        listing_sha256: returns the digest of the list of stored pages.
+        inputs: clock and variables that the script would see.
+    """
+
+    answer_sha256: str | None
+    script: str | None
+    script_sha256: str | None
+    script_folder: Path | None = None
+    is_answer_there: bool = True
+    judge: Mapping[str, Any] = field(default_factory=dict)
+    served_model: str | None = None
+    page_sha256: Callable[[str], str | None] | None = None
+    listing_sha256: Callable[[], str | None] | None = None
+    inputs: InputsNow | None = None
+
+    def changes_since(self, result: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what has changed since a result was made, one phrase each; reads files.
+
+        Args:
+            result: the content of its file.
+        """
+        made_from = provenance_in(result)
+        edited = (EDITED,) if is_edited(result) else ()
+        return (*edited, *((NO_PROVENANCE,) if made_from is None else self._changes(made_from)))
+
+    def _changes(self, made_from: Provenance) -> Iterator[str]:
+        if self.answer_sha256 is None:
+            yield f"answer {'unreadable' if self.is_answer_there else 'missing'}"
+        elif self.answer_sha256 != made_from.answer_sha256:
+            yield "answer changed"
+        if self.script_sha256 is None:
+            yield f"script {made_from.script} missing, and no other script judges the task"
+        elif self.script_sha256 != made_from.script_sha256:
+            is_same = self.script == made_from.script
+            other = f"replaced by {self.script}"
+            yield f"script {made_from.script} {'changed' if is_same else other}"
+        if made_from.settings_sha256 != settings_sha256():
+            version = made_from.versions.get("mind2web2")
+            of_version = f" than version {version}" if version and version != __version__ else ""
+            yield f"this version asks the judge differently{of_version}"
+        yield from self._page_changes(made_from)
+        if self.script_folder is not None and self.inputs is not None:
+            yield from changed_inputs(made_from.inputs, self.script_folder, self.inputs)
+        yield from self._judge_changes(made_from)
+
+    def _page_changes(self, made_from: Provenance) -> Iterator[str]:
+        changes: dict[str, list[str]] = {"changed": [], "no longer cached": [], "cached since": []}
+        if self.page_sha256 is not None:
+            for url, was in made_from.pages.items():
+                now = self.page_sha256(url)
+                if now != was:
+                    change = "no longer cached" if now is None else "changed" if was else "cached since"
+                    changes[change].append(url)
+        for change, urls in changes.items():
+            if urls:
+                yield f"page{'s' * (len(urls) > 1)} {change}: {name_list(urls)}"
+        listed, listing = made_from.listing_sha256, self.listing_sha256
+        if listed is not None and listing is not None and listing() != listed:
+            yield "the list of cached pages changed"
+
+    def _judge_changes(self, made_from: Provenance) -> Iterator[str]:
+        was = made_from.judge.model_dump()
+        changes = [
+            f"{name} {_shown(was[name])}, now {_shown(value)}"
+            for name, value in self.judge.items()
+            if was[name] != value
+        ]
+        served = {served.model for served in made_from.served if served.model is not None}
+        if changes:
+            yield f"judge changed: {', '.join(changes)}"
+        elif served and self.served_model not in (None, *served):
+            yield f"judge changed: served as {name_list(served)}, since then as {self.served_model}"
+
+
+def _shown(parameter: object) -> object:
+    return "not set" if parameter is None else parameter
+
+
 @cache
 def library_versions() -> Mapping[str, str]:
-    """Return the versions of this package, of Python and of what shapes the questions to judges."""
+    """Return the versions of this package, of Python and of the libraries that shape requests to judges."""
     versions = {"mind2web2": __version__, "python": platform.python_version()}
     for name in _SHAPING_LIBRARIES:
         with suppress(PackageNotFoundError):
@@ -167,11 +233,7 @@ def library_versions() -> Mapping[str, str]:
 
 
 def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Served, ...]:
-    """Return what judges were reported to be, the most frequent first.
-
-    Args:
-        served: how many judgments came from which model and backend.
-    """
+    """Return the models behind judgments, the most frequent first, from their counts by model and backend."""
     ordered = sorted(served.items(), key=lambda item: (-item[1], str(item[0])))
     return tuple(
         Served(model=model, system_fingerprint=fingerprint, judgments=count)
@@ -181,7 +243,7 @@ def served_by(served: Mapping[tuple[str | None, str | None], int]) -> tuple[Serv
 
 @cache
 def settings_sha256() -> str:
-    """Return the digest of the default settings and of every text of ours that judges are shown."""
+    """Return the digest of the default settings and of all our texts that judges see."""
     settings = {
         "version": __version__,
         "config": vars(EvaluatorConfig()),
@@ -194,7 +256,7 @@ def settings_sha256() -> str:
 
 
 def _rendered_questions() -> Iterator[Sequence[Message]]:
-    """Yield questions that show every text of ours: rendered, so that none has to be listed."""
+    """Yield rendered questions that together contain all our texts, so that no list of them is needed."""
     delimiter = BlockChain().block("task", "task").opening
     answer = f"answer {delimiter} \u200b\u200b\u200b\u200b \u202e"
     page = _page_with_all_notes()

@@ -1,4 +1,8 @@
-"""A rubric tree as a result file has it; pure."""
+"""The content of result files: score, rubric tree, verdicts, judge and versions; pure.
+
+Every function takes the content of a result file, or one leaf of its tree, and accepts whatever other tools
+or scripts wrote there: a field that is missing or malformed says nothing.
+"""
 
 from __future__ import annotations
 
@@ -6,63 +10,27 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-
-from mind2web2.rubric.aggregation import Outcome, Status, aggregate
-from mind2web2.rubric.evidence import TO_THIS_JUDGE, Evidence, PageCheck, QuoteMatch
+from mind2web2.rubric.aggregation import Outcome, Status, aggregate, is_score
+from mind2web2.rubric.evidence import TO_THIS_JUDGE, QuoteMatch
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
-TOLERANCE = 1e-9
-# What is kept of a tree, which a result says in ``run.tree_format``: since 2, how a leaf was decided before
-# it was decided otherwise.
+_TOLERANCE = 1e-9
+# ``run.tree_format`` of results: since 2, a tree keeps a leaf's own verdict beside the one that a sequence
+# or a script put in its place.
 TREE_FORMAT = 2
-
-
-class TreeShapeError(ValueError):
-    """What stands in a result's place for a tree is none; the text says where."""
-
-
-class _Verdict(BaseModel):
-    model_config = ConfigDict(frozen=True, strict=True)
-
-    score: float
-    status: Status
-
-    def outcome(self) -> Outcome:
-        return Outcome(self.score, self.status)
-
-
-class _NodeFields(_Verdict):
-    id: str
-    desc: str
-    critical: bool
-    strategy: Literal["parallel", "sequential"]
-    superseded: _Verdict | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenNode:
-    """A node of a result's tree.
-
-    Args:
-        shown: score and status as they stand there.
-        superseded: a leaf's own verdict, where the end of a sequence has overwritten it.
-    """
+    """A node of a result's tree; ``verdict`` is a leaf's own, whatever a sequence put in its place."""
 
     id: str
     critical: bool
     strategy: str
-    shown: Outcome
-    superseded: Outcome | None
-    evidence: Evidence | None
+    verdict: Outcome
     children: list[WrittenNode] = field(default_factory=list)
-
-    @property
-    def verdict(self) -> Outcome:
-        """Return what was decided about a leaf, whatever a sequence wrote over it."""
-        return self.superseded or self.shown
 
     def walk(self) -> Iterator[WrittenNode]:
         """Yield this node and all below it, each before its children, in rubric order."""
@@ -73,113 +41,74 @@ class WrittenNode:
             stack.extend(reversed(node.children))
 
 
-def written_tree(tree: object) -> WrittenNode:
-    """Return the tree that a result file has, however deep.
-
-    Raises:
-        TreeShapeError: it is none.
-    """
-    root = _node(tree, "the root")
-    stack: list[tuple[WrittenNode, Any]] = [(root, tree)]
+def written_tree(result: Mapping[str, Any]) -> WrittenNode | None:
+    """Return the tree of a result, however deep; ``None`` if there is not exactly one, or it is malformed."""
+    parts = result.get("eval_breakdown")
+    if not isinstance(parts, list) or len(parts) != 1:
+        return None
+    fields = _mapping(parts[0]).get("verification_tree")
+    root = _node(fields)
+    stack = [(root, fields)]
     while stack:
         node, fields = stack.pop()
-        children = fields.get("children", [])
-        if not isinstance(children, list):
-            raise TreeShapeError(f"children of '{node.id}' are no list")
+        children = _mapping(fields).get("children", [])
+        if node is None or not isinstance(children, list):
+            return None
         for child_fields in children:
-            child = _node(child_fields, f"a child of '{node.id}'")
+            child = _node(child_fields)
+            if child is None:
+                return None
             node.children.append(child)
             stack.append((child, child_fields))
     return root
 
 
-def _node(fields: object, what: str) -> WrittenNode:
-    if not isinstance(fields, dict):
-        raise TreeShapeError(f"{what} is no node")
-    try:
-        # Children apart: they may be nested deeper than a validator goes.
-        own = {name: value for name, value in fields.items() if name not in ("children", "evidence")}
-        node = _NodeFields.model_validate(own)
-        evidence = fields.get("evidence")
-        read = None if evidence is None else Evidence.model_validate(evidence)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        where = ".".join(str(step) for step in problem["loc"])
-        named = f" '{fields['id']}'" if isinstance(fields.get("id"), str) else ""
-        raise TreeShapeError(f"{what}{named} is no node: {where}: {problem['msg']}") from error
-    return WrittenNode(
-        id=node.id,
-        critical=node.critical,
-        strategy=node.strategy,
-        shown=node.outcome(),
-        superseded=None if node.superseded is None else node.superseded.outcome(),
-        evidence=read,
-    )
-
-
-def is_same_score(one: float, other: float) -> bool:
-    """Tell whether two scores are the same, rounding aside."""
-    return math.isclose(one, other, rel_tol=0.0, abs_tol=TOLERANCE)
-
-
-def only_tree(result: Mapping[str, Any]) -> object | None:
-    """Return the one tree of a result, ``None`` where it has none or several."""
-    parts = result.get("eval_breakdown")
-    if not isinstance(parts, list) or len(parts) != 1 or not isinstance(parts[0], dict):
+def _node(fields: object) -> WrittenNode | None:
+    own = _mapping(fields)
+    name, critical, strategy = own.get("id"), own.get("critical"), own.get("strategy")
+    shown = own if own.get("superseded") is None else _mapping(own["superseded"])
+    score, status = shown.get("score"), shown.get("status")
+    is_sound = isinstance(name, str) and isinstance(critical, bool) and strategy in ("parallel", "sequential")
+    if not is_sound or not is_score(score) or status not in get_args(Status):
         return None
-    return parts[0].get("verification_tree")
+    return WrittenNode(str(name), bool(critical), str(strategy), Outcome(score, cast(Status, status)))
 
 
 def score_by_tree(result: Mapping[str, Any]) -> float | None:
-    """Return the score that follows from the leaves of a result, ``None`` where it has no tree."""
-    try:
-        root = written_tree(only_tree(result))
-    except TreeShapeError:
-        return None
-    return aggregate(root)[id(root)].score
+    """Return the score that follows from the leaves of a result, ``None`` where it has no sound tree."""
+    root = written_tree(result)
+    return None if root is None else aggregate(root)[id(root)].score
 
 
 def other_score_by_tree(result: Mapping[str, Any]) -> float | None:
-    """Return the score that follows from the leaves of a result, ``None`` where that is the one it has."""
+    """Return the score that follows from the leaves of a result if it differs from its own score."""
     score, by_tree = result.get("final_score"), score_by_tree(result)
-    if by_tree is None or not isinstance(score, int | float) or not 0 <= score <= 1:
+    if by_tree is None or not is_score(score):
         return None
-    return None if is_same_score(score, by_tree) else by_tree
-
-
-def judged_pages(root: WrittenNode) -> Iterator[PageCheck]:
-    """Yield every check of a page in a tree that votes were cast on."""
-    for node in root.walk():
-        if node.evidence is not None:
-            yield from (check for check in node.evidence.pages if check.votes)
+    return None if math.isclose(score, by_tree, rel_tol=0.0, abs_tol=_TOLERANCE) else by_tree
 
 
 def other_pages(
     result: Mapping[str, Any], pages: Mapping[str, str | None]
 ) -> dict[str, tuple[str | None, ...]]:
-    """Return the digests of pages that a result says were judged, and that are not those looked up.
+    """Return the digests of judged pages that differ from those in the task's cache, by address.
 
     Args:
-        pages: digests of the pages that were looked up in the task's cache.
+        pages: digests of the pages that the script looked up in the cache.
     """
-    try:
-        root = written_tree(only_tree(result))
-    except TreeShapeError:
-        return {}
     found: dict[str, set[str | None]] = {}
-    for check in judged_pages(root):
-        sha256 = None if check.page is None else check.page.sha256
-        if check.url not in pages or pages[check.url] != sha256:
-            found.setdefault(check.url, set()).add(sha256)
+    for check in (check for leaf in leaves_of(result) for check in _checks(leaf) if _votes(check)):
+        url, sha256 = str(check.get("url")), _text(_mapping(check.get("page")).get("sha256"))
+        if url not in pages or pages[url] != sha256:
+            found.setdefault(url, set()).add(sha256)
     return {url: tuple(sorted(digests, key=str)) for url, digests in sorted(found.items())}
 
 
 QUOTE_MATCHES: tuple[QuoteMatch, ...] = get_args(QuoteMatch)
 Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
 
-# Who else decides a leaf (``Evidence``) has not judged a claim.
+# Values of ``decided_by`` of claims; a script or a prerequisite decides other leaves.
 _JUDGED = ("judge", "page", "error")
-_NOT_RECORDED = "parameters not recorded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +116,10 @@ class ClaimFacts:
     """One verdict on a claim.
 
     Args:
-        reservations: what speaks against relying on it.
-        is_voted: the judge was asked more than once about the same page, or about the answer.
-        is_split: those votes differ; declined ones are no opinion.
-        quotes: how each passage that the judge quoted was found again.
+        reservations: reasons not to rely on it.
+        is_voted: the judge voted more than once on the same page, or on the answer.
+        is_split: those votes differ; declined ones do not count.
+        quotes: for each passage that the judge quoted, whether it was found.
     """
 
     reservations: frozenset[Reservation]
@@ -201,20 +130,21 @@ class ClaimFacts:
 
 @dataclass(frozen=True, slots=True)
 class ResultFacts:
-    """What one result says of itself.
+    """What one result says about its making and its verdicts.
 
     Args:
-        judge: model and parameters, in words; ``None`` where it names no judge.
-        server: which one answered, as far as that tells servers apart.
-        served: what the judge was reported to be, in words.
-        versions: of whatever made the result, by name.
+        judge: model and parameters; ``None`` where it names no judge.
+        server: the judge's server, as far as its name tells servers apart.
+        served: the models that the server reported.
+        versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
-        is_explained: it has the evidence that its verdicts rest on.
-        is_treeless: its score rests on no rubric tree, only on its script's word.
-        is_off_tree: its script returned another score than its rubric tree comes to.
-        is_flagged: the answer looks as if it talked to the judge.
-        claims: a judge's verdicts, and those that came to one for want of a page.
-        extractions: what speaks against each extraction that something speaks against.
+        in_doubt: something temporary may have changed the score; the next run judges the answer again.
+        is_explained: it has evidence for its verdicts.
+        is_treeless: its score comes from the script alone, without a rubric tree.
+        is_off_tree: its script returned another score than its rubric tree gives.
+        is_flagged: the answer's text tries to instruct the judge.
+        claims: verdicts of the judge, and on unavailable pages.
+        extractions: the reservations of each extraction that has any.
     """
 
     judge: str | None = None
@@ -236,7 +166,7 @@ NO_FACTS = ResultFacts()
 
 
 def result_facts(result: Mapping[str, Any]) -> ResultFacts:
-    """Return what a result file's content says."""
+    """Return the facts that a result's content states."""
     made_from = _mapping(result.get("provenance"))
     leaves = list(leaves_of(result))
     return ResultFacts(
@@ -270,47 +200,47 @@ def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def pages_not_had(leaf: Mapping[str, Any]) -> list[str]:
-    """Return the pages that a claim cites and that could not be had."""
+    """Return the unavailable pages of a claim."""
     return [str(check.get("url")) for check in _checks(leaf) if check.get("outcome") == "unavailable"]
 
 
 def pages_not_read(result: Mapping[str, Any]) -> list[str]:
-    """Return the page of each extraction that is empty because its page could not be had."""
+    """Return the page of each extraction that is empty because its page is unavailable."""
     records = _mappings(result.get("extractions"))
     return [str(record.get("url")) for record in records if record.get("unavailable")]
 
 
 def refused_pages(result: Mapping[str, Any]) -> list[str]:
-    """Return the pages that could not be captured because their addresses are private."""
+    """Return the pages that were not captured because their addresses are private."""
     return [str(url) for url in _items(_mapping(result.get("provenance")).get("refused_pages"))]
 
 
 def refused_downloads(result: Mapping[str, Any]) -> list[str]:
-    """Return what the script itself could not download because its address is private."""
+    """Return the files that the script did not get because their addresses are private."""
     return [str(url) for url in _items(_mapping(result.get("provenance")).get("refused_downloads"))]
 
 
 def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:
-    """Return what is wrong with the pages that decided a leaf."""
+    """Return the kinds of trouble of the pages that decided a leaf."""
     pages = [_mapping(check.get("page")) for check in _decisive(leaf)]
     return frozenset(str(kind) for page in pages for kind in _items(page.get("troubles")))
 
 
 def is_shown_in_part(leaf: Mapping[str, Any]) -> bool:
-    """Tell whether the judge was shown fewer images of a page of the leaf's than there are."""
+    """Tell whether the judge got only some of the images of one of the leaf's pages."""
     pages = [_mapping(check.get("page")) for check in _checks(leaf)]
     return any(TO_THIS_JUDGE in str(note) for page in pages for note in _items(page.get("notes")))
 
 
 def declined_counts(result: Mapping[str, Any]) -> tuple[int, int]:
-    """Return how many votes and how many extractions of a result the judge declined."""
+    """Return the numbers of votes and of extractions that the judge declined."""
     entries = [entry for leaf in leaves_of(result) for entry in (_evidence(leaf), *_checks(leaf))]
     votes = sum(bool(vote.get("declined")) for entry in entries for vote in _votes(entry))
     return votes, sum(bool(record.get("declined")) for record in _mappings(result.get("extractions")))
 
 
 def quote_counts(result: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many passages that the judge quoted were found, nearly found, and not found."""
+    """Return how many quoted passages were found, approximately found, and not found."""
     found = Counter(match for leaf in leaves_of(result) for match in _quotes(leaf))
     return {match: found[match] for match in QUOTE_MATCHES}
 
@@ -324,7 +254,7 @@ def _quotes(leaf: Mapping[str, Any]) -> Iterator[QuoteMatch]:
 
 
 def _decisive(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the check of the page that supports a leaf, else those of all pages that were shown."""
+    """Return the check of the page that supports a leaf, else those of all pages that the judge saw."""
     shown = [check for check in _checks(leaf) if check.get("page")]
     return [check for check in shown if check.get("outcome") == "supported"] or shown
 
@@ -341,7 +271,7 @@ def _claim(leaf: Mapping[str, Any]) -> ClaimFacts:
 
 def _reservations(leaf: Mapping[str, Any]) -> Iterator[Reservation]:
     evidence = _evidence(leaf)
-    # What a sequence overwrote was a verdict nevertheless.
+    # The leaf's own verdict, whatever a sequence put in its place.
     status = (_mapping(leaf.get("superseded")) or leaf).get("status")
     if evidence.get("decided_by") == "error":
         yield "error"
@@ -351,7 +281,7 @@ def _reservations(leaf: Mapping[str, Any]) -> Iterator[Reservation]:
         yield "flagged"
     if status == "passed":
         return
-    # Missing pages and refusals count against a claim: one that passes does so without them.
+    # Unavailable pages and refusals count against a claim: one that passes does so without them.
     if pages_not_had(leaf):
         yield "page_not_had"
     if any(vote.get("declined") for entry in (evidence, *_checks(leaf)) for vote in _votes(entry)):
@@ -393,7 +323,7 @@ def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | Non
     model = _text(result.get("judge_model"))
     judge = _mapping(made_from.get("judge"))
     if not judge:
-        return None if model is None else f"{model}, {_NOT_RECORDED}"
+        return None if model is None else f"{model}, parameters not recorded"
     names = ("temperature", "reasoning_effort", "max_images")
     parameters = [f"{name}={judge[name]}" for name in names if judge.get(name) is not None]
     return " ".join([model or str(judge.get("model")), *parameters])
@@ -401,7 +331,7 @@ def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | Non
 
 def _server(made_from: Mapping[str, Any]) -> str | None:
     endpoint = _text(_mapping(made_from.get("judge")).get("endpoint"))
-    # A replay's judgments are of any server; a client of the caller's own has another name in each process.
+    # A replay takes judgments of any server; a caller's own client has another name in each process.
     return None if endpoint is None or endpoint == "replay" or endpoint.startswith("client ") else endpoint
 
 
@@ -414,7 +344,7 @@ def _served(made_from: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _versions(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> dict[str, str]:
-    # Earlier versions tell their own alone.
+    # Earlier versions record only their own version.
     own = {"mind2web2": _mapping(result.get("run")).get("version")}
     found = {**own, **_mapping(made_from.get("versions"))}
     return {str(name): version for name, version in found.items() if isinstance(version, str)}

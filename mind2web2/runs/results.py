@@ -1,4 +1,7 @@
-"""Result files: where they are, how they are written, which one counts."""
+"""Result files: where they are, which one counts, how they are written; ``reader`` reads their content.
+
+``latest_results`` yields the results of an agent, ``latest_result`` that of one answer.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,8 @@ from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new
 from mind2web2.utils.locks import ProcessLock
 from mind2web2.utils.names import natural_key
 
+EDITED = "it was changed after it was written: its content does not match its checksum"
+
 _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
 _LOCK_NAME = ".summing_up.lock"
@@ -28,7 +33,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoadedResult:
-    """A result file and what it holds."""
+    """A result file and its content."""
 
     path: Path
     content: dict[str, Any]
@@ -45,46 +50,44 @@ def answer_results_dir(eval_results_root: Path, agent_name: str, task_id: str, a
 
 
 def latest_result(folder: Path) -> LoadedResult | None:
-    """Return the newest result of a folder, ``None`` where there is none.
+    """Return the newest result of a ``results`` folder, ``None`` where there is none.
 
-    A newest file that is damaged counts as no result, with a warning: an older one may have judged
-    another answer or script.
+    A damaged newest file counts as no result, with a warning: an older one may have judged another answer or
+    script.
     """
-    return next(_loaded(folder), None)
+    newest = newest_result_name(folder)
+    return None if newest is None else _loaded(folder / newest)
 
 
 def loaded_results(folder: Path) -> Iterator[LoadedResult]:
-    """Yield all results of a folder that can be read, the newest first."""
-    return (result for result in _loaded(folder) if result is not None)
-
-
-def _loaded(folder: Path) -> Iterator[LoadedResult | None]:
+    """Yield all readable results of a folder, the newest first."""
     # The stamp leads the name.
     for path in sorted(folder.glob("*.md.json"), key=lambda path: path.name, reverse=True):
-        try:
-            content = json.loads(read_regular_file(path).decode())
-        except (OSError, ValueError, RecursionError) as error:
-            _tell_damaged(path, str(error))
-            yield None
-            continue
-        if isinstance(content, dict):
-            yield LoadedResult(path, content)
-        else:
-            _tell_damaged(path, "not an object")
-            yield None
+        if (found := _loaded(path)) is not None:
+            yield found
 
 
-def _tell_damaged(path: Path, error: str) -> None:
+def _loaded(path: Path) -> LoadedResult | None:
     try:
-        changed_ns = path.stat().st_mtime_ns
+        content = json.loads(read_regular_file(path).decode())
+        if not isinstance(content, dict):
+            raise ValueError("not an object")
+    except (OSError, ValueError, RecursionError) as error:
+        _warn_once(path.absolute(), path, _changed_ns(path), str(error))
+        return None
+    return LoadedResult(path, content)
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
     except OSError:
-        changed_ns = 0
-    _warn_once(path.absolute(), path, changed_ns, error)
+        return 0
 
 
 @lru_cache(maxsize=4096)
 def _warn_once(_place: Path, path: Path, _changed_ns: int, error: str) -> None:
-    # A command reads a result several times, each time for another purpose.
+    # One command reads a result several times.
     log.warning("damaged result, counts as none path=%s error=%s", path, error)
 
 
@@ -109,7 +112,7 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
         try:
             write_new(path, written)
         except OSError as error:
-            # Another process was faster; the next stamp is later than its one.
+            # If another process took this stamp, the next one is later.
             if not path.exists():
                 raise _not_writable(folder, error) from error
         else:
@@ -117,7 +120,7 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
 
 
 def replace_result(path: Path, content: dict[str, Any]) -> None:
-    """Write a result in the place of the one that its file holds.
+    """Replace the content of a result file.
 
     Raises:
         ResultWriteError: it cannot be written.
@@ -145,12 +148,10 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def writing_in(folder: Path) -> Iterator[None]:
-    """Keep other processes from summing up a folder of results at the same time; tidy up after killed ones.
-
-    What is read within the block is then what the file written there says, whoever comes last.
+    """Hold the lock of a folder while its results are read and summed up; remove unfinished writes.
 
     Raises:
-        ResultWriteError: the folder cannot be written, or another process does not let go of it.
+        ResultWriteError: the folder cannot be written, or another process keeps the lock.
     """
     lock = ProcessLock(folder / _LOCK_NAME)
     try:
@@ -188,8 +189,8 @@ def _not_writable(folder: Path, error: OSError) -> ResultWriteError:
 
 
 def _free_path(folder: Path, answer_name: str) -> Path:
-    # The newest stamp counts: it must be this one, after a second evaluation within a second, after a
-    # clock was put right, and in the hour that comes twice at the end of summer time.
+    # The newest stamp counts, also after a second evaluation within a second, a corrected clock, and the
+    # end of summer time.
     earlier = [moment for path in folder.glob("*.md.json") if (moment := _moment_of(path)) is not None]
     moment = max([datetime.now(), *(moment + timedelta(seconds=1) for moment in earlier)])
     return folder / f"{moment.strftime(_STAMP_FORMAT)}_{answer_name}.json"
@@ -202,40 +203,36 @@ def _moment_of(path: Path) -> datetime | None:
         return None
 
 
-def sealed(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with the digest of all that it says, so that a later change by accident shows.
-
-    Whoever changes a result on purpose can seal it again: a seal is no signature.
-    """
+def with_checksum(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a result with the checksum of its content, which shows accidents; it is no signature."""
     return {**result, "run": {**result["run"], "content_sha256": content_sha256(result)}}
 
 
 def content_sha256(result: Mapping[str, Any]) -> str:
-    """Return the digest of all that a result says, its seal aside, as a reader of its file finds it."""
+    """Return the digest of a result's content without its checksum, as read from its file."""
     read = json.loads(json.dumps(result))
     if isinstance(read.get("run"), dict):
         read["run"].pop("content_sha256", None)
     return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
 
-def is_seal_broken(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result says something else than when it was written; one without a seal never does."""
-    seal = _seal(result)
-    return seal is not None and seal != content_sha256(result)
+def has_checksum(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result has a checksum; those of other tools have none."""
+    return _checksum(result) is not None
 
 
-def has_seal(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result has the digest of all that it says."""
-    return _seal(result) is not None
+def is_edited(result: Mapping[str, Any]) -> bool:
+    """Tell whether a result changed after it was written, as far as its checksum tells.
 
-
-def is_seal_gone(result: Mapping[str, Any]) -> bool:
-    """Tell whether a result has lost its seal: whatever records library versions has sealed it as well."""
+    A result that records library versions was written with a checksum: without one it was changed as well.
+    """
+    checksum = _checksum(result)
+    if checksum is not None:
+        return checksum != content_sha256(result)
     made_from = result.get("provenance")
-    is_recorded = isinstance(made_from, dict) and bool(made_from.get("versions"))
-    return is_recorded and not has_seal(result)
+    return isinstance(made_from, dict) and bool(made_from.get("versions"))
 
 
-def _seal(result: Mapping[str, Any]) -> object:
+def _checksum(result: Mapping[str, Any]) -> object:
     run = result.get("run")
     return run.get("content_sha256") if isinstance(run, dict) else None

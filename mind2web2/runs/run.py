@@ -20,8 +20,8 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.runs.answer import AnswerJob, AnswerOutcome, RunParts, evaluate_job, until_unlocked
-from mind2web2.runs.answers import TaskWork, answer_files
+from mind2web2.runs.answer import AnswerOutcome, RunParts, evaluate_job, until_unlocked
+from mind2web2.runs.answers import AnswerJob, TaskWork, answer_files
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error

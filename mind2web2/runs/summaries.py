@@ -17,8 +17,7 @@ from mind2web2.runs.reader import NO_FACTS, result_facts
 from mind2web2.runs.results import (
     answer_results_dir,
     content_sha256,
-    is_seal_broken,
-    is_seal_gone,
+    is_edited,
     latest_result,
     newest_result_name,
     writing_in,
@@ -226,7 +225,7 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
     result = latest_result(results_dir)
     if result is None:
         return replace(answer, reason=_why_no_result(results_dir))
-    if is_seal_broken(result.content) or is_seal_gone(result.content):
+    if is_edited(result.content):
         _warn_once(result.path.absolute(), result.path, content_sha256(result.content))
         return replace(answer, reason=_changed_reason(result.path))
     score, judge_model, time_s = (

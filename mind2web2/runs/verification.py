@@ -1,4 +1,4 @@
-"""Whether an agent's results are right and still hold: each is replayed elsewhere, and compared."""
+"""Checks an agent's results: each is replayed in a temporary folder and compared with the stored one."""
 
 from __future__ import annotations
 
@@ -23,18 +23,11 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork, answer_files
-from mind2web2.runs.freshness import CHANGED, NO_PROVENANCE, PresentReader, stale_reasons
+from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.provenance import Provenance, provenance_in
+from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
 from mind2web2.runs.reader import leaves_of, other_score_by_tree, score_by_tree
-from mind2web2.runs.results import (
-    LoadedResult,
-    answer_dir,
-    is_seal_broken,
-    is_seal_gone,
-    latest_result,
-    newest_result_name,
-)
+from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
 from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.runs.summaries import (
     ALL_RESULTS_NAME,
@@ -46,21 +39,21 @@ from mind2web2.runs.summaries import (
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.files import read_regular_file, text_sha256
-from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
 
 Kind = Literal["wrong", "stale", "missing"]
-# What to do: evaluate, evaluate again although the result looks right, name the judgments, see the script,
-# put the answer back, or sum up again.
+# The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the
+# script; put the answer back; write the summaries again.
 Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer", "summaries"]
 
 _MAX_NAMED = 5
-# Of a replay these are others by nature, or compared on their own.
-_OF_EACH_RUN = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage"})
+# These keys differ in every replay, or are compared apart.
+_NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage"})
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong, stale or missing, and what to do about it."""
+    """Something wrong, stale or missing, and its remedy."""
 
     kind: Kind
     text: str
@@ -69,11 +62,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class AnswerCheck:
-    """What was found of an answer.
-
-    Args:
-        found: its newest result, where there is one that can be read.
-    """
+    """The findings about one answer and its newest result, where one can be read."""
 
     task_id: str
     answer_name: str
@@ -82,31 +71,37 @@ class AnswerCheck:
 
     @property
     def content(self) -> Mapping[str, Any]:
-        """Return what the result says."""
+        """Return the content of the result."""
         return {} if self.found is None else self.found.content
 
     @property
     def score(self) -> float | None:
-        """Return the score that the result says."""
+        """Return the score of the result."""
         score = self.content.get("final_score")
         return float(score) if is_score(score) else None
 
     @property
     def tree_score(self) -> float | None:
-        """Return the score that its tree comes to."""
+        """Return the score that follows from the leaves of its tree."""
         return score_by_tree(self.content)
 
     def add(self, kind: Kind, text: str, cure: Cure) -> None:
         """Add a finding."""
         self.findings.append(Finding(kind, text, cure))
 
+    @property
+    def needs_replay(self) -> bool:
+        """Tell whether a replay can add something: the result is not known to be wrong or stale."""
+        settled = [found for found in self.findings if found.kind != "missing" or found.cure == "answer"]
+        return self.found is not None and all(found.cure == "script" for found in settled)
+
 
 class _Replay(NamedTuple):
-    """What results that are replayed together have in common."""
+    """The settings of results that are replayed together."""
 
     judgments: Path
-    settings: JudgeSettings
-    is_private: bool
+    judge: JudgeSettings
+    with_private_network: bool
     variables: tuple[str, ...]
 
 
@@ -118,28 +113,32 @@ def verified(
     judge: Mapping[str, Any] | None,
     judgments: Path | None,
 ) -> list[AnswerCheck]:
-    """Check the results to these tasks; writes into temporary folders only.
+    """Check the results of these tasks; only temporary folders are written.
 
     Args:
-        judge: the fields of ``JudgeRecord`` that count, with their values.
+        judge: the fields of ``JudgeRecord`` to compare; by default those of the newest result.
         judgments: a file of judgments; ``None`` takes those that each result was made from.
 
     Raises:
         UsageError: a file of judgments is damaged.
     """
-    present = PresentReader(paths, agent_name, judge=judge)
+    reader = PresentReader(paths, agent_name, judge=judge)
     checks: list[AnswerCheck] = []
     replays: dict[_Replay, list[AnswerCheck]] = {}
     for task_id in task_ids:
         for name, reason in _answer_names(paths, agent_name, task_id):
-            check = _checked(paths, agent_name, task_id, name, reason, present)
+            folder = answer_dir(paths.eval_results_root, agent_name, task_id, name)
+            check = AnswerCheck(task_id, name, latest_result(folder / "results"))
             checks.append(check)
             made_from = provenance_in(check.content)
-            settled = (each for each in check.findings if each.kind != "missing" or each.cure == "answer")
-            if made_from is None or any(finding.cure != "script" for finding in settled):
-                continue  # it is wrong or stale, whatever a replay comes to
-            if (path := _judgments_of(check, made_from, paths, agent_name, judgments)) is not None:
-                replays.setdefault(_replay(made_from, path), []).append(check)
+            if check.found is None:
+                _add_lacking(check, folder / "results", reason)
+            else:
+                _compare(check, folder / name, reader.present(task_id, name, check.content), reason)
+            if made_from is not None and check.needs_replay:
+                own = paths.eval_results_root / agent_name / FILE_NAME
+                if path := judgments or _judgments_of(check, made_from, own):
+                    replays.setdefault(_replay(made_from, path), []).append(check)
     for replay, some in replays.items():
         _compare_replayed(paths, agent_name, replay, some)
     return checks
@@ -147,79 +146,68 @@ def verified(
 
 def _answer_names(paths: PathConfig, agent_name: str, task_id: str) -> list[tuple[str, str | None]]:
     """Return the names of the answers to a task, and why those without a score have none."""
-    known = {
-        answer.answer_name: answer for answer in task_answers(paths.eval_results_root, agent_name, task_id)
+    reasons = {
+        answer.answer_name: answer.reason
+        for answer in task_answers(paths.eval_results_root, agent_name, task_id)
     }
     folders = (paths.eval_results_root / agent_name / task_id).glob("*/results")
     there = {answer.name for answer in answer_files(paths.answers_root / agent_name / task_id)[0]}
-    names = there | known.keys() | {f"{folder.parent.name}.md" for folder in folders}
-    return [(name, known[name].reason if name in known else None) for name in sorted(names, key=natural_key)]
+    names = there | reasons.keys() | {f"{folder.parent.name}.md" for folder in folders}
+    return [(name, reasons.get(name)) for name in sorted(names, key=natural_key)]
 
 
-def _checked(
-    paths: PathConfig, agent_name: str, task_id: str, name: str, reason: str | None, present: PresentReader
-) -> AnswerCheck:
-    """Return what is found of a result without judging again."""
-    folder = answer_dir(paths.eval_results_root, agent_name, task_id, name)
-    found = latest_result(folder / "results")
-    check = AnswerCheck(task_id, name, found)
-    if found is None:
-        if newest := newest_result_name(folder / "results"):
-            check.add("wrong", f"its newest result {newest} is damaged", "evaluate")
-        else:
-            check.add("missing", reason or "no result", "evaluate")
-        return check
-    result = found.content
-    is_changed = is_seal_broken(result) or is_seal_gone(result)
-    if is_changed:
-        gone = "its own checksum is gone" if is_seal_gone(result) else CHANGED
-        check.add("wrong", gone, "evaluate")
+def _add_lacking(check: AnswerCheck, folder: Path, reason: str | None) -> None:
+    if newest := newest_result_name(folder):
+        check.add("wrong", f"its newest result {newest} is damaged", "evaluate")
+    else:
+        check.add("missing", reason or "no result", "evaluate")
+
+
+def _compare(check: AnswerCheck, copy: Path, present: Present, reason: str | None) -> None:
+    """Add the findings that need no replay."""
+    result = check.content
+    changes = present.changes_since(result)
+    if EDITED in changes:
+        check.add("wrong", EDITED, "evaluate")
     elif reason is not None:
         check.add("missing", f"its score does not count: {reason}", "evaluate")
-    for key, value in (("task_id", task_id), ("answer_name", name)):
+    for key, value in (("task_id", check.task_id), ("answer_name", check.answer_name)):
         own = str(result.get(key, value)).removesuffix(".md")
         if own not in (value.removesuffix(".md"), "unknown_answer"):
             check.add("wrong", f"its {key} is {own!r}: it is the result of something else", "overwrite")
     by_tree = other_score_by_tree(result)
     if by_tree is not None:
-        text = f"final_score is {result['final_score']:g}, and by its tree {by_tree:g}"
-        check.add("wrong", text, "evaluate" if is_changed else "script")
-    made_from = provenance_in(result)
-    if made_from is None:
-        kind: Kind = "missing" if result.get("provenance") is None else "wrong"
-        check.add(kind, NO_PROVENANCE, "evaluate")
-        return check
-    now = present.present(task_id, name, result)
-    for stale in stale_reasons(result, now):
-        if stale != CHANGED:
-            is_gone = stale.startswith("answer") and now.answer_sha256 is None
-            check.add("missing" if is_gone else "stale", stale, "answer" if is_gone else "evaluate")
-    _check_copy(check, folder / name, made_from, now.answer_sha256)
-    return check
+        text = f"its score is {result['final_score']:g}, but its rubric tree gives {by_tree:g}"
+        check.add("wrong", text, "evaluate" if EDITED in changes else "script")
+    for change in changes:
+        if change == NO_PROVENANCE:
+            check.add("missing" if result.get("provenance") is None else "wrong", change, "evaluate")
+        elif change.startswith("answer") and present.answer_sha256 is None:
+            check.add("missing", change, "answer")
+        elif change != EDITED:
+            check.add("stale", change, "evaluate")
+    if (made_from := provenance_in(result)) is not None:
+        _compare_copy(check, copy, made_from, present)
 
 
-def _check_copy(check: AnswerCheck, copy: Path, made_from: Provenance, answer_sha256: str | None) -> None:
+def _compare_copy(check: AnswerCheck, copy: Path, made_from: Provenance, present: Present) -> None:
     try:
         text = read_regular_file(copy).decode().replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError):
-        check.add("missing", f"the copy {copy.name} of the answer that was judged is not there", "evaluate")
+        check.add("missing", f"{copy.name}, the copy of the judged answer, is missing", "evaluate")
         return
-    # An evaluation that was stopped may have put the present answer there.
-    if text_sha256(text) not in (made_from.answer_sha256, answer_sha256):
-        check.add("wrong", f"the copy {copy.name} beside it is not the answer that was judged", "overwrite")
+    # An evaluation that was stopped may have copied the present answer.
+    if text_sha256(text) not in (made_from.answer_sha256, present.answer_sha256):
+        check.add("wrong", f"the copy {copy.name} differs from the judged answer", "overwrite")
 
 
-def _judgments_of(
-    check: AnswerCheck, made_from: Provenance, paths: PathConfig, agent_name: str, named: Path | None
-) -> Path | None:
-    """Return the file that a result's judgments are in; ``None`` where it is not there, or not the same."""
-    if named is not None:
-        return named
+def _judgments_of(check: AnswerCheck, made_from: Provenance, own: Path) -> Path | None:
+    """Return the file with a result's judgments; ``None``, with a finding, where it is missing or changed."""
     source = made_from.replayed_from
-    path = paths.eval_results_root / agent_name / FILE_NAME if source is None else Path(source.path)
+    path = own if source is None else Path(source.path)
     if not path.is_file():
-        what = "its judgments are" if source is None else "the judgments that it was replayed from are"
-        check.add("missing", f"{what} not there: {path}", "judgments")
+        of_replay = "" if source is None else " of the replay"
+        check.add("missing", f"the file with its judgments{of_replay} is missing: {path}", "judgments")
         return None
     if source is not None and source.sha256 is not None and source_of(path).sha256 != source.sha256:
         check.add("stale", f"judgments: {path} has changed since it was replayed", "evaluate")
@@ -227,30 +215,33 @@ def _judgments_of(
     return path
 
 
-def _replay(made_from: Provenance, path: Path) -> _Replay:
+def _replay(made_from: Provenance, judgments: Path) -> _Replay:
     judge = made_from.judge
-    endpoint = None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint
     settings = JudgeSettings(
         "replay",
         judge.model,
         judge.temperature,
         judge.reasoning_effort,
-        endpoint,
+        None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint,
         max_images=judge.max_images,
     )
     variables = tuple(name for name in made_from.inputs.variables if name in os.environ)
-    return _Replay(path, settings, made_from.with_private_network, variables)
+    return _Replay(judgments, settings, made_from.with_private_network, variables)
 
 
 def _compare_replayed(
     paths: PathConfig, agent_name: str, replay: _Replay, checks: Sequence[AnswerCheck]
 ) -> None:
-    """Judge answers again from stored judgments, and add how that comes out otherwise."""
+    """Judge answers again from stored judgments, and add the differences."""
     with tempfile.TemporaryDirectory(prefix="mind2web2-verify-") as folder:
         root = Path(folder)
         work = [_task_work(paths, agent_name, check) for check in checks]
         for check in checks:
-            _lay_out(agent_name, check, root)
+            # The replay takes the time of the stored result for its script's clock.
+            results = answer_dir(root, agent_name, check.task_id, check.answer_name) / "results"
+            results.mkdir(parents=True)
+            if check.found is not None:
+                shutil.copy(check.found.path, results)
         for task_id in {check.task_id for check in checks}:
             _link_pages(paths.cache_root / agent_name / task_id, root / "cache" / agent_name / task_id)
         judgments = _copied(replay.judgments, root / FILE_NAME)
@@ -260,9 +251,9 @@ def _compare_replayed(
     for check, outcome in zip(checks, outcomes, strict=True):
         if outcome.result is None:
             check.add("missing", f"it cannot be replayed: {outcome.reason}", "judgments")
-        elif differing := list(_differences(check.content, outcome.result)):
-            more = f" and {len(differing) - _MAX_NAMED} more" if len(differing) > _MAX_NAMED else ""
-            text = f"it is not what its judgments come to: {'; '.join(differing[:_MAX_NAMED])}{more}"
+        elif differences := list(_differences(check.content, outcome.result)):
+            more = f" and {len(differences) - _MAX_NAMED} more" if len(differences) > _MAX_NAMED else ""
+            text = f"its judgments give another result: {'; '.join(differences[:_MAX_NAMED])}{more}"
             check.findings.insert(0, Finding("wrong", text, "overwrite"))
 
 
@@ -274,16 +265,8 @@ def _task_work(paths: PathConfig, agent_name: str, check: AnswerCheck) -> TaskWo
     return TaskWork(check.task_id, answers, script.path, script.version)
 
 
-def _lay_out(agent_name: str, check: AnswerCheck, root: Path) -> None:
-    """Put a result where the replay looks for the clock that its script saw."""
-    assert check.found is not None
-    folder = answer_dir(root, agent_name, check.task_id, check.answer_name) / "results"
-    folder.mkdir(parents=True)
-    shutil.copy(check.found.path, folder)
-
-
 def _link_pages(pages: Path, folder: Path) -> None:
-    """Lend a task's pages to a script, which may store others there."""
+    """Link a task's pages into a folder where a script may store others."""
     folder.mkdir(parents=True, exist_ok=True)
     for path in pages.iterdir() if pages.is_dir() else ():
         if path.is_file():
@@ -304,36 +287,35 @@ async def _replayed(
     work: Sequence[TaskWork], folders: RunFolders, replay: _Replay, judgments: Path
 ) -> list[AnswerOutcome]:
     with open_for_replay(judgments) as store:
-        network = NetworkSettings(allow_private_network=replay.is_private)
+        network = NetworkSettings(allow_private_network=replay.with_private_network)
         variables = {name: os.environ[name] for name in replay.variables}
         parts = RunParts(
-            judge=RecordedJudge(replay.settings, None, store),
+            judge=RecordedJudge(replay.judge, None, store),
             library=PageLibrary(),
             limits=DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(30)),
             reuse=False,
             answer_timeout_s=3600.0,
-            with_private_network=replay.is_private,
+            with_private_network=replay.with_private_network,
             isolation=Isolation(network=network, variables=variables) if IS_POSSIBLE else None,
         )
         return await evaluate_work(work, folders, parts, Pace(), RunProgress())
 
 
 def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a result and its replay say otherwise; details only where the verdicts are the same."""
+    """Yield the differences of a result and its replay; details only where the verdicts are the same."""
     was, now = ({str(leaf.get("id")): leaf for leaf in leaves_of(result)} for result in (stored, replayed))
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
     shared = [name for name in now if name in was]
     verdicts = [name for name in shared if _verdict(was[name]) != _verdict(now[name])]
-    yield from (
-        f"leaf {name!r} is {_verdict(now[name])} instead of {_verdict(was[name])}" for name in verdicts
-    )
+    for name in verdicts:
+        yield f"leaf {name!r} is {_verdict(now[name])} instead of {_verdict(was[name])}"
     if verdicts:
         return
     details = [name for name in shared if was[name] != now[name]]
     yield from (f"the evidence of leaf {name!r} differs" for name in details)
-    names = {"eval_breakdown"} if details else set()
-    for key in sorted(replayed.keys() - _OF_EACH_RUN - names):
+    known = {"eval_breakdown"} if details else set()
+    for key in sorted(replayed.keys() - _NOT_COMPARED - known):
         if json.dumps(stored.get(key), sort_keys=True) != json.dumps(replayed[key], sort_keys=True):
             yield f"its {key} differs"
 
@@ -342,73 +324,68 @@ def _verdict(leaf: Mapping[str, Any]) -> str:
     return f"{leaf.get('status')} ({leaf.get('score')})"
 
 
-def summary_findings(paths: PathConfig, agent_name: str, task_id: str) -> list[Finding]:
-    """Return how a task's ``summary.json`` differs from its results."""
+def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) -> list[Finding]:
+    """Return the differences between summaries and results: of one task, or of the agent and all agents."""
     root = paths.eval_results_root
-    path = root / agent_name / task_id / SUMMARY_NAME
-    derived = task_summary(task_answers(root, agent_name, task_id))
-    stored = _read(path)
-    if not derived and stored is None:
-        return []
-    entries = {entry.get("answer_name"): entry for entry in stored or () if isinstance(entry, dict)}
-    lacking = [
-        entry["answer_name"]
-        for entry in derived
-        if any(entries.get(entry["answer_name"], {}).get(key) != entry[key] for key in ("score", "status"))
-        and entry["score"] is not None
-    ]
-    return _of_summary(
-        path, stored, name_list(lacking) if lacking else "", path.parent.glob("*/results/*.md.json")
+    folder = root / agent_name if task_id is None else root / agent_name / task_id
+    path = folder / SUMMARY_NAME
+    if task_id is not None:
+        entries = task_summary(task_answers(root, agent_name, task_id))
+        if not entries and not path.exists():
+            return []
+        scores = {entry["answer_name"]: entry["score"] for entry in entries if entry["score"] is not None}
+        stored = {entry.get("answer_name"): entry.get("score") for entry in _entries(_read(path))}
+        return _summary_findings(path, stored, scores, folder.glob("*/results/*.md.json"))
+    content = _mapping(_read(path))
+    tasks = _mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
+    derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks).summary()
+    del derived["warnings"]
+    findings = _summary_findings(
+        path, content, json.loads(json.dumps(derived)), folder.glob("*/*/results/*.md.json")
     )
+    merged = root / ALL_RESULTS_NAME
+    of_tasks = _mapping(_read(merged))
+    summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
+    # A task without any scored answer has an empty summary, and no entry.
+    by_task = {summary.parent.name: entries for summary in summaries if (entries := _entries(_read(summary)))}
+    own = {task: _mapping(agents).get(agent_name) for task, agents in of_tasks.items()}
+    return findings + _summary_findings(merged, own, by_task, summaries)
 
 
-def agent_findings(paths: PathConfig, agent_name: str) -> list[Finding]:
-    """Return how the summaries of an agent and of all agents differ from its results."""
-    root = paths.eval_results_root
-    path = root / agent_name / SUMMARY_NAME
-    stored = _read(path)
-    content = stored if isinstance(stored, dict) else {}
-    tasks = content.get("tasks") if content.get("missing_counted_as_zero") else None
-    metrics = agent_metrics(
-        agent_name, agent_answers(root, agent_name), tasks if isinstance(tasks, dict) else None
-    )
-    derived = json.loads(json.dumps(metrics.summary()))
-    differing = [key for key in derived if key != "warnings" and not _is_same(content.get(key), derived[key])]
-    text = ", ".join(
-        f"{key} {_short(content.get(key))} (by the results {_short(derived[key])})" for key in differing
-    )
-    found = _of_summary(path, stored, text, path.parent.glob("*/*/results/*.md.json"))
-    merged = _read(root / ALL_RESULTS_NAME)
-    summaries = sorted((root / agent_name).glob(f"*/{SUMMARY_NAME}"))
-    tasks_of = merged if isinstance(merged, dict) else {}
-    other = [
-        summary.parent.name
-        for summary in summaries
-        # A task without any scored answer has an empty summary, and no entry.
-        if ((tasks_of.get(summary.parent.name) or {}).get(agent_name) or []) != (_read(summary) or [])
-    ]
-    return found + _of_summary(root / ALL_RESULTS_NAME, merged, name_list(other) if other else "", summaries)
-
-
-def _of_summary(path: Path, stored: object, differing: str, newer: Iterable[Path]) -> list[Finding]:
+def _summary_findings(
+    path: Path, stored: Mapping[Any, Any], derived: Mapping[str, Any], sources: Iterable[Path]
+) -> list[Finding]:
     if not path.exists():
         return [Finding("missing", f"there is no {path.name}", "summaries")]
-    if stored is None:
+    if _read(path) is None:
         return [Finding("wrong", f"{path.name} is damaged", "summaries")]
+    differing = [
+        f"{key} {_short(stored.get(key))} (by the results {_short(value)})"
+        for key, value in derived.items()
+        if not _is_same(stored.get(key), value)
+    ]
     if not differing:
         return []
-    # A run that was stopped has not summed its last results up.
+    # A run that was stopped has not summed up its last results.
     written_ns = path.stat().st_mtime_ns
-    kind: Kind = "stale" if any(other.stat().st_mtime_ns > written_ns for other in newer) else "wrong"
-    return [Finding(kind, f"{path.name} is not what the results say: {differing}", "summaries")]
+    kind: Kind = "stale" if any(source.stat().st_mtime_ns > written_ns for source in sources) else "wrong"
+    return [Finding(kind, f"{path.name} differs from the results: {', '.join(differing)}", "summaries")]
 
 
 def _read(path: Path) -> Any:
-    # Any: what a file of JSON holds; None where it is not there or damaged.
+    # Any: JSON; None where the file is missing or damaged.
     try:
         return json.loads(read_regular_file(path))
     except (OSError, ValueError, RecursionError):
         return None
+
+
+def _mapping(content: object) -> Mapping[str, Any]:
+    return content if isinstance(content, dict) else {}
+
+
+def _entries(content: object) -> list[dict[str, Any]]:
+    return [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
 
 
 def _is_same(stored: object, derived: object) -> bool:

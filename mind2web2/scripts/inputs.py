@@ -7,10 +7,11 @@ import os
 import stat
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import wraps
 from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,7 @@ def inputs_recorded(recorder: InputRecorder) -> Iterator[None]:
     if not _is_installed:
         # Hooks cannot be taken back.
         sys.addaudithook(_hook)
+        os.stat = _recording(os.stat)
         _is_installed.append(True)
     if recorder.is_only_one:
         _only_recorder.append(recorder)
@@ -187,17 +189,36 @@ def inputs_recorded(recorder: InputRecorder) -> Iterator[None]:
         _recorder.reset(token)
 
 
+def _recording(stat_file: Callable[..., os.stat_result]) -> Callable[..., os.stat_result]:
+    """Return ``os.stat`` such that it records files: ``Path.exists`` and the like raise no audit event."""
+
+    @wraps(stat_file)
+    def recorded(path: Any, **keywords: Any) -> os.stat_result:
+        try:
+            found = stat_file(path, **keywords)
+        except FileNotFoundError:
+            _note(path, os.O_RDONLY)
+            raise
+        if stat.S_ISREG(found.st_mode):
+            _note(path, os.O_RDONLY)
+        return found
+
+    return recorded
+
+
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
-    if event not in ("open", "sqlite3.connect"):
-        return
+    if event in ("open", "sqlite3.connect"):
+        _note(arguments[0], arguments[2] if event == "open" else os.O_RDONLY)
+
+
+def _note(opened: object, flags: object) -> None:
     recorder = _recorder.get() or next(iter(_only_recorder), None)
     if recorder is None or getattr(_state, "is_busy", False):
         return
     _state.is_busy = True
     try:
-        flags = arguments[2] if event == "open" else os.O_RDONLY
-        path = _read_path(arguments[0])
-        if path is not None and isinstance(flags, int) and caller_of(sys._getframe(1)) != "own":
+        path = _read_path(opened)
+        if path is not None and isinstance(flags, int) and caller_of(sys._getframe(2)) != "own":
             recorder.note(path, flags)
     except (OSError, ValueError, TypeError):
         pass  # the call itself fails for the same reason, or concerns no file

@@ -187,7 +187,8 @@ async def script_result(
         Mind2Web2Error: what the judge's first failure was, whatever the script made of it.
     """
     try:
-        with script_reports(ScriptReports(judge.fail, partial(judge.note, "ignored_arguments"))):
+        ignore = partial(judge.note, "ignored_arguments")
+        with script_reports(ScriptReports(call.script_path.name, judge.fail, ignore)):
             result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
     except Mind2Web2Error:
         # Whatever the script made of a judge that failed, the judge is what failed.

@@ -4,8 +4,6 @@ Scripts often wrap their calls in ``try/except Exception``. An attribute that ou
 fits no signature, would become a failed check there, and so a wrong score. Each is reported at once, with the
 script's line, to the evaluation that the script belongs to; the answer then has no result.
 
-A coroutine method that is called without ``await`` never runs: its claim would be missing without an error.
-
 Only a direct use in a script's code counts: ``hasattr`` and ``getattr`` with a default are legitimate, and so
 is an import in a ``try`` that expects an ``ImportError``.
 """
@@ -13,18 +11,18 @@ is an import in a ``try`` that expects an ``ImportError``.
 from __future__ import annotations
 
 import ast
+import asyncio
 import dis
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial, update_wrapper, wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
-from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NoReturn, TypeVar, cast
@@ -37,9 +35,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _PACKAGE = "mind2web2"
 _USES = frozenset({"LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "IMPORT_FROM", "IMPORT_NAME"})
-# What follows a call that is a statement of its own, or a condition.
-_UNAWAITED_USES = ("POP_TOP", "POP_JUMP", "TO_BOOL", "UNARY_NOT")
+# What follows a call whose coroutine is not awaited at once: it may be awaited later by its name.
+_NO_AWAIT = frozenset(
+    {
+        *("POP_TOP", "STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "UNARY_NOT"),
+        *("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE"),
+        *("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"),
+    }
+)
 _UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
+_EVENT_LOOP = asyncio.events.__file__
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
 
@@ -48,12 +53,22 @@ class ScriptReports:
     """Where an evaluation learns how its script uses the toolkit.
 
     Args:
-        fail: a name or a signature that the toolkit does not have: there is no result.
+        script: the name of its file.
+        fail: the script misuses the toolkit: there is no result.
         ignore: the name of an argument that has no effect.
+        not_awaited: coroutines that the script does not await where it creates them, with the report on each.
     """
 
+    script: str
     fail: Callable[[EvalScriptError], object]
     ignore: Callable[[str], object]
+    not_awaited: list[tuple[Coroutine[Any, Any, Any], EvalScriptError]] = field(default_factory=list)
+
+    def fail_not_awaited(self) -> None:
+        """Report the coroutines that never started, now that the script has returned."""
+        for coroutine, error in self.not_awaited:
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                self.fail(error)
 
 
 _reports: ContextVar[ScriptReports | None] = ContextVar("mind2web2_script_reports", default=None)
@@ -66,8 +81,17 @@ def script_reports(reports: ScriptReports) -> Iterator[None]:
     token = _reports.set(reports)
     try:
         yield
+        reports.fail_not_awaited()
     finally:
         _reports.reset(token)
+        for coroutine, _ in reports.not_awaited:
+            coroutine.close()
+
+
+def report_misuse(problem: str) -> None:
+    """Raise ``EvalScriptError`` where a script of a run misuses the toolkit for certain; else do nothing."""
+    if _reports.get() is not None:
+        raise _report(_script_frame(sys._getframe(1)), problem)
 
 
 def note_ignored_argument(name: str) -> None:
@@ -128,7 +152,6 @@ def checked_call(function: Function) -> Function:
 class _CoroutineFunction:
     """A checked coroutine function: to ``inspect`` it is one, yet arguments are checked when it is called."""
 
-    __qualname__: str
     __code__: CodeType
     __defaults__: tuple[object, ...] | None
     __kwdefaults__: dict[str, object] | None
@@ -140,18 +163,31 @@ class _CoroutineFunction:
         self._checked = checked
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        frame = sys._getframe(1)
-        if (
-            _reports.get() is not None
-            and _is_script(frame)
-            and frame.f_lasti in _unawaited_calls(frame.f_code)
-        ):
-            _report(frame, f"calls {self.__qualname__}{_in_line(frame)} without await: write await before it")
-            raise TypeError(f"{self.__qualname__}() is called without await")
-        return self._checked(*arguments, **keywords)
+        coroutine = self._checked(*arguments, **keywords)
+        _note_unless_awaited(coroutine, self.__qualname__)
+        return coroutine
+
+    def __getattr__(self, name: str) -> Any:
+        # Of its bound methods as well: client.chat.completions.
+        report_missing(self, name)
+        raise AttributeError(f"{self.__qualname__} has no attribute {name!r}", name=name, obj=self)
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
+
+
+def _note_unless_awaited(coroutine: Coroutine[Any, Any, Any], name: str) -> None:
+    """Note a coroutine that a script drops, assigns or takes for a verdict where it creates it."""
+    reports, frame = _reports.get(), sys._getframe(2)
+    if reports is not None and _is_script(frame) and _next_operation(frame) in _NO_AWAIT:
+        problem = f"calls {name}{_in_line(frame)} without await: write await before it"
+        reports.not_awaited.append((coroutine, _error(frame, problem)))
+
+
+def _next_operation(frame: FrameType) -> str:
+    """Return the operation that follows the one that a frame executes."""
+    following = (dis.opname[code] for code in frame.f_code.co_code[frame.f_lasti + 2 :: 2])
+    return next((name for name in following if name not in ("CACHE", "EXTENDED_ARG")), "")
 
 
 def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
@@ -178,23 +214,26 @@ def report_missing(owner: Any, name: str) -> None:
         return
     if any(name in vars(each) for each in getattr(kind, "__mro__", ())):
         return  # there is such a property, and it has raised this itself
+    label = owner.__qualname__ if isinstance(owner, _CoroutineFunction) else kind.__name__
     _report(
         frame,
-        f"uses {kind.__name__}.{name}{_in_line(frame)}, which the toolkit does not have"
+        f"uses {label}.{name}{_in_line(frame)}, which the toolkit does not have"
         f"{_hint(name, [known for known in dir(owner) if not known.startswith('_')])}",
     )
 
 
-def report_omission(problem: str) -> None:
-    """Report an argument that a script has left out, once an evaluation cannot go on without it."""
-    _report(_script_frame(sys._getframe(1)), problem)
-
-
-def _report(frame: FrameType | None, problem: str) -> None:
-    reports = _reports.get()
+def _report(frame: FrameType | None, problem: str) -> EvalScriptError:
+    error, reports = _error(frame, problem), _reports.get()
     if reports is not None:
-        script = "" if frame is None else f" {Path(frame.f_code.co_filename).name}"
-        reports.fail(EvalScriptError(f"script{script} {problem}"))
+        reports.fail(error)
+    return error
+
+
+def _error(frame: FrameType | None, problem: str) -> EvalScriptError:
+    reports = _reports.get()
+    # A verification in the background has no frame of the script.
+    name = Path(frame.f_code.co_filename).name if frame is not None else reports.script if reports else ""
+    return EvalScriptError(f"script {name} {problem}")
 
 
 def _hint(name: str, known: Sequence[str]) -> str:
@@ -213,12 +252,13 @@ def _in_line(frame: FrameType | None) -> str:
 
 def _script_frame(frame: FrameType | None) -> FrameType | None:
     while frame is not None and not _is_script(frame):
-        frame = frame.f_back
+        # What started the event loop is no script.
+        frame = None if frame.f_code.co_filename == _EVENT_LOOP else frame.f_back
     return frame
 
 
 def _is_script(frame: FrameType) -> bool:
-    return not frame.f_code.co_filename.startswith(("<frozen", *_libraries()))
+    return not frame.f_code.co_filename.startswith(("<", *_libraries()))
 
 
 @cache
@@ -228,13 +268,6 @@ def _libraries() -> tuple[str, ...]:
 
     installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
     return (str(Path(__file__).parent.parent), *installed)
-
-
-@lru_cache(maxsize=64)
-def _unawaited_calls(code: CodeType) -> frozenset[int]:
-    """Return the offsets of the calls whose result is thrown away, or only tested, at once."""
-    instructions = pairwise(dis.get_instructions(code))
-    return frozenset(call.offset for call, use in instructions if use.opname.startswith(_UNAWAITED_USES))
 
 
 def _is_use(frame: FrameType | None) -> bool:

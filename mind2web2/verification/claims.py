@@ -212,7 +212,11 @@ class ClaimJudging:
             BinaryEvalResult,
             page,
             lambda shown: verification_messages(
-                asking.task, asking.answer, shown, verification.claim, verification.additional_instruction
+                asking.task,
+                asking.answer or "",
+                shown,
+                verification.claim,
+                verification.additional_instruction,
             ),
             subject,
             others_may_decide=others_may_decide,

@@ -24,13 +24,22 @@ from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures, shared_c
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.pages.prepared import PageSettings, PreparedPage
 from mind2web2.rubric.evidence import NO_PAGE_NAMED
-from mind2web2.utils.api_misuse import report_omission, script_api
+from mind2web2.utils.api_misuse import report_misuse, script_api
 from mind2web2.verification.messages import NO_INSTRUCTION
 
 # A page too long for the judge's context is cut further, this often at most (eval-scripts.md).
 _FURTHER_CUTS = 2
 
 Template = TypeVar("Template", bound=BaseModel)
+
+
+class _NotPassed(str):
+    """An empty string other than any that a script passes."""
+
+    __slots__ = ()
+
+
+NOT_PASSED = _NotPassed()
 
 
 @script_api
@@ -109,7 +118,7 @@ class Asking:
         if not url.strip():
             raise CaptureError(NO_PAGE_NAMED)
         if self.cache is None:
-            report_omission("needs cited pages: call initialize(..., global_cache=cache)")
+            report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
             raise CaptureError("this evaluation has no page cache")
         try:
             page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
@@ -182,8 +191,8 @@ class Asking:
         Raises:
             JudgeError: the judge failed for good, or the question does not fit even so.
         """
-        if page is None and not self.answer:
-            report_omission("needs the answer's text: call initialize(..., answer=answer)")
+        if page is None and self.answer is NOT_PASSED:
+            report_misuse("needs the answer's text: call initialize(..., answer=answer)")
         while True:
             request = ChatRequest(model=self.model, messages=messages(page), template=template)
             try:

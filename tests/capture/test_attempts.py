@@ -148,7 +148,7 @@ async def test_scripts_get_screenshot_and_text(manager, site):
 
 async def test_a_page_that_takes_too_long_is_given_up(site):
     """No page outlives its time limit, and the next one has a browser."""
-    limits = settings_for(site, page_timeout_s=2.0)
+    limits = settings_for(site, page_timeout_s=8.0)
     async with BatchBrowserManager(max_retries=3, settings=limits) as manager:
         page = await manager.capture(site.at("silent"))
         assert (page.record.kind, page.record.troubles[0].kind) == (None, "timeout")

@@ -147,7 +147,7 @@ def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
     assert run.returncode == 1
     assert [line for line in run.stdout.splitlines() if line.startswith(("Warning", "Out", "Note"))] == [
         f"Warning: results out of date: 1; to judge them again: {AS_BEFORE}",
-        "Out of date: lake/answer_1.md: answer: its text has changed",
+        "Out of date: lake/answer_1.md: answer changed",
         "Warning: answers that were never evaluated and are not counted: 1 (lake/answer_2.md); "
         f"to judge them: {AS_BEFORE}",
         "Note: not checked: whether pages have changed: no folder cache/bot",

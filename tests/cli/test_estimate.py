@@ -102,7 +102,7 @@ def test_stored_judgments_take_nothing(project, server):
 
 
 def test_what_is_partly_stored_may_take_less(project, server):
-    """With an edited script, none or all may be asked again; a stopped answer takes the rest."""
+    """With an edited script, or after a stopped run, nothing or everything may be asked."""
     assert run(server).returncode == 0
     project.add_script(CLAIMS | {"third": ("The lake is wide.", None)})
     edited = run(server, "--estimate")
@@ -110,7 +110,7 @@ def test_what_is_partly_stored_may_take_less(project, server):
     for path in project.result_paths("answer_1"):
         path.unlink()
     stopped = run(server, "--estimate")
-    assert "Judge requests: between 0 and 16, probably 5; judged from your 1 earlier" in stopped.stdout
+    assert "Judge requests: between 0 and 16, probably 8; judged from your 1 earlier" in stopped.stdout
 
 
 def test_results_of_others_say_less(project, server):
@@ -156,7 +156,7 @@ def test_a_replay_costs_nothing(server):
     [
         (["--max_cost", "1000"], "--max_cost 1000 covers the run."),
         (["--max_cost", "$0.0001"], "--max_cost 0.0001 will probably not cover the run"),
-        (["--llm_provider", "azure_openai"], "results of any server were taken to hold"),
+        (["--llm_provider", "azure_openai"], "results of any server count as valid"),
     ],
 )
 def test_options_that_bear_on_it_are_noted(options, words):

@@ -5,7 +5,7 @@ import sys
 from contextlib import contextmanager
 
 import pytest
-from projects import REPOSITORY, Project, call, clean_environment, read_json
+from projects import REPOSITORY, Project, call, clean_environment, read_json, run_command
 from servers.judge_server import JudgeServer, status
 from servers.local_http import Answer, LocalHttp
 
@@ -145,7 +145,7 @@ def test_a_log_that_cannot_be_written_costs_no_result(project):
     project.results.mkdir(parents=True)
     (project.results / "run.log").symlink_to("/dev/full")
     with JudgeServer(faults=[status(500), status(500)]) as judge:
-        run = run_as_anybody(project, *evaluation(judge))
+        run = run_command(*evaluation(judge)[1:], cwd=project.root)
     assert run.returncode == 0
     [line] = [line for line in run.stderr.splitlines() if "request failed, retrying" not in line]
     assert line.startswith("warning: cannot write the log ")
@@ -172,7 +172,7 @@ def test_an_export_that_finds_no_room_leaves_the_older_one(project):
 def test_a_summary_that_cannot_be_written_costs_no_table(project, judge):
     """The scores are shown with the reason; exit status 1."""
     (project.results / "summary.json").mkdir(parents=True)
-    run = run_as_anybody(project, *evaluation(judge))
+    run = run_command(*evaluation(judge)[1:], cwd=project.root)
     assert (run.returncode, run.stderr) == (1, "")
     assert "1: 1" in run.stdout
     assert "Warning: cannot write eval_results/bot/summary.json: " in run.stdout

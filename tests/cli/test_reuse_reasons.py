@@ -8,7 +8,7 @@ from projects import KEY_VARIABLES, Project, call, read_json, start_command
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
-from mind2web2.runs.results import is_seal_broken
+from mind2web2.runs.results import is_edited
 
 PAGE = "https://lake.example/depth"
 CLAIMS = {"deep": ("The lake is deep.", PAGE)}
@@ -51,14 +51,18 @@ def other_page(project):
     ("change", "options", "reason"),
     [
         (lambda project: project.add_answer(text="The lake is cold."), (), "answer changed"),
-        (lambda project: project.add_script({"cold": ("It is cold.", PAGE)}), (), "script changed"),
-        (other_page, (), f"page {PAGE} changed"),
+        (
+            lambda project: project.add_script({"cold": ("It is cold.", PAGE)}),
+            (),
+            "script example/lake.py changed",
+        ),
+        (other_page, (), f"page changed: {PAGE}"),
         (
             lambda _project: None,
             ("--judge_model", "gpt-4o"),
-            "other judge (before: o4-mini at openai http://",
+            "judge changed: model o4-mini, now gpt-4o",
         ),
-        (lambda _: None, ["--no_screenshots"], "images for the judge (before: all images)"),
+        (lambda _: None, ["--no_screenshots"], "judge changed: max_images not set, now 0"),
         (lambda _project: None, ("--overwrite",), "--overwrite"),
     ],
 )
@@ -75,7 +79,7 @@ def test_another_time_of_the_agent_asks_nothing(project, server):
     meta.write_text(json.dumps({"time_seconds": 99}))
     assert "lake/answer_1.md: 1.0000, reused" in evaluate(server).stdout
     [path] = project.result_paths()
-    assert read_json(path)["time_seconds"] == 99 and not is_seal_broken(read_json(path))
+    assert read_json(path)["time_seconds"] == 99 and not is_edited(read_json(path))
     assert len(server.requests) == asked
     assert read_json(project.results / "summary.json")["avg_time_seconds"] == 99
 

@@ -13,7 +13,7 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.store import FILE_NAME
-from mind2web2.runs.results import sealed
+from mind2web2.runs.results import with_checksum
 
 RECORDED = REPOSITORY / "examples" / "judgments.jsonl"
 FOLDERS = ("answers", "eval_scripts", "cache")
@@ -63,7 +63,7 @@ def change(path, edit, *, seal=False):
     """Change a file of JSON."""
     content = read_json(path)
     edit(content)
-    path.write_text(json.dumps(sealed(content) if seal else content), encoding="utf-8")
+    path.write_text(json.dumps(with_checksum(content) if seal else content), encoding="utf-8")
 
 
 def test_what_a_run_leaves_is_right_and_holds(example):
@@ -89,7 +89,7 @@ def test_a_changed_score_is_wrong(example, caplog):
     change(result_path(example), lambda result: result.update(final_score=1.0))
     exit_status, found, output = verify()
     assert exit_status == 1
-    assert ("wrong", NAME, "final_score is 1, and by its tree 0.444444") in found
+    assert ("wrong", NAME, "its score is 1, but its rubric tree gives 0.444444") in found
     assert f"Next, for {NAME}: mind2web2 evaluate example --task_id {TASK} --judge_model" in output
     assert "Answers: 9; correct and up to date: 8; 1 wrong" in output
     assert caplog.text.count("result was changed after it was written, counts as none path=") == 1
@@ -103,7 +103,7 @@ def leaf_with_votes(result):
 
 
 EDITS = {
-    "a score": (lambda result: result.update(final_score=0.5), "by its tree"),
+    "a score": (lambda result: result.update(final_score=0.5), "but its rubric tree gives"),
     "a leaf": (
         lambda result: leaf_with_votes(result).update(score=0.0, status="failed"),
         "is passed (1.0) instead of failed (0.0)",
@@ -124,21 +124,21 @@ EDITS = {
     "the judge": (lambda result: result.update(judge_model="gpt-5"), "its judge_model differs"),
     "the answer": (
         lambda result: result["provenance"].update(answer_sha256="0" * 64),
-        "answer: its text has changed",
+        "answer changed",
     ),
     "the script": (
         lambda result: result["provenance"].update(script_sha256="0" * 64),
-        f"script: example/{TASK}.py has changed",
+        f"script example/{TASK}.py changed",
     ),
     "the settings": (
         lambda result: result["provenance"].update(settings_sha256="0" * 64),
-        "settings: this version asks judges in another way",
+        "this version asks the judge differently",
     ),
     "a page": (
         lambda result: result["provenance"]["pages"].update(
             dict.fromkeys(list(result["provenance"]["pages"])[:1], "0" * 64)
         ),
-        "pages changed: ",
+        "page changed: ",
     ),
     "a helper module": (
         lambda result: result["provenance"]["inputs"].update(modules={"helpers/adv_common.py": "0" * 64}),
@@ -190,8 +190,8 @@ def test_what_has_changed_since_is_stale(example):
     assert exit_status == 3
     every = ", ".join(f"library_facts/answer_{number}.md" for number in (1, 2, 3))
     assert found == [
-        ("stale", every, "script: example/library_facts.py has changed"),
-        ("stale", NAME, "answer: its text has changed"),
+        ("stale", every, "script example/library_facts.py changed"),
+        ("stale", NAME, "answer changed"),
     ]
     assert "mind2web2 evaluate example --task_id library_facts --task_id museum_saturday" in output
 
@@ -199,9 +199,9 @@ def test_what_has_changed_since_is_stale(example):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--judge_model", "gpt-5"], "judge: model o4-mini, now gpt-5"),
-        (["--judge-reasoning-effort", "high"], "judge: reasoning_effort None, now high"),
-        (["--judge_temperature", "0"], "judge: temperature None, now 0.0"),
+        (["--judge_model", "gpt-5"], "judge changed: model o4-mini, now gpt-5"),
+        (["--judge-reasoning-effort", "high"], "judge changed: reasoning_effort not set, now high"),
+        (["--judge_temperature", "0"], "judge changed: temperature not set, now 0.0"),
     ],
 )
 def test_results_of_another_judge_are_stale(example, words, text):  # noqa: ARG001 (the working directory)
@@ -237,7 +237,7 @@ def test_without_the_store_votes_cannot_be_looked_up(example):
     store.rename(example / "away.sqlite3")
     exit_status, found, output = verify()
     assert (exit_status, len(found)) == (3, 1)
-    assert found[0][2] == f"its judgments are not there: eval_results/example/{FILE_NAME}"
+    assert found[0][2] == f"the file with its judgments is missing: eval_results/example/{FILE_NAME}"
     assert "--judgments FILE" in output
     for elsewhere in ("away.sqlite3", "exported.jsonl"):
         assert verify("--judgments", elsewhere)[:2] == (0, [])
@@ -278,7 +278,7 @@ def test_a_replay_is_verified_against_the_file_that_it_was_made_from(tmp_path, m
     assert (kind, text) == ("stale", "judgments: shared/judgments.jsonl has changed since it was replayed")
     file.unlink()
     assert [(kind, text) for kind, _, text in verify(*words)[1]] == [
-        ("missing", "the judgments that it was replayed from are not there: shared/judgments.jsonl")
+        ("missing", "the file with its judgments of the replay is missing: shared/judgments.jsonl")
     ]
     assert verify(*words, "--judgments", RECORDED)[:2] == (0, [])
 
@@ -324,7 +324,7 @@ def test_what_is_gone_or_damaged_is_named(example):
     kind, text = by_name[f"{TASK}/answer_2.md"]
     assert kind == "missing"
     assert "it cannot be replayed: no stored judgment on" in text
-    assert by_name[f"{TASK}/answer_3.md"] == ("missing", "answer: it is gone")
+    assert by_name[f"{TASK}/answer_3.md"] == ("missing", "answer missing")
     for words in ("name their file with --judgments FILE", "put the answer back in its place", "--overwrite"):
         assert words in output
 
@@ -339,7 +339,7 @@ def test_what_was_found_is_to_be_had_as_json(example):
     assert (wrong["task_id"], wrong["answer_name"], wrong["score"]) == (TASK, f"{STEM}.md", 1.0)
     assert wrong["score_by_tree"] == pytest.approx(4 / 9)
     assert [finding["kind"] for finding in wrong["findings"]] == ["wrong", "wrong"]
-    assert wrong["findings"][1]["text"] == "final_score is 1, and by its tree 0.444444"
+    assert wrong["findings"][1]["text"] == "its score is 1, but its rubric tree gives 0.444444"
     assert [finding["kind"] for finding in content["summaries"][TASK]] == ["stale"]
 
 

@@ -36,18 +36,21 @@ _COPIES = 30
 
 def evaluations(moments: int, seed: int) -> Figures:
     """Kill evaluations of the example."""
-    part = "kill -9 of an evaluation"
     with evaluating() as run:
-        undisturbed = run.undisturbed()
-        chance = random.Random(seed)
-        figures = []
-        for number in range(moments):
-            # Every other time by the clock, from loading to the last summary; else among the requests.
-            requests = chance.randrange(undisturbed.asked) if number % 2 else 0
-            after_s = chance.random() * (_AFTER_REQUEST_S if number % 2 else undisturbed.seconds)
-            moment = Moment(requests, after_s, f"seed {seed}, number {number}")
-            figures.append(run.killed(undisturbed, moment))
-        return together(part, figures)
+        return killed_evaluations(run, run.undisturbed(), moments, seed)
+
+
+def killed_evaluations(run: EvaluatedExample, undisturbed: Undisturbed, moments: int, seed: int) -> Figures:
+    """Kill an evaluation at so many moments."""
+    chance = random.Random(seed)
+    figures = []
+    for number in range(moments):
+        # Every other time by the clock, from loading to the last summary; else among the requests.
+        requests = chance.randrange(undisturbed.asked) if number % 2 else 0
+        after_s = chance.random() * (_AFTER_REQUEST_S if number % 2 else undisturbed.seconds)
+        moment = Moment(requests, after_s, f"seed {seed}, number {number}")
+        figures.append(run.killed(undisturbed, moment))
+    return together("kill -9 of an evaluation", figures)
 
 
 @dataclass(frozen=True)

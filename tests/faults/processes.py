@@ -27,7 +27,7 @@ from projects import Project
 from servers.batch_server import BatchServer
 from servers.judge_server import JudgeServer
 
-_PAGES = 8
+_PAGES = 5
 _CLAIMS = 4
 _REQUESTS_AT_ONCE = 4
 # What a run by batch jobs takes, more or less.
@@ -38,18 +38,22 @@ _POLL_S = 0.002
 def evaluations(rounds: int, seed: int) -> Figures:
     """Evaluate one agent by two processes at once; every other time one of them is killed and replaced."""
     with evaluating() as run:
-        undisturbed = run.undisturbed()
-        chance = random.Random(seed)
-        figures = [
-            _evaluated_twice(
-                run,
-                undisturbed,
-                kill_after=chance.randrange(undisturbed.asked) if number % 2 else None,
-                where=f"seed {seed}, round {number}",
-            )
-            for number in range(rounds)
-        ]
-        return together("two evaluations at once", figures)
+        return evaluated_twice(run, run.undisturbed(), rounds, seed)
+
+
+def evaluated_twice(run: EvaluatedExample, undisturbed: Undisturbed, rounds: int, seed: int) -> Figures:
+    """Evaluate the example by two processes at once, so many times."""
+    chance = random.Random(seed)
+    figures = [
+        _evaluated_twice(
+            run,
+            undisturbed,
+            kill_after=chance.randrange(undisturbed.asked) if number % 2 else None,
+            where=f"seed {seed}, round {number}",
+        )
+        for number in range(rounds)
+    ]
+    return together("two evaluations at once", figures)
 
 
 def _evaluated_twice(

@@ -1,13 +1,34 @@
-"""A few rounds of several processes over the same folders; ``make faults`` has many more of them."""
+"""A few kills and rounds of several processes over the same folders; ``make faults`` has many more."""
 
-from faults import processes
+import pytest
+from faults import crashes, processes
 
 
-def test_two_evaluations_of_one_agent_share_the_work():
-    """No answer is judged twice and no question paid for twice, also where one of them is killed."""
-    figures = processes.evaluations(2, seed=3)
+@pytest.fixture(scope="module")
+def example():
+    """Return the example, to be evaluated by processes, and the results of an undisturbed evaluation."""
+    with crashes.evaluating() as run:
+        yield run, run.undisturbed()
+
+
+def test_a_killed_evaluation_started_again_ends_as_an_undisturbed_one(example):
+    """Every result and summary is the same, no stored judgment is asked again, nothing is in the way."""
+    figures = crashes.killed_evaluations(*example, moments=2, seed=11)
     assert figures.is_clean, figures
     assert (figures.answers, figures.without_result) == (2 * 9, 0)
+
+
+def test_two_evaluations_of_one_agent_share_the_work(example):
+    """No answer is judged twice and no question paid for twice, also where one of them is killed."""
+    figures = processes.evaluated_twice(*example, rounds=2, seed=3)
+    assert figures.is_clean, figures
+    assert (figures.answers, figures.without_result) == (2 * 9, 0)
+
+
+def test_a_killed_export_started_again_is_whole():
+    """And until then the older file is there, or none."""
+    figures = crashes.exports(2, seed=5)
+    assert figures.is_clean, figures
 
 
 def test_an_evaluation_beside_a_caching_run():

@@ -12,7 +12,9 @@ from typing import Any
 
 def outcome_within(memory_mb: int, seconds: int, function: Callable[..., Any], *arguments: object) -> Any:
     """Return what a function returns or raises; a process that dies of a limit is an ``AssertionError``."""
-    context = multiprocessing.get_context("spawn")
+    # Each is forked from one process that has loaded the package.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["inputs.parsers"])
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(theirs, memory_mb, seconds, function, arguments))
     process.start()

@@ -87,7 +87,7 @@ async def test_a_number_beyond_all_measure_keeps_no_judgment(tmp_path):
         "purpose": "verify",
     }
     with JudgmentStore(path) as store:
-        with pytest.raises(JudgmentStoreError, match="cannot be kept"):
+        with pytest.raises(JudgmentStoreError, match="too large to convert"):
             await store.put(Judgment(**sound, input_tokens=10**30))
         await store.put(Judgment(**sound))
         assert (await store.get("a")).input_tokens == 0

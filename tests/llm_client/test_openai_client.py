@@ -557,7 +557,7 @@ async def test_the_setting_to_correct_is_the_one_in_use(
 @pytest.mark.parametrize("key", ["sk-“quoted”", "sk-one\nsk-two"])
 def test_a_key_that_cannot_be_sent_is_refused(key):
     """A slip in copying is said before the run."""
-    with pytest.raises(UsageError, match=r"^the key given holds characters"):
+    with pytest.raises(UsageError, match=r"^the key given contains characters"):
         AsyncOpenAIClient(api_key=key)
 
 

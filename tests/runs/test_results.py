@@ -1,5 +1,6 @@
 """Result files: where they are, what they are called, which one counts."""
 
+import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -13,8 +14,10 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.runs.results import (
     answer_dir,
     answer_results_dir,
+    is_edited,
     latest_result,
     latest_results,
+    with_checksum,
     write_file,
     write_result,
     writing_in,
@@ -152,3 +155,24 @@ def test_the_newest_results_of_an_agent_are_found_in_natural_order(tmp_path):
     ]
     assert found == [("t2", "answer_2.md", 1.0), ("t2", "answer_10.md", 1.0), ("t10", "answer_1.md", 1.0)]
     assert list(latest_results(tmp_path, "nobody")) == []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [{}, {"a": [1, 2.5, None, True, "日本 \ud83d"]}, {1: "a", "b": (1, 2)}, {"run": {"created": "now"}}],
+)
+def test_a_checksum_holds_until_the_content_changes(content):
+    """It survives a write and a read."""
+    result = with_checksum({"run": {}, **content})
+    read = json.loads(json.dumps(result, ensure_ascii=False))
+    assert not is_edited(result) and not is_edited(read)
+    assert with_checksum(read) == read
+    assert is_edited({**read, "more": 1})
+    assert is_edited({**read, "run": {**read["run"], "more": 1}})
+
+
+@pytest.mark.parametrize("result", [{}, {"run": {}}, {"run": 1}, {"run": {"content_sha256": None}}])
+def test_a_result_without_a_checksum_is_unedited_unless_it_needs_one(result):
+    """Other tools write none; results that record library versions have one."""
+    assert not is_edited(result)
+    assert is_edited({**result, "provenance": {"versions": {"python": "3.11"}}})

@@ -90,9 +90,17 @@ async def test_a_changed_file_is_noticed(tmp_path, isolation, before, claim, nam
     assert (again.reused, changed.reused) == (True, False)
 
 
-async def test_a_file_that_was_missing_is_noticed(tmp_path):
+@pytest.mark.parametrize(
+    "look",
+    [
+        "try: open(__file__ + '.json')\nexcept OSError: pass\n",
+        "pathlib.Path(__file__ + '.json').exists()\n",
+        "os.path.isfile(__file__ + '.json'), pathlib.Path(__file__).parent.exists()\n",
+    ],
+)
+async def test_a_file_that_was_missing_is_noticed(tmp_path, look):
     """A script may go on without it."""
-    project = project_with(tmp_path, "try: open(__file__ + '.json')\nexcept OSError: pass\n", "'deep'")
+    project = project_with(tmp_path, look, "'deep'")
     [first] = await evaluate(project, ClaimJudge(), isolation=Isolation())
     assert first.result["provenance"]["inputs"]["files"] == {"lake.py.json": None}
     (tmp_path / "eval_scripts/example/lake.py.json").write_text("{}")

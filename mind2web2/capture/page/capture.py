@@ -15,7 +15,7 @@ from mind2web2.capture.page.documents import read_file_content
 from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError
 from mind2web2.capture.page.navigation import Guard, MainDocument
 from mind2web2.capture.page.overlays import Cleared, close_banners, pass_consent_wall
-from mind2web2.capture.page.screenshot import take_screenshot
+from mind2web2.capture.page.screenshot import set_window, take_screenshot
 from mind2web2.capture.page.scrolling import Scrolled, scroll_through
 from mind2web2.capture.page.text import PageText, read_text
 from mind2web2.capture.page.unfolding import Unfolded, unfold
@@ -36,7 +36,7 @@ T = TypeVar("T")
 _BANNERS_LIMIT_S = 5.0
 # A step that waits for a response: longer ones are for the page's first rest.
 _REST_LIMIT_S = 3.0
-_SCROLL_LIMIT_S = 10.0
+_SCROLL_LIMIT_S = 20.0
 _UNFOLD_LIMIT_S = 10.0
 _READ_LIMIT_S = 15.0
 _PICTURE_LIMIT_S = 20.0
@@ -182,21 +182,29 @@ class _PageReader:
         limit_s = self._limit_s(_UNFOLD_LIMIT_S)
         unfolded = await self._stage("unfolding", limit_s + 2, unfold(worlds, limit_s, self._rest))
         if unfolded and unfolded.summary:
-            # What was unfolded may have lazy parts of its own.
+            # Sections that were opened may have lazy parts.
             await self._scroll(worlds)
             self._seen.unfolded = unfolded.summary
-        # Some overlays come with scrolling.
-        await self._clear(worlds)
+        if unfolded is None or unfolded.summary or scrolled is None or scrolled.rounds:
+            # Some overlays come with scrolling.
+            await self._clear(worlds)
         self._note_bounds(scrolled, unfolded)
         return None
 
     async def _read(self, timings_s: dict[str, float]) -> _Reading:
+        text: PageText | None = None
+        screenshot: bytes | None = None
         with _timed(timings_s, "read"):
-            text = await self._stage("reading its text", _READ_LIMIT_S, self._text())
+            worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
+            if worlds is not None:
+                reading = read_text(worlds, self._settings.max_text_chars)
+                text = await self._stage("reading its text", _READ_LIMIT_S, reading)
             state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state())
         with _timed(timings_s, "picture"):
             noted = len(self._seen.notes)
-            screenshot = await self._stage("its picture", _PICTURE_LIMIT_S, self._picture())
+            if worlds is not None:
+                picture = take_screenshot(self._visit.session, worlds, self._settings)
+                screenshot = await self._stage("its picture", _PICTURE_LIMIT_S, picture)
             if screenshot is None and len(self._seen.notes) == noted:
                 self._seen.notes.append("no screenshot: the browser gave none, or one of a single colour")
         return _Reading(text, state, screenshot, tuple(frame.url for frame in self._visit.page.frames[1:]))
@@ -223,6 +231,7 @@ class _PageReader:
         """
         wall = self._visit.navigation.document
         reading = await self._read({})
+        await set_window(self._visit.session, self._settings)
         if not self._still_asks(reading):
             return None
         await self._stage(
@@ -255,12 +264,6 @@ class _PageReader:
 
     async def _rest(self, page_time_s: float) -> bool:
         return await self._visit.rest(page_time_s, _REST_LIMIT_S)
-
-    async def _text(self) -> PageText:
-        return await read_text(await self._visit.worlds(), self._settings.max_text_chars)
-
-    async def _picture(self) -> bytes | None:
-        return await take_screenshot(self._visit.session, await self._visit.worlds(), self._settings)
 
     def _note_bounds(self, scrolled: Scrolled | None, unfolded: Unfolded | None) -> None:
         if scrolled and scrolled.is_endless:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,10 @@ log = logging.getLogger(__name__)
 
 WORLD_NAME = "mind2web2"
 
+# With more suspects than this, one look at the whole document is cheaper.
+_MAX_SUSPECTS = 60
+_MAX_NESTED_ROOTS = 5
+_MAX_FRAMES = 400
 # Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
 # An element that the page names like one of them is no map: only the world's own property counts.
 _MARK_FRAME = (
@@ -46,6 +50,7 @@ class FrameWorld:
     Args:
         frame_id: of the frame; its place in the parent's document is marked with it, see ``open_worlds``.
         parent_id: ``None`` for the page's main frame.
+        installed: names of the scripts that the world has already.
     """
 
     session: CDPSession
@@ -53,6 +58,7 @@ class FrameWorld:
     parent_id: str | None
     url: str
     context_id: int
+    installed: set[str] = field(default_factory=set, compare=False)
 
     async def call(self, name: str, *arguments: Any) -> Any:
         """Call the function in ``scripts/<name>.js`` and return its value, or its promise's, as JSON has it.
@@ -78,6 +84,22 @@ class FrameWorld:
             raise ScriptError(details.get("exception", {}).get("description") or details.get("text"))
         return reply["result"].get("value")
 
+    async def handle(self, function: str) -> str:
+        """Return the remote object id of what a function given as source text returns.
+
+        Raises:
+            ScriptError: it threw, or the frame is gone.
+        """
+        reply = await send(
+            self.session,
+            "Runtime.callFunctionOn",
+            functionDeclaration=function,
+            executionContextId=self.context_id,
+        )
+        if "objectId" not in reply["result"]:
+            raise ScriptError("the script returned no object")
+        return str(reply["result"]["objectId"])
+
 
 async def open_main_world(session: CDPSession) -> FrameWorld:
     """Open a world in the main frame alone, whose maps of frames and closed roots are not filled.
@@ -94,40 +116,47 @@ async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
 
     In the parent's world ``globalThis.frameIds`` maps each frame's element to the frame's id, and
     ``globalThis.closedRoots`` maps hosts to the shadow roots that only the page itself could open. The worlds
-    are good until their documents are replaced.
+    are valid until their documents are replaced. Frames past the first 400 are left out.
 
     Raises:
         ScriptError: the main frame cannot be entered. Other frames that cannot be are left out.
     """
     tree = (await send(session, "Page.getFrameTree"))["frameTree"]
-    worlds = await _worlds_of_tree(session, tree, None)
-    for frame in page.frames:
-        # A frame of another site runs in a process of its own, with a session of its own.
-        if frame.parent_frame is not None and (own := await _own_session(page, frame)) is not None:
-            own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
-            parent_id = own_tree["frame"].get("parentId")
-            worlds += await _worlds_of_tree(own, own_tree, parent_id)
+    worlds = await _worlds_of_tree(session, tree)
+    known = len(worlds)
+    # A frame of another site runs in a process of its own, with a session of its own.
+    if len(page.frames) > known:
+        frames = [frame for frame in page.frames if frame.parent_frame is not None][:_MAX_FRAMES]
+        for own in await asyncio.gather(*(_own_session(page, frame) for frame in frames)):
+            if own is not None:
+                own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
+                worlds += await _worlds_of_tree(own, own_tree)
+    worlds = worlds[:_MAX_FRAMES]
     by_id = {world.frame_id: world for world in worlds}
-    for world in worlds:
-        await _mark_closed_roots(world)
-        parent = by_id.get(world.parent_id or "")
-        if parent is not None:
-            await _mark_frame(parent, world.frame_id)
+    await asyncio.gather(*map(_mark_closed_roots, worlds))
+    await asyncio.gather(
+        *(_mark_frame(by_id[world.parent_id], world.frame_id) for world in worlds if world.parent_id in by_id)
+    )
     return worlds
 
 
-async def _worlds_of_tree(
-    session: CDPSession, tree: dict[str, Any], parent_id: str | None
-) -> list[FrameWorld]:
-    frame = tree["frame"]
-    try:
-        worlds = [await _world_of(session, frame, parent_id)]
-    except ScriptError:
-        if parent_id is None:
-            raise
-        return []
-    for child in tree.get("childFrames", []):
-        worlds += await _worlds_of_tree(session, child, frame["id"])
+async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any]) -> list[FrameWorld]:
+    frames = [tree["frame"]]
+    waiting = [tree]
+    while waiting:
+        children = waiting.pop(0).get("childFrames", [])
+        frames += [child["frame"] for child in children]
+        waiting += children
+    main, *others = frames[:_MAX_FRAMES]
+    worlds = [await _world_of(session, main, main.get("parentId"))]
+    opened = await asyncio.gather(
+        *(_world_of(session, frame, frame.get("parentId")) for frame in others), return_exceptions=True
+    )
+    for world in opened:
+        if isinstance(world, FrameWorld):
+            worlds.append(world)
+        elif not isinstance(world, ScriptError):
+            raise world
     return worlds
 
 
@@ -155,17 +184,48 @@ async def _mark_frame(parent: FrameWorld, frame_id: str) -> None:
 
 
 async def _mark_closed_roots(world: FrameWorld) -> None:
-    # The whole document is sent only where there may be something to be found.
-    if not await world.call("may_have_closed_roots"):
-        return
-    root = (await send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
-    for host_id, root_id in _closed_roots(root):
-        try:
-            host = await _resolve(world, host_id)
-            shadow = await _resolve(world, root_id)
-            await _call_on(world, host, _MARK_ROOT, {"objectId": shadow})
-        except ScriptError as error:  # of another frame's document, which has a world of its own
-            log.debug("closed shadow root not marked reason=%s", error)
+    try:
+        # Roots may hold hosts of their own.
+        for _ in range(_MAX_NESTED_ROOTS):
+            count = await world.call("suspected_hosts")
+            if not count or not await _mark_roots_of(world, count):
+                return
+    except ScriptError as error:
+        if world.parent_id is None:
+            raise
+        log.debug("frame is gone url=%s reason=%s", world.url, error)
+
+
+async def _mark_roots_of(world: FrameWorld, count: int) -> bool:
+    """Mark the closed roots of the suspected hosts; true where there may be more within them."""
+    if count > _MAX_SUSPECTS:
+        document = (await send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
+        for host_id, root_id in _closed_roots(document):
+            try:
+                await _mark_root(world, await _resolve(world, host_id), root_id)
+            except ScriptError as error:  # of another frame's document, which has a world of its own
+                log.debug("closed shadow root not marked reason=%s", error)
+        return False
+    suspects = await world.handle("() => globalThis.suspectedHosts")
+    properties = (await send(world.session, "Runtime.getProperties", objectId=suspects, ownProperties=True))[
+        "result"
+    ]
+    hosts = [one["value"]["objectId"] for one in properties if one["name"].isdecimal()]
+    found = await asyncio.gather(*(_closed_root_of(world, host) for host in hosts))
+    roots = [(host, root_id) for host, root_id in zip(hosts, found, strict=True) if root_id is not None]
+    for host, root_id in roots:
+        await _mark_root(world, host, root_id)
+    return bool(roots)
+
+
+async def _closed_root_of(world: FrameWorld, host: str) -> int | None:
+    node = (await send(world.session, "DOM.describeNode", objectId=host, depth=0))["node"]
+    closed = [root for root in node.get("shadowRoots", []) if root.get("shadowRootType") == "closed"]
+    return closed[0]["backendNodeId"] if closed else None
+
+
+async def _mark_root(world: FrameWorld, host: str, root_id: int) -> None:
+    await _call_on(world, host, _MARK_ROOT, {"objectId": await _resolve(world, root_id)})
 
 
 def _closed_roots(node: dict[str, Any]) -> list[tuple[int, int]]:
@@ -227,12 +287,20 @@ _NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => done(true
 async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any:
     """Call the last of the named scripts (separated by spaces) once the page tools and the others are set up.
 
+    The scripts stay in the world, so that later calls send their arguments alone.
+
     Raises:
         ScriptError: it threw, or the frame is gone.
     """
     *shared, name = names.split()
-    setup = "".join(f"({script(part)})();" for part in ("page_tools", *shared))
-    return await world.evaluate(f"(...given) => {{ {setup} return ({script(name)})(...given); }}", *arguments)
+    missing = [part for part in ("page_tools", *shared) if part not in world.installed]
+    setup = "".join(f"({script(part)})();\n" for part in missing)
+    if name not in world.installed:
+        setup += f"pageTools.scripts.{name} = {script(name)};\n"
+    call = f"pageTools.scripts.{name}(...given)"
+    result = await world.evaluate(f"(...given) => {{ {setup} return {call}; }}", *arguments)
+    world.installed.update(missing, (name,))
+    return result
 
 
 async def call_or_none(world: FrameWorld, names: str, *arguments: Any) -> Any:

@@ -52,23 +52,64 @@ async def take_screenshot(
     """Return a JPEG of the page from its top to the height of the settings, panes and frames unfolded.
 
     It is as wide as the settings' viewport; a page that is wider is scaled down within reason. ``None`` where
-    the browser yields no image, or nothing but a single colour.
+    the browser yields no image, or only a single colour. The window may be as high as the page afterwards.
     """
     extent = await _prepare(worlds, settings)
+    async with _running_clock(session):
+        is_tall = extent.width_px == settings.viewport_width_px and await _fits_tall(
+            session, worlds[0], extent, settings
+        )
+        return await _picture(session, worlds[0], extent, settings, is_tall)
+
+
+async def _picture(
+    session: CDPSession, world: FrameWorld, extent: _Extent, settings: CaptureSettings, is_tall: bool
+) -> bytes | None:
     scale = settings.viewport_width_px / extent.width_px
     for _ in range(_MAX_SHOTS):
-        jpeg = await _shoot(session, extent, scale, settings)
+        jpeg = await _shoot(session, extent, scale, settings, is_tall)
         if jpeg is None:
             return None
         looks = await asyncio.to_thread(_looks_of, jpeg, extent)
         # Screens with more than one dot a pixel make the image larger, but not in every browser.
         correction = settings.viewport_width_px / looks.width_px
         if looks.is_blank:
-            await frame_painted(worlds[0])
+            await frame_painted(world)
         elif abs(correction - 1) < 0.01:
             return jpeg
         scale *= correction
     return None
+
+
+async def _fits_tall(
+    session: CDPSession, world: FrameWorld, extent: _Extent, settings: CaptureSettings
+) -> bool:
+    """Make the window as high as the image, and say whether that leaves the page's layout as it is.
+
+    The browser paints a window in two thirds of the time that it takes for what lies beyond one. Parts whose
+    height is a share of the window's would grow with it.
+    """
+    height_px = min(extent.height_px, settings.max_screenshot_height_px)
+    await set_window(session, settings, height_px)
+    if await _step(world, "height") == extent.height_px:
+        return True
+    await set_window(session, settings)
+    return False
+
+
+async def set_window(session: CDPSession, settings: CaptureSettings, height_px: int | None = None) -> None:
+    """Give the page's window a height, by default that of the settings."""
+    try:
+        await send(
+            session,
+            "Emulation.setDeviceMetricsOverride",
+            width=settings.viewport_width_px,
+            height=height_px or settings.viewport_height_px,
+            deviceScaleFactor=1,
+            mobile=False,
+        )
+    except ScriptError as error:
+        log.debug("window not resized reason=%s", error)
 
 
 async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _Extent:
@@ -99,20 +140,21 @@ async def _wait_for_images(worlds: Sequence[FrameWorld]) -> None:
 
 
 async def _shoot(
-    session: CDPSession, extent: _Extent, scale: float, settings: CaptureSettings
+    session: CDPSession, extent: _Extent, scale: float, settings: CaptureSettings, is_tall: bool
 ) -> bytes | None:
     limit_px = settings.max_screenshot_height_px * extent.width_px // settings.viewport_width_px
-    height_px = min(extent.height_px, limit_px)
-    clip = {"x": 0, "y": 0, "width": extent.width_px, "height": height_px, "scale": scale}
+    clip = {
+        "x": 0,
+        "y": 0,
+        "width": extent.width_px,
+        "height": min(extent.height_px, limit_px),
+        "scale": scale,
+    }
+    area = {} if is_tall and scale == 1 else {"captureBeyondViewport": True, "clip": clip}
     try:
-        async with asyncio.timeout(_SHOT_LIMIT_S), _running_clock(session):
+        async with asyncio.timeout(_SHOT_LIMIT_S):
             reply = await send(
-                session,
-                "Page.captureScreenshot",
-                format="jpeg",
-                quality=settings.jpeg_quality,
-                captureBeyondViewport=True,
-                clip=clip,
+                session, "Page.captureScreenshot", format="jpeg", quality=settings.jpeg_quality, **area
             )
     except (ScriptError, TimeoutError) as error:
         log.debug("no screenshot reason=%s", error)

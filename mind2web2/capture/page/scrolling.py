@@ -1,22 +1,36 @@
-"""Scrolling through a page and its panes, so that what loads when it comes into view is there."""
+"""Scrolling through a page and its panes, so that content that loads when it comes into view is there."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.capture.page.isolated_world import FrameWorld, Rest, call_or_none, frame_painted, settled
+from mind2web2.capture.page.isolated_world import (
+    FrameWorld,
+    Rest,
+    ScriptError,
+    call_or_none,
+    frame_painted,
+    send,
+    settled,
+)
+
+log = logging.getLogger(__name__)
 
 _MAX_PANES = 12
 _MAX_HEIGHT_PX = 60_000
 _MAX_GROWTHS = 30
+# A list that still grows after so many batches when the time runs out counts as endless.
+_MANY_GROWTHS = 10
 _ENDLESS_GROWTH = 1.5
 _MAX_GATHERING_STEPS = 150
 # Long enough for scripts that wait until scrolling has stopped.
 _STEP_PAGE_TIME_S = 0.3
 _END_PAGE_TIME_S = 1.5
+_SCROLL_EVENTS = ("scroll", "scrollend", "scrollsnapchange", "contentvisibilityautostatechange")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +42,7 @@ class Scrolled:
         rounds: steps of one screen, panes and frames included.
         is_endless: it kept growing until a bound was met.
         is_cut: the time ran out before the end was reached.
-        gathered_rows: of lists that drop what is out of view, put back into the page behind what they show.
+        gathered_rows: of lists that drop rows out of view, put back into the page behind the rows in view.
     """
 
     heights_px: tuple[int, ...] = ()
@@ -39,7 +53,10 @@ class Scrolled:
 
 
 async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Scrolled:
-    """Scroll every frame and pane to its end until nothing more appears, then back to the top."""
+    """Scroll every frame and pane to its end until nothing more appears, then back to the top.
+
+    A document on which scrolling has no effect is not scrolled.
+    """
     tour = _Tour(rest)
     is_cut = False
     try:
@@ -47,9 +64,10 @@ async def scroll_through(worlds: Sequence[FrameWorld], deadline_s: float, rest: 
             for world in worlds:
                 await tour.through(world)
     except TimeoutError:
-        is_cut = True
+        tour.is_endless = tour.growths >= _MANY_GROWTHS
+        is_cut = not tour.is_endless
     # A step that was cut off may have scrolled all the same.
-    if tour.rounds or is_cut:
+    if tour.rounds or is_cut or tour.is_endless:
         await tour.back_to_the_top(worlds)
     return Scrolled(tuple(tour.heights_px), tour.rounds, tour.is_endless, is_cut, tour.gathered_rows)
 
@@ -60,14 +78,19 @@ class _Tour:
         self._has_stalled = False
         self.heights_px: list[int] = []
         self.rounds = 0
+        self.growths = 0
         self.is_endless = False
         self.gathered_rows = 0
 
     async def through(self, world: FrameWorld) -> None:
+        place = await _step(world, "begin", _MAX_PANES)
+        if place is None or not (await _may_react(world, place) or await self._reacts_to_its_end(world)):
+            return
+        await _step(world, "noteHidden")
         # A page whose list begins only once its end is seen to be in view has no pane before.
         for _ in range(2):
-            await self._tell_observers(world)
-        panes = await _step(world, "begin", _MAX_PANES) or 0
+            await self._notify_observers(world)
+        panes = await _step(world, "panes", _MAX_PANES) or 0
         for index in range(panes):
             await self._through_pane(world, index)
             if await _step(world, "rewind", index):
@@ -82,6 +105,15 @@ class _Tour:
         for world in worlds:
             self.gathered_rows += await _step(world, "place") or 0
 
+    async def _reacts_to_its_end(self, world: FrameWorld) -> bool:
+        """Tell whether the document changes at its end, as those do that look at their position by timers."""
+        if not await _step(world, "toEnd"):
+            return False
+        await self._notify_observers(world)
+        has_changed = bool(await _step(world, "hasChanged"))
+        await _step(world, "top")
+        return has_changed
+
     async def _gather(self, world: FrameWorld, index: int) -> None:
         for _ in range(_MAX_GATHERING_STEPS):
             await frame_painted(world)
@@ -93,7 +125,7 @@ class _Tour:
         self.is_endless = True
 
     async def _through_pane(self, world: FrameWorld, index: int) -> None:
-        growths = first_height = 0
+        self.growths = first_height = 0
         while True:
             place = await _step(world, "down", index)
             if place is None:
@@ -109,20 +141,20 @@ class _Tour:
             if not place["atEnd"]:
                 continue
             await self._wait(_END_PAGE_TIME_S)
-            await self._tell_observers(world)
+            await self._notify_observers(world)
             height = await _step(world, "height", index) or 0
             if index == 0 and world.parent_id is None:
                 self.heights_px.append(height)
             if height <= place["height"] + 2:
                 return
-            growths += 1
-            if growths >= _MAX_GROWTHS:
+            self.growths += 1
+            if self.growths >= _MAX_GROWTHS:
                 self.is_endless = True
                 return
 
-    async def _tell_observers(self, world: FrameWorld) -> None:
-        # What came into view or went out of it is told while the page's time runs. Told together with what
-        # the next step brings, it would be lost on the many pages that look at the first entry only.
+    async def _notify_observers(self, world: FrameWorld) -> None:
+        # The page's observers are called while its time runs. Where two steps come in one call, the many
+        # pages that look at the first entry only miss the second.
         await frame_painted(world)
         await self._wait(_STEP_PAGE_TIME_S)
 
@@ -130,6 +162,36 @@ class _Tour:
         # A response that does not come would hold up every step.
         if not self._has_stalled:
             self._has_stalled = not await self._rest(page_time_s)
+
+
+async def _may_react(world: FrameWorld, place: dict[str, Any]) -> bool:
+    """Tell whether a document has parts that load or change when they come into view."""
+    if place["isLazy"] or not place["hasScripts"]:
+        return bool(place["isLazy"])
+    if world.parent_id is not None:  # of frames the browser does not tell the listeners of the window
+        return True
+    try:
+        document = await world.handle("() => document")
+        window = await _main_object(world, "window")
+        for target, depth in ((window, 1), (document, -1)):
+            reply = await send(
+                world.session, "DOMDebugger.getEventListeners", objectId=target, depth=depth, pierce=True
+            )
+            if any(listener["type"] in _SCROLL_EVENTS for listener in reply["listeners"]):
+                return True
+        prototype = await _main_object(world, "IntersectionObserver.prototype")
+        observers = await send(world.session, "Runtime.queryObjects", prototypeObjectId=prototype)
+    except ScriptError as error:
+        log.debug("listeners not found out url=%s reason=%s", world.url, error)
+        return True
+    return bool(observers["objects"]["description"] != "Array(0)")
+
+
+async def _main_object(world: FrameWorld, expression: str) -> str:
+    reply = await send(world.session, "Runtime.evaluate", expression=expression)
+    if "objectId" not in reply["result"]:
+        raise ScriptError(f"{expression} is no object")
+    return str(reply["result"]["objectId"])
 
 
 async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:

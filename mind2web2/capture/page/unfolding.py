@@ -20,7 +20,7 @@ _MAX_PRESSES_ALONE = 80
 _MAX_MORE_ROUNDS = 10
 _MAX_MORE_PRESSES_A_ROUND = 40
 # Everything is open by then and only has to be put in order; a page whose scripts never rest may not let us.
-_FINISH_LIMIT_S = 3.0
+_FINISH_LIMIT_S = 6.0
 # What the script answers where a tab was open already and another had to be opened first.
 _PRESSED_ANOTHER = 2
 # What a section shows some time after it was opened: transitions, and what it asks the server for.

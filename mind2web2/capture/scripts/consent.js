@@ -1,6 +1,5 @@
 // How consent banners are known and answered, kept as `globalThis.pageConsent`.
 function () {
-  if (globalThis.pageConsent) return;
   const t = globalThis.pageTools;
   // Name, the banner, what refuses, what agrees.
   const VENDORS = [

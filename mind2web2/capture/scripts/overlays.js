@@ -2,7 +2,7 @@
 function (step, isFrame, ...given) {
   const t = globalThis.pageTools;
   const consent = globalThis.pageConsent;
-  const state = (globalThis.clearing ??= { tried: new WeakSet(), banners: [], done: [], walls: [], pending: [], wall: null, consentText: "", consentStrings: new Set() });
+  const state = (t.kept.clearing ??= { tried: new WeakSet(), banners: [], done: [], walls: [], pending: [], wall: null, consentText: "", consentStrings: new Set() });
   const CLOSE = /^(?:[×✕✖xX╳⨯]|close(?: (?:this|dialog|modal|window|popup|banner|ad|message))*|dismiss|no,? thanks?|no thank you|not now|maybe later|later|skip|remind me later|continue to (?:site|website|article)|schließen|nein,? danke|später|fermer|non merci|plus tard|cerrar|no,? gracias|ahora no|chiudi|no grazie|fechar|não,? obrigado|agora não|sluiten|nee bedankt|stäng|luk|lukk|sulje|zamknij|nie,? dziękuję|zavřít|закрыть|нет,? спасибо|kapat|閉じる|关闭|關閉|닫기|إغلاق)$/iu;
   const CLOSE_NAME = /(?:^|[\s_-])(?:close|dismiss|btn-close|modal-close|popup-close|closebutton|mfp-close|fancybox-close)(?:[\s_-]|$)|close-?(?:btn|button|icon|modal|popup)/i;
   const WALLS = [
@@ -11,6 +11,7 @@ function (step, isFrame, ...given) {
     ["login wall", /(?:sign|log) ?in (?:to|or register to|or sign up to) (?:continue|view|see|read|access)|create (?:a|your) (?:free )?account to|you must (?:be logged|log|sign) in|please (?:log|sign) in|join to (?:view|see)|melden sie sich an|connectez-vous/iu],
   ];
 
+  const MAX_WALL_CHARS = 2500;
   const BEFORE = /before you continue|bevor sie|avant de|antes de continuar|prima di continuare|voordat je/iu;
 
   const wordsOf = (element) => t.seenText(element);
@@ -232,16 +233,15 @@ function (step, isFrame, ...given) {
     }
   }
   function consentWall() {
-    const seen = t.look().texts();
-    const rest = [...seen.values()].filter((text) => !state.consentStrings.has(text)).join(" ");
     if (state.consentText) {
       // What a banner leaves behind once it is answered is the page, however short.
       const bound = state.wall ? 120 : 20;
+      const rest = [...t.look().texts().values()].filter((text) => !state.consentStrings.has(text)).join(" ");
       return rest.length < bound && !t.queryIn(document, "img, video, canvas, table").length ? state.consentText : null;
     }
     // A whole page that asks for consent, before it leads to what was asked for.
-    const text = [...seen.values()].join(" ");
-    if (text.length > 2500 || !consent.isConsentText(text)) return null;
+    const text = [...t.look().texts(t.root, MAX_WALL_CHARS + 1).values()].join(" ");
+    if (text.length > MAX_WALL_CHARS || !consent.isConsentText(text)) return null;
     const titles = [document.title, ...[...t.queryIn(document, "h1, h2")].map((one) => t.textContent(one))].join(" ");
     const choices = consent.buttonsIn(t.body()).map(consent.nameOf);
     const mentions = text.match(new RegExp(consent.SUBJECT.source, "giu"))?.length ?? 0;

@@ -1,7 +1,6 @@
-// What our other scripts share, kept as `globalThis.pageTools`: what can be seen, copies of it, presses.
+// Functions that our other scripts share, kept as `globalThis.pageTools`: visible text, copies, presses.
 // Properties that a form's fields or a named image may shadow are read through their prototypes.
 function () {
-  if (globalThis.pageTools) return;
   const getter = (prototype, name) => {
     const { get } = Object.getOwnPropertyDescriptor(prototype, name);
     return (target) => get.call(target);
@@ -49,7 +48,9 @@ function () {
   const UNSEEN_TAGS = new Set(["script", "style", "noscript", "template", "head", "title", "iframe", "object", "embed",
     "video", "audio", "canvas", "option", "datalist", "textarea", "link", "meta"]);
 
-  const shadowOf = (element) => openRoot(element) ?? globalThis.closedRoots?.get(element) ?? null;
+  const MOST_NODES = 200000;
+
+  const shadowOf = (element) => openRoot(element) ?? (Object.hasOwn(globalThis, "closedRoots") ? globalThis.closedRoots.get(element) : null) ?? null;
   const queryIn = (scope, selector) =>
     scope instanceof Element ? queryElement(scope, selector)
       : scope instanceof Document ? queryDocument(scope, selector) : queryFragment(scope, selector);
@@ -150,17 +151,22 @@ function () {
       // Beside a clip's edge lie the slides of a carousel, which can be moved into view.
       return isWithin && clip.right - clip.left >= 2;
     };
-    // Every text node that can be seen below an element (the page by default), in document order.
-    const texts = (scope = root, limit = 200000) => {
+    // The text nodes that can be seen below an element (the page by default), in document order, all of them or
+    // as many as it takes to have so many characters.
+    const texts = (scope = root, enoughChars = Infinity) => {
       const found = new Map();
       const waiting = [scope];
       let steps = 0;
-      while (waiting.length && steps++ < limit) {
+      let chars = 0;
+      while (waiting.length && steps++ < MOST_NODES && chars < enoughChars) {
         const node = waiting.pop();
         if (node instanceof Text) {
           const text = normal(textData(node));
           const parent = text && parentOf(node);
-          if (parent && isTextSeen(node, parent)) found.set(node, text);
+          if (parent && isTextSeen(node, parent)) {
+            found.set(node, text);
+            chars += text.length;
+          }
           continue;
         }
         if (node instanceof Element) {
@@ -310,8 +316,10 @@ function () {
     }
   };
 
+  // An element that the page names `pageTools` is none of ours.
+  const { scripts, kept } = Object.hasOwn(globalThis, "pageTools") ? globalThis.pageTools : { scripts: {}, kept: {} };
   globalThis.pageTools = {
-    getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
+    scripts, kept, getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
     attribute, setAttribute, removeAttribute, hasAttribute, matches, closest, className, box, clientHeight, clientWidth,
     scrollHeight, scrollWidth, inlineStyle, isHtml, tag, root, body, styleOf, shadowOf, queryIn, roots, all, parentOf,
     holds, byId, normal, labelOf, isRendered, look, textLength, blocksOf, seenText, copyOf, force, reveal, press, endAnimations,

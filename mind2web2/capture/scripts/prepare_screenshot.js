@@ -71,6 +71,8 @@ function (step, ...given) {
     return Math.ceil(right);
   };
 
+  const pageHeight = () => Math.ceil(Math.max(t.scrollHeight(view), view === t.body() ? 0 : t.box(t.body()).bottom + scrollY));
+
   const steps = {
     prepare: (limit) => {
       t.endAnimations();
@@ -81,10 +83,10 @@ function (step, ...given) {
       widen(widest);
       settleFixed();
       t.force(t.root, { "caret-color": "transparent" });
-      const height = Math.max(t.scrollHeight(view), view === t.body() ? 0 : t.box(t.body()).bottom + scrollY);
       const width = t.scrollWidth(view) > innerWidth + 8 && rightmostText() > innerWidth + 8 ? Math.min(t.scrollWidth(view), widest) : innerWidth;
-      return { width: Math.ceil(width), height: Math.ceil(height) };
+      return { width: Math.ceil(width), height: pageHeight() };
     },
+    height: pageHeight,
     // A frame as high as its document, where it is one to be read.
     growFrame: (id, height) => {
       for (const [frame, known] of globalThis.frameIds ?? []) {

@@ -1,7 +1,7 @@
 // One step of scrolling a document and the panes within it; returns how far it got.
 function (step, ...given) {
   const t = globalThis.pageTools;
-  const state = (globalThis.scrolling ??= { panes: null, changes: null, lists: [] });
+  const state = (t.kept.scrolling ??= { panes: [], changes: null, lists: [], hidden: new Set(), faded: new Set() });
   const view = document.scrollingElement ?? t.root;
   const MIN_ROWS = 3;
   const MAX_ROW_CHARS = 3000;
@@ -19,30 +19,52 @@ function (step, ...given) {
     if (t.scrollHeight(element) < t.clientHeight(element) + 20 || t.clientHeight(element) < 60 || t.clientWidth(element) < 100) return false;
     return /auto|scroll|overlay/.test(t.styleOf(element).overflowY) && t.isRendered(element) && t.tag(element) !== "textarea" && t.tag(element) !== "select";
   };
-  // What the page takes away while it is scrolled, by what it was in.
+  // Texts that go while the page is scrolled, by the list that they were in: with their row, or within a row that
+  // the page uses again.
   const note = (changes) => {
-    for (const { target, removedNodes } of changes) {
+    for (const { type, target, oldValue, removedNodes } of changes) {
+      if (type === "characterData") noteWithin(target, oldValue);
       for (const node of removedNodes) {
-        const text = node instanceof Element && target instanceof Element ? t.normal(t.textContent(node)) : "";
-        if (!text || text.length > MAX_ROW_CHARS) continue;
-        if (!state.gone.has(target)) state.gone.set(target, new Set());
-        const texts = state.gone.get(target);
-        if (texts.size < MAX_ROWS) texts.add(text);
+        if (node instanceof Element && target instanceof Element) add(state.gone, target, t.textContent(node));
+        else if (node instanceof Text) noteWithin(target, t.textContent(node));
       }
     }
   };
-  // The list of a pane that takes away what is out of view, if there is one.
+  const add = (texts, list, text) => {
+    const normal = t.normal(text);
+    if (!normal || normal.length > MAX_ROW_CHARS) return;
+    if (!texts.has(list)) texts.set(list, new Set());
+    if (texts.get(list).size < MAX_ROWS) texts.get(list).add(normal);
+  };
+  const noteWithin = (node, text) => {
+    for (let row = node instanceof Element ? node : t.parentOf(node), list; row && (list = t.parentOf(row)); row = list) {
+      if (!state.changedRows.has(list)) state.changedRows.set(list, new Set());
+      state.changedRows.get(list).add(row);
+      add(state.changed, list, text);
+      if (list === t.body()) return;
+    }
+  };
+  const lostFrom = (list, texts) => {
+    const now = t.textContent(list).replace(/\s+/gu, " ");
+    return [...texts].filter((text) => !now.includes(text));
+  };
+  // The list of a pane that drops what is out of view, if there is one, and the texts that it has dropped.
   const windowedList = (pane) => {
     note(state.changes.takeRecords());
-    let list = null;
+    let found = null;
     let most = MIN_ROWS - 1;
-    for (const [target, texts] of state.gone) {
-      if (!t.isConnected(target) || !t.holds(pane, target)) continue;
-      const now = t.textContent(target).replace(/\s+/gu, " ");
-      const lost = [...texts].filter((text) => !now.includes(text)).length;
-      if (lost > most) [list, most] = [target, lost];
+    for (const [list, texts] of state.gone) {
+      if (!t.isConnected(list) || !t.holds(pane, list)) continue;
+      const lost = lostFrom(list, texts);
+      if (lost.length > most) [found, most] = [{ list, reused: null }, lost.length];
     }
-    return list;
+    if (found) return found;
+    for (const [list, rows] of state.changedRows) {
+      if (rows.size <= most || !t.isConnected(list) || !t.holds(pane, list)) continue;
+      const lost = lostFrom(list, state.changed.get(list) ?? []);
+      if (lost.length >= MIN_ROWS) [found, most] = [{ list, reused: lost }, rows.size];
+    }
+    return found;
   };
   const keyOf = (row) => ["aria-rowindex", "aria-posinset", "data-index", "data-row-index"].map((name) => t.attribute(row, name) ?? "").join() + t.normal(t.textContent(row));
   // As much of a list as is not in view at the top of the page, laid out behind what is.
@@ -64,19 +86,63 @@ function (step, ...given) {
     return missing.length;
   };
 
+  // Animations that follow the scroll position are undone; their text is seen at one position or another.
+  const endScrollAnimations = () => {
+    for (const animation of document.getAnimations()) {
+      if (!animation.timeline || animation.timeline instanceof DocumentTimeline) continue;
+      const target = animation.effect?.target;
+      const appears = animation.effect?.getKeyframes().some(({ opacity }) => Number(opacity) > 0.1);
+      animation.cancel();
+      if (target && appears && Number(t.styleOf(target).opacity) < 0.1) t.force(target, { opacity: "1" });
+    }
+  };
+  // Text that fades in while the page is scrolled, and out again when it is left.
+  const noteFaded = () => {
+    for (const element of state.hidden) {
+      if (!t.isRendered(element)) continue;
+      state.hidden.delete(element);
+      state.faded.add(element);
+    }
+  };
+  const lazyParts = () => t.all("img[loading=lazy], iframe[loading=lazy]").some((part) => t.tag(part) === "iframe" || !part.complete);
+
   const steps = {
-    // The document and its panes, the largest first; how many of them have more than fits.
+    // What there is to scroll for: parts that load by themselves, scripts that may do more; null where all fits.
     begin: (limit) => {
-      const panes = t.all("*").filter(isPane).sort((one, other) => t.clientHeight(other) * t.clientWidth(other) - t.clientHeight(one) * t.clientWidth(one)).slice(0, limit);
+      endScrollAnimations();
+      const isScript = (script) => /^$|javascript|module|ecmascript/i.test(t.attribute(script, "type") ?? "");
+      state.hasMoved = false;
       state.gone = new Map();
-      state.changes ??= new MutationObserver(note);
-      state.changes.observe(t.root, { childList: true, subtree: true });
+      state.changed = new Map();
+      state.changedRows = new Map();
+      state.changes ??= new MutationObserver((changes) => { state.hasMoved = true; note(changes); });
+      state.changes.observe(t.root, { childList: true, subtree: true, characterData: true, characterDataOldValue: true });
+      const hasScripts = t.all("script").some(isScript) || t.all("[onscroll]").length > 0;
+      return { isLazy: lazyParts(), hasScripts, panes: steps.panes(limit) };
+    },
+    // The document and its panes, the largest first; how many of them have more than fits.
+    panes: (limit) => {
+      const panes = t.all("*").filter(isPane).sort((one, other) => t.clientHeight(other) * t.clientWidth(other) - t.clientHeight(one) * t.clientWidth(one)).slice(0, limit);
       state.panes = [...(t.scrollHeight(view) > innerHeight + 4 ? [view] : []), ...panes];
       return state.panes.length;
+    },
+    toEnd: () => {
+      state.heights = state.panes.map((pane) => t.scrollHeight(pane));
+      for (const pane of state.panes) setTop(pane, t.scrollHeight(pane));
+      return state.panes.length;
+    },
+    hasChanged: () => state.hasMoved || state.panes.some((pane, index) => t.scrollHeight(pane) !== state.heights[index]),
+    // Remember which text is there but not visible yet.
+    noteHidden: () => {
+      for (const element of t.all("body *")) {
+        const style = t.styleOf(element);
+        if ((style.opacity === "0" || style.visibility === "hidden") && style.display !== "none" && /\S/.test(t.textContent(element))) state.hidden.add(element);
+      }
     },
     // One screen further; whether the end was reached, and how high everything is now.
     down: (index) => {
       const pane = state.panes[index];
+      noteFaded();
       if (!t.isConnected(pane)) return { atEnd: true, top: 0, height: 0 };
       const before = scrollTop(pane);
       setTop(pane, before + Math.max(heightOf(pane) * 0.9, 40));
@@ -86,17 +152,19 @@ function (step, ...given) {
     // Back to the pane's top, where the list in it drops what is out of view and has not been gathered yet.
     rewind: (index) => {
       const pane = state.panes[index];
-      const list = t.isConnected(pane) ? windowedList(pane) : null;
-      if (!list || state.lists.some((known) => known.list === list || t.holds(list, known.list))) return false;
-      state.lists.push({ list, pane, rows: new Map(), isPlaced: false });
+      const found = t.isConnected(pane) ? windowedList(pane) : null;
+      if (!found || state.lists.some(({ list }) => list === found.list || t.holds(found.list, list))) return false;
+      state.lists.push({ ...found, pane, rows: new Map(), isPlaced: false });
       setTop(pane, 0);
       return true;
     },
     // Gather the rows in view, then go on by half a screen; whether there are more.
     gather: (index) => {
-      const { list, rows } = state.lists.at(-1);
+      const { list, rows, reused } = state.lists.at(-1);
       const pane = state.panes[index];
-      if (!t.isConnected(pane) || !t.isConnected(list)) return { isMore: false, rows: rows.size };
+      if (!t.isConnected(pane) || !t.isConnected(list)) return { isMore: false };
+      // A clock, too, changes its text; but what it showed at the top does not come back there.
+      if (reused && !rows.size && reused.length - lostFrom(list, reused).length < MIN_ROWS) return { isMore: false };
       const looking = t.look();
       for (const row of t.queryIn(list, ":scope > *")) {
         const seen = t.textLength(looking.texts(row));
@@ -107,7 +175,7 @@ function (step, ...given) {
       }
       const before = scrollTop(pane);
       setTop(pane, before + Math.max(heightOf(pane) * 0.5, 40));
-      return { isMore: scrollTop(pane) > before && rows.size < MAX_ROWS, rows: rows.size };
+      return { isMore: scrollTop(pane) > before && rows.size < MAX_ROWS };
     },
     place: () => {
       let placed = 0;
@@ -116,13 +184,16 @@ function (step, ...given) {
         one.isPlaced = true;
         placed += placeRows(one);
       }
+      for (const element of state.faded) {
+        if (t.isConnected(element) && !t.isRendered(element)) t.force(element, { opacity: "1", visibility: "visible", transform: "none" });
+      }
       state.changes?.disconnect();
       return placed;
     },
     height: (index) => (t.isConnected(state.panes[index]) ? t.scrollHeight(state.panes[index]) : 0),
-    nudge: (index) => { const pane = state.panes[index]; setTop(pane, scrollTop(pane) - 60); },
     top: () => {
-      for (const pane of state.panes ?? []) if (t.isConnected(pane)) setTop(pane, 0);
+      noteFaded();
+      for (const pane of state.panes) if (t.isConnected(pane)) setTop(pane, 0);
     },
   };
   return steps[step](...given) ?? null;

@@ -2,7 +2,7 @@
 function (step, ...given) {
   const t = globalThis.pageTools;
   const c = globalThis.pageControls;
-  const state = (globalThis.unfolding ??= {
+  const state = (t.kept.unfolding ??= {
     counts: {}, pressed: new WeakSet(), copies: [], panels: [], baseline: null, presses: 0,
     morePresses: new WeakMap(), futile: new WeakSet(), labels: new Set(), tabLists: [], titled: new WeakSet(),
     leftShut: 0, tabsLeft: 0, uncopied: [], allPressed: [],

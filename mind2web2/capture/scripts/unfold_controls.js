@@ -1,6 +1,5 @@
 // What on this page a user could press to see more, kept as `globalThis.pageControls`.
 function () {
-  if (globalThis.pageControls) return;
   const t = globalThis.pageTools;
   const PAGE_PARTS = "nav, [role=navigation], [role=menubar], [role=menu], [role=search], [role=toolbar], [role=listbox],"
     + " [role=combobox], [role=banner], select, form[role=search], video, audio, [contenteditable=''], [contenteditable=true]";
@@ -122,8 +121,8 @@ function () {
     return null;
   };
   const panelOf = (element) => namedPanels(element)[0] ?? nextPanel(element);
-  const hasText = (element) => t.normal(t.textContent(element)).length > 0;
-  const isShown = (element) => t.look().texts(element).size > 0;
+  const hasText = (element) => /\S/.test(t.textContent(element));
+  const isShown = (element) => t.look().texts(element, 1).size > 0;
 
   const expanders = (scopes) => {
     const found = [];

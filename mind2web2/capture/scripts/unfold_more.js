@@ -2,7 +2,7 @@
 function (limit, pressesEach, isCountOnly) {
   const t = globalThis.pageTools;
   const c = globalThis.pageControls;
-  const state = globalThis.unfolding;
+  const state = t.kept.unfolding;
   const WORDS = [
     "(?:show|see|view|read|load|display|get|expand)\\s+(?:\\d[\\d.,]*\\s+)?(?:more|all|full|the full|the rest|everything|remaining|older|next \\d+|additional|entire|complete)\\b.{0,40}",
     "(?:show|see|view|load)\\s+\\d[\\d.,]*\\s+.{1,30}", "(?:\\d[\\d.,]*\\s+)?more(?:\\s+(?:results?|reviews?|comments?|items?|details?|info(?:rmation)?|articles?|posts?|entries|replies|answers?|text|products?|questions?|rows?))?",

@@ -13,6 +13,7 @@ PIXEL = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
     b"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82"
 )
+LISTENS = "<script>addEventListener('scroll', () => {})</script>"
 # Three screens' worth of lines, and then as many again each time the end is near.
 GROWING = """
 <script>
@@ -176,10 +177,28 @@ async def test_endless_pages_are_bounded(page):
 
 
 async def test_long_pages_are_not_endless(page):
-    """A page that is merely long is scrolled up to a bound, and nothing is said against it."""
-    _, result = await scrolled(page, "<p>Text</p><div style='height:70000px'></div>")
+    """A page that is merely long is scrolled up to a bound, and is not called endless."""
+    _, result = await scrolled(page, f"<p>Text</p><div style='height:70000px'></div>{LISTENS}")
     assert result.rounds > 40
     assert not result.is_endless
+
+
+@pytest.mark.parametrize("script", ["", "<script>document.title = 'x'; onclick = () => {}</script>"])
+async def test_a_page_that_scrolling_does_not_change_is_not_scrolled(page, script):
+    """A long document costs no step where nothing loads or listens."""
+    loaded, result = await scrolled(page, f"<p>Text</p><div style='height:30000px'></div>{script}")
+    assert result.rounds == 0
+    assert await loaded.value("scrollY") == 0
+
+
+async def test_a_page_that_watches_its_position_by_a_timer_is_scrolled(page):
+    """A list that grows by polling is found, although no script listens for scrolling."""
+    script = (
+        "<script>setInterval(() => { if (list.children.length < 100 &&"
+        "scrollY + innerHeight > document.documentElement.scrollHeight - 200) more() }, 100)</script>"
+    )
+    loaded, _ = await scrolled(page, f"<div id=list></div>{GROWING}{script}")
+    assert "Line 99" in await loaded.seen()
 
 
 async def test_pages_that_scroll_smoothly_are_scrolled_all_the_same(page):
@@ -196,7 +215,7 @@ async def test_pages_that_scroll_smoothly_are_scrolled_all_the_same(page):
 
 async def test_the_time_is_bounded(page):
     """Past its deadline, scrolling stops and the result says so."""
-    loaded = await load(page, "<div style='height:30000px'></div>")
+    loaded = await load(page, f"<div style='height:30000px'></div>{LISTENS}")
     result = await scroll_through(loaded.worlds, 0.05, loaded.rest)
     assert result.is_cut
     assert await loaded.value("scrollY") == 0
@@ -204,7 +223,7 @@ async def test_the_time_is_bounded(page):
 
 async def test_a_step_that_is_cut_off_is_taken_back(page):
     """It has scrolled, though nobody heard of it."""
-    loaded = await load(page, "<div style='height:30000px'></div>")
+    loaded = await load(page, f"<div style='height:30000px'></div>{LISTENS}")
 
     class CutOff(FrameWorld):
         async def evaluate(self, function, *arguments):
@@ -228,7 +247,7 @@ async def test_responses_that_do_not_come_are_waited_for_once(page):
         waits.append(page_time_s)
         return False
 
-    loaded = await load(page, "<div style='height:9000px'></div>")
+    loaded = await load(page, f"<div style='height:9000px'></div>{LISTENS}")
     result = await scroll_through(loaded.worlds, 20, rest)
     assert result.rounds > 5
     assert len(waits) == 1

@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import threading
-import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -23,10 +22,9 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.judge.batch.client import BatchClient
 from mind2web2.judge.batch.endpoints import batch_endpoints
-from mind2web2.judge.batch.jobs import BatchJobs
-from mind2web2.judge.batch.state import BatchFolder, Gathering, LinePlace
+from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
+from mind2web2.judge.batch.state import BatchFolder, LinePlace
 from mind2web2.judge.batch.transfer import BatchPace
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
@@ -92,12 +90,6 @@ async def cancelled_at(server, job_number, work):
     server.held_from = math.inf
 
 
-def wait_for_lines(path, number):
-    """Return once a file has so many."""
-    while not path.exists() or path.read_bytes().count(b"\n") < number:
-        time.sleep(0.001)
-
-
 async def stopped(batches, server, *texts):
     """Ask, and stop as Ctrl-C does once the provider has the job."""
 
@@ -150,35 +142,6 @@ async def test_jobs_keep_to_the_limits_of_a_file(batches):
             await all_replies(client, *texts)
         assert max(len(job.requests) for job in server.jobs[3:]) <= 2
         assert len(server.asked) == 14
-
-
-class LateGathering(Gathering):
-    """Writes every line but the first only when no more are taken, or a while later."""
-
-    def __init__(self, path):
-        super().__init__(path)
-        self._is_begun, self._is_finishing = threading.Event(), threading.Event()
-
-    def write(self, question, line):
-        """Write at once or late."""
-        if self._is_begun.is_set():
-            self._is_finishing.wait(0.2)
-        self._is_begun.set()
-        super().write(question, line)
-
-    def finish(self, unwanted):
-        """Let what is late go on afterwards."""
-        super().finish(unwanted)
-        self._is_finishing.set()
-
-
-async def test_a_full_file_goes_out_with_all_its_lines(batches, monkeypatch):
-    """Also those that were still being written when it was full: nobody would ever get their replies."""
-    monkeypatch.setattr("mind2web2.judge.batch.state.Gathering", LateGathering)
-    with BatchServer() as server:
-        async with asyncio.timeout(20), batches(server, replace(PACE, most_requests=2)) as client:
-            await all_replies(client, *"abc")
-        assert sorted(len(job.requests) for job in server.jobs) == [1, 2]
 
 
 async def test_a_stopped_run_is_gone_on_with(batches, tmp_path):
@@ -446,18 +409,6 @@ async def test_an_unfit_reply_is_not_used_by_the_next_run(batches):
         async with batches(server) as client:
             assert (await client.chat(question())).value == Verdict(**VERDICT)
         assert len(server.jobs) == 4
-
-
-async def test_questions_that_are_given_up_are_not_sent(batches, tmp_path):
-    """Their answer has failed while they were being gathered."""
-    gathered = tmp_path / "batches" / "00001.input"
-    with BatchServer() as server:
-        async with batches(server, replace(PACE, quiet_s=2.0)) as client:
-            kept, given_up = (asyncio.ensure_future(client.chat(question(text))) for text in "ab")
-            await asyncio.to_thread(wait_for_lines, gathered, 2)
-            given_up.cancel()
-            await kept
-        assert server.asked == [question("a").name]
 
 
 async def test_overwriting_starts_anew(batches, tmp_path):

@@ -5,8 +5,7 @@ import math
 import tracemalloc
 
 from mind2web2.judge.batch.endpoints import line_frame
-from mind2web2.judge.batch.jobs import Gatherer
-from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch.state import BatchFolder, Collector
 from mind2web2.llm_client.messages import JsonBody
 from mind2web2.prompts import HashedText
 
@@ -20,61 +19,61 @@ def body(number):
     return JsonBody({"model": "gpt-4o"}, [{"role": "user", "content": parts}])
 
 
-async def asked(gatherer, number):
+async def asked(collector, number):
     """Hand a question in."""
-    question = await gatherer.named(f"question-{number}", lambda: body(number))
-    await gatherer.add(question, lambda: body(number))
+    question = await collector.named(f"question-{number}", lambda: body(number))
+    await collector.add(question, lambda: body(number))
     return question
 
 
 async def test_questions_on_one_page_hold_it_once(tmp_path):
     """Thirty bodies of a megabyte each are written without ever being in memory together."""
-    gatherer = Gatherer(BatchFolder(tmp_path), URL, 1000, 10**9)
+    collector = Collector(BatchFolder(tmp_path), URL, 1000, 10**9)
     tracemalloc.start()
     try:
-        questions = await asyncio.gather(*(asked(gatherer, number) for number in range(30)))
+        questions = await asyncio.gather(*(asked(collector, number) for number in range(30)))
         held_bytes, most_bytes = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    [gathering] = await gatherer.due(lambda: 0.02)
-    assert sorted(gathering.questions) == sorted(questions)
-    assert gathering.path.stat().st_size > 30_000_000
+    [job_input] = await collector.due(lambda: 0.02)
+    assert sorted(job_input.questions) == sorted(questions)
+    assert job_input.path.stat().st_size > 30_000_000
     assert held_bytes < 1_000_000
     assert most_bytes < 10_000_000
 
 
 async def test_a_line_holds_the_body_as_it_is_sent(tmp_path):
     """Framed by what the endpoint asks for, and named by the hash of the whole."""
-    gatherer = Gatherer(BatchFolder(tmp_path), URL, 1000, 10**9)
-    question = await asked(gatherer, 7)
-    [gathering] = await gatherer.due(lambda: 0.02)
+    collector = Collector(BatchFolder(tmp_path), URL, 1000, 10**9)
+    question = await asked(collector, 7)
+    [job_input] = await collector.due(lambda: 0.02)
     opening, closing = line_frame("question-7", URL)
-    assert gathering.path.read_bytes() == opening + bytes(body(7)) + closing
+    assert job_input.path.read_bytes() == opening + bytes(body(7)) + closing
     assert question == ("question-7", body(7).sha256())
 
 
 async def test_half_a_line_is_taken_back(tmp_path):
     """The disk was full halfway through; the lines before and after are whole."""
-    gathering = BatchFolder(tmp_path).gathering()
+    job_input = BatchFolder(tmp_path).new_input()
 
     def broken():
         yield b"half"
         raise OSError(28, "No space left on device")
 
-    gathering.write(("a", "1"), [b"first", b" line\n"])
+    job_input.write(("a", "1"), [b"first", b" line\n"])
     for attempt in (("b", "2"), ("c", "3")):
         try:
-            gathering.write(attempt, broken())
+            job_input.write(attempt, broken())
         except OSError:
             continue
-    gathering.write(("d", "4"), [b"last line\n"])
-    assert gathering.path.read_bytes() == b"first line\nlast line\n"
+    job_input.write(("d", "4"), [b"last line\n"])
+    assert job_input.path.read_bytes() == b"first line\nlast line\n"
 
 
 async def test_a_full_input_is_due_at_once(tmp_path):
     """Without quiet; what is left waits for it."""
-    gatherer = Gatherer(BatchFolder(tmp_path), URL, 2, 10**9)
-    await asyncio.gather(*(asked(gatherer, number) for number in range(3)))
-    [full] = await gatherer.due(lambda: math.inf)
-    [rest] = await gatherer.due(lambda: 0.02)
+    collector = Collector(BatchFolder(tmp_path), URL, 2, 10**9)
+    await asyncio.gather(*(asked(collector, number) for number in range(3)))
+    [full] = await collector.due(lambda: math.inf)
+    [rest] = await collector.due(lambda: 0.02)
     assert (len(full.questions), len(rest.questions)) == (2, 1)

@@ -1,6 +1,9 @@
-// Whether some element shows more than its children do, or not the child that it should: it may have a shadow root
-// that only the page itself can open. Properties that a form's fields may shadow are read through their prototypes.
+// How many elements show more than their children do, or not the child that they should: they may have a shadow root
+// that only the page itself can open. They are kept as `globalThis.suspectedHosts`.
+// Properties that a form's fields may shadow are read through their prototypes.
 () => {
+  const known = Object.hasOwn(globalThis, "closedRoots") ? globalThis.closedRoots : new Map();
+  const suspects = [];
   const MOST_ASKED = 10_000; // to ask each of very many elements for its boxes takes longer than the answer is worth
   const HOSTS = /^(article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|section|span)$/;
   const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
@@ -27,7 +30,7 @@
   const waiting = [Document.prototype.querySelectorAll.call(document, "*")];
   while (waiting.length) {
     for (const element of waiting.pop()) {
-      const root = rootOf.call(element);
+      const root = rootOf.call(element) ?? known.get(element);
       if (root) {
         waiting.push(inside.call(root, "*"));
         continue;
@@ -35,12 +38,13 @@
       if (element instanceof HTMLFormElement) continue;
       const name = element.localName;
       // Custom elements are what makes such roots.
-      if (name.includes("-")) return true;
+      if (name.includes("-")) { suspects.push(element); continue; }
       if (!HOSTS.test(name)) continue;
       const isBare = !element.firstElementChild && !element.textContent.trim();
       if (!isBare && !(left-- > 0 && isDropped(element))) continue;
-      if (element.offsetHeight > 0 || hit.has(element)) return true;
+      if (element.offsetHeight > 0 || hit.has(element)) suspects.push(element);
     }
   }
-  return false;
+  globalThis.suspectedHosts = suspects;
+  return suspects.length;
 }

@@ -73,8 +73,8 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
             raise
         return _failed(
             parser,
-            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, or run it "
-            f"as: uv run {'./' * parser.prog.endswith('.sh')}{parser.prog}",
+            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, or run "
+            f"it as: uv run {'./' * parser.prog.endswith('.sh')}{parser.prog}",
         )
     except Mind2Web2Error as error:
         return _failed(parser, " ".join(str(error).split()))

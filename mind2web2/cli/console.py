@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -26,6 +28,7 @@ from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
+    from mind2web2.judge.batch.transfer import JobProgress
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
@@ -156,6 +159,10 @@ def print_amounts(
     console.print(table)
 
 
+MAY_STOP = (
+    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): the provider continues "
+    "with batches, and the same command fetches their results."
+)
 _REFRESH_S = 0.25
 # Off a terminal, a line with the totals this often.
 _TOTALS_EVERY_S = 30.0
@@ -293,6 +300,48 @@ class RunDisplay(LiveDisplay):
 
     def _count(self) -> str:
         return f"[{self._shown}/{self._progress.answers_total}]"
+
+
+class BatchDisplay(RunDisplay):
+    """Shows the run's batch jobs as well."""
+
+    def __init__(
+        self, console: Console, progress: RunProgress, usage: RunUsage, jobs: Sequence[JobProgress]
+    ) -> None:
+        super().__init__(console, progress, usage)
+        self._jobs = jobs
+        self._printed: dict[int, str] = {}
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
+        for job in self._jobs:
+            if job.status == "uploading":
+                continue
+            if not self._printed:
+                yield MAY_STOP
+            if job.number not in self._printed:
+                self._printed[job.number] = _job_text(replace(job, done=0, is_over=False))
+                yield f"batch {job.number}: {job.total} requests, {_submission(job)}"
+            text = _job_text(job)
+            if text != self._printed[job.number] and (job.is_over or not self.is_live):
+                self._printed[job.number] = text
+                yield text
+        yield from super().news()
+
+    def state(self) -> RenderableType:
+        """Return the state of the run with a line for each job that is not over."""
+        return Group(super().state(), *(Text(_job_text(job)) for job in self._jobs if not job.is_over))
+
+
+def _job_text(job: JobProgress) -> str:
+    if job.is_over:
+        return f"batch {job.number}: {job.status}, {job.done} of {job.total} replies"
+    return f"batch {job.number}: {job.done} of {job.total} done, {_submission(job)}"
+
+
+def _submission(job: JobProgress) -> str:
+    earlier = " by an earlier run" if job.is_resumed else ""
+    return f"submitted {datetime.fromtimestamp(job.submitted_s).astimezone():%H:%M}{earlier}"
 
 
 def totals_text(usage: RunUsage) -> str:

@@ -194,9 +194,9 @@ def _add_cost_options(group: argparse._ArgumentGroup) -> None:
     add(
         "--batch",
         action="store_true",
-        help="ask through the provider's batch endpoints (openai, azure_openai) at half the price; each round "
-        "of questions may take up to a day. May be interrupted: the same command continues. --answer_timeout "
-        "does not count the time in which batches are awaited",
+        help="ask through the provider's batch endpoints (openai, azure_openai) at half the price; each "
+        "round of questions may take up to a day. May be interrupted: the same command continues. "
+        "--answer_timeout does not count the time in which batches are awaited",
     )
     add(
         "--batch_poll",

@@ -30,7 +30,7 @@ from mind2web2.cli.metrics import print_metrics
 from mind2web2.cli.options import REPLAY
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
-from mind2web2.judge.usage import RunUsage, TaskUsage
+from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.answer import AnswerOutcome
@@ -80,9 +80,7 @@ def print_estimate(
     run = _planned(options, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
     estimate = estimate_run(run)
     answers = {task.task_id: len(task.answers) for task in work}
-    rows = {
-        task_id: _estimate_cells(ranges, answers[task_id]) for task_id, ranges in estimate.ranges.items()
-    }
+    rows = {task_id: _estimate_cells(ranges, answers[task_id]) for task_id, ranges in estimate.ranges.items()}
     if rows:
         print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
     for text in _estimate_lines(run, estimate, options.max_cost):
@@ -256,8 +254,8 @@ def print_unreported(console: Console, usage: RunUsage) -> None:
     if requests := usage.total().asked.unreported_requests:
         line(
             console,
-            f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out or "
-            "answered without a count). They may be billed, and are not among the tokens and dollars above.",
+            f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out "
+            "or answered without a count). They may be billed, and are not among the tokens and dollars.",
         )
 
 

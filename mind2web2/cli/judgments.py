@@ -105,4 +105,3 @@ def _store_path(options: argparse.Namespace) -> Path:
     from mind2web2.judge.store import FILE_NAME
 
     return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME
-

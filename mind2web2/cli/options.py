@@ -305,12 +305,21 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         )
     if options.batch and options.max_llm_requests is not None:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
+    yield from _capture_conflicts(options)
+    yield from _script_conflicts(options)
+
+
+def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    is_replay = options.llm_provider == REPLAY
     if browser := _given(options, "headed", "cdp_url"):
         if options.no_capture or is_replay:
             cause = "--no_capture" if options.no_capture else "--llm_provider replay"
             yield f"{cause} captures nothing: leave {browser} out"
         if options.headed and options.cdp_url:
             yield _OWN_WINDOW
+
+
+def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
     if isolated := _given(options, "script_memory", "script_env", "as_of"):
         if options.isolate is False:
             yield f"--no_isolate runs scripts in the process of the run: leave {isolated} out"

@@ -246,4 +246,3 @@ def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence
         },
     }
     plain_console().print_json(json.dumps(content))
-

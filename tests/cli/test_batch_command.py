@@ -133,9 +133,9 @@ def test_a_direct_run_tells_of_open_batches(project):
         server.held_from = math.inf
         after = run_command(*options_for(server)[:4], cwd=project.root)
     assert line == (
-        "Warning: an earlier run with --batch left 12 requests in batches that are open and paid for. What "
-        "this run needs of them it asks and pays anew; the same command with --batch and without --overwrite "
-        "fetches their results."
+        "Warning: an earlier run with --batch left 12 requests in batches that are open and paid for. This "
+        "run asks those that it needs again, and pays for them again; the same command with --batch and "
+        "without --overwrite fetches their results."
     )
     assert "with --batch" not in after.stdout
 

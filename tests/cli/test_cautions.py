@@ -5,7 +5,7 @@ import pytest
 from mind2web2.cli.evaluate_report import cautions
 from mind2web2.runs.answer import AnswerOutcome
 
-TORN = "score and status, as the script has set them, contradict each other"
+TORN = "the script has set a score that contradicts the status"
 
 
 def outcome(*troubles, doubts=()):
@@ -98,8 +98,8 @@ def test_quotations_that_are_not_found_are_counted():
     assert cautions([answer], "") == []
     second["evidence"]["pages"][0]["votes"] = [{"quote": {"match": "not_found"}}]
     assert cautions([answer], "") == [
-        "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); no verdict "
-        "changes for that"
+        "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); this "
+        "changes no verdict"
     ]
 
 

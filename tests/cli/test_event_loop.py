@@ -132,4 +132,4 @@ def test_a_second_ctrl_c_ends_at_once_and_says_so():
     command = [sys.executable, "-c", TWICE]
     run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
     assert (run.returncode, run.stdout) == (130, "")
-    assert run.stderr == "stopped at once; what was kept by then stays\n"
+    assert run.stderr == "stopped at once; results and judgments stored so far are kept\n"

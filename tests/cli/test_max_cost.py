@@ -67,7 +67,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
             )
-            assert "The same command (without --overwrite) goes on with another $0.3" in run.stdout
+            assert "The same command (without --overwrite) continues with another $0.3" in run.stdout
     assert run.returncode == 0
     assert re.search(r"^Budget: \$\d\.\d+ of --max_cost 5 spent\.$", run.stdout, re.M)
     assert scored[0] <= scored[1] < scored[2] == COUNT

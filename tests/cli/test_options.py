@@ -201,7 +201,7 @@ def test_good_values():
         (main, ["metrics", "--help"], ["--task_list FILE", "--json", "what is missing counts as 0"]),
         (main, ["judgments", "--help"], ["export", "import", "offline"]),
         (main, ["judgments", "export", "--help"], ["AGENT", "FILE", "--eval_results_root DIR"]),
-        (main, ["judgments", "import", "--help"], ["what is there stays"]),
+        (main, ["judgments", "import", "--help"], ["those stored before stay"]),
     ],
 )
 def test_help_teaches(command, words, taught):

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from mind2web2 import __version__
 from mind2web2.cli import cache, evaluate, judgments, metrics, show, verify_results
 from mind2web2.cli.options import CommandParser, Handler
+from mind2web2.cli.results import audit, view
 from mind2web2.errors import Mind2Web2Error
 
 # In the order of the help; a module is loaded for its options, and loads what it runs when it runs.
-COMMANDS = (cache, evaluate, show, metrics, verify_results, judgments)
+COMMANDS = (cache, evaluate, show, view, audit, metrics, verify_results, judgments)
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
@@ -20,6 +21,8 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
+  mind2web2 view                      look at all results in the browser
+  mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them

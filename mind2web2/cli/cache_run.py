@@ -15,10 +15,10 @@ from rich.table import Table
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CaptureRecord
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import caching_command
+from mind2web2.cli.options import caching_command, network_of, storage_state_of
 from mind2web2.cli.settings_file import names_a_judge
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
@@ -250,7 +250,8 @@ def _capture_settings(options: argparse.Namespace) -> CaptureSettings:
     return CaptureSettings(
         headless=options.headless,
         cdp_url=options.cdp_url,
-        network=NetworkSettings(allow_private_network=options.allow_private_network),
+        storage_state=storage_state_of(options),
+        network=network_of(options),
         page_timeout_s=options.overall_timeout,
     )
 

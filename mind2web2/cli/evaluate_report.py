@@ -352,6 +352,13 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
     return [line for line in lines if line]
 
 
+def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
+    """Return the cautions about stored results that the table of doubtful verdicts does not count."""
+    results = [_Scored(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
+    lines = [_unavailable_line(results), _downloads_line(results), _ignored_arguments_line(results)]
+    return [line for line in (*lines, *map(_undecided_line, results)) if line]
+
+
 class _Scored:
     """A result with its task, its answer's name and the leaves of its trees."""
 
@@ -400,8 +407,8 @@ def _answer_lines(found: _Scored) -> Iterator[str]:
     errors = [leaf["id"] for leaf in found.leaves if leaf.get("evidence", {}).get("decided_by") == "error"]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
-    if result.get("undecided_leaves"):
-        yield f"{name}: never decided by the script, counted 0: {', '.join(result['undecided_leaves'])}"
+    if undecided := _undecided_line(found):
+        yield undecided
     if contradictory := [leaf["id"] for leaf in found.leaves if _is_contradictory(leaf)]:
         yield f"{name}: the script has set a score that contradicts the status: {', '.join(contradictory)}"
     if not found.leaves:
@@ -411,6 +418,14 @@ def _answer_lines(found: _Scored) -> Iterator[str]:
         yield f"{name}: its script returned the score {score:g}, but its rubric tree has {by_tree:g}"
     if result.get("doubts"):
         yield f"{name}: in doubt, the next run judges it again: {'; '.join(result['doubts'])}"
+
+
+def _undecided_line(found: _Scored) -> str | None:
+    undecided = found.result.get("undecided_leaves")
+    if not isinstance(undecided, list) or not undecided:
+        return None
+    listed = ", ".join(map(str, undecided))
+    return f"{found.task_id}/{found.answer_name}: never decided by the script, counted 0: {listed}"
 
 
 def _is_contradictory(leaf: Mapping[str, Any]) -> bool:

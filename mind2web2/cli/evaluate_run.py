@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported, write_usage
 from mind2web2.cli.event_loop import run_to_exit
@@ -25,7 +25,9 @@ from mind2web2.cli.options import (
     BATCHES,
     REPLAY,
     caching_command,
+    network_of,
     paths_of,
+    storage_state_of,
     suggested_command,
     suggested_forgetting,
 )
@@ -139,7 +141,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             await _print_beforehand(run, store, captures)
             # An isolated script is guarded in its own process.
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
-            with downloads_from(_network(options)), loaded_for_good():
+            with downloads_from(network_of(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     pace = _pace(options, parts.limits.llm)
                     outcomes = await evaluate_work(
@@ -313,7 +315,7 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
     variables = {name: os.environ[name] for name in options.script_env}
-    return Isolation(limits, _network(options), variables=variables)
+    return Isolation(limits, network_of(options), variables=variables)
 
 
 def _longest_block_s(options: argparse.Namespace) -> float:
@@ -328,13 +330,10 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
     settings = CaptureSettings(
         headless=not options.headed,
         cdp_url=options.cdp_url,
-        network=_network(options),
+        storage_state=storage_state_of(options),
+        network=network_of(options),
     )
     return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
-
-
-def _network(options: argparse.Namespace) -> NetworkSettings:
-    return NetworkSettings(allow_private_network=options.allow_private_network)
 
 
 async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from mind2web2.runs.comparison import AgentComparison
     from mind2web2.runs.freshness import ResultsNow
-    from mind2web2.runs.metrics import ScoredAnswer
+    from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -90,6 +90,7 @@ class _Agent(NamedTuple):
     summary: dict[str, Any]
     now: ResultsNow
     newest: dict[str, Any] | None
+    cautions: list[str]
     not_written: str | None
 
 
@@ -127,6 +128,8 @@ def run(options: argparse.Namespace) -> int:
 def _summed_up(
     options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
 ) -> _Agent:
+    from mind2web2.cli.evaluate_report import lasting_cautions
+    from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.metrics import agent_metrics
     from mind2web2.runs.results import latest_results
@@ -143,14 +146,23 @@ def _summed_up(
         found = (answers, agent_metrics(agent_name, answers, task_ids).summary()) if answers else None
     if found is None:
         raise no_results(options, root, agent_name)
-    results = [each for _, _, each in latest_results(root, agent_name)]
-    newest = max(results, key=lambda result: result.path.name, default=None)
+    answers, summary = found
+    results = list(latest_results(root, agent_name))
+    newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
+    scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
+    outcomes = [
+        AnswerOutcome(task_id, name, each.content, None)
+        for task_id, name, each in results
+        if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
+    ]
     return _Agent(
-        agent_name,
-        *found,
-        results_now(paths, agent_name, found[0], task_ids),
-        None if newest is None else newest.content,
-        not_written,
+        name=agent_name,
+        answers=answers,
+        summary=summary,
+        now=results_now(paths, agent_name, answers, task_ids),
+        newest=None if newest is None else newest.content,
+        cautions=lasting_cautions(outcomes),
+        not_written=not_written,
     )
 
 
@@ -227,6 +239,7 @@ def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name:
 
 _TASKS_SHOWN = 3
 _LEVEL = "95% interval"
+_EXACT = "exact (Clopper-Pearson), as all tasks have the same value"
 _RESERVATIONS = {
     "page_not_had": "failed: page unavailable",
     "suspect_page": "page looks wrong",
@@ -274,6 +287,8 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
             line(console, f"No result: {name}: {missing['reason']}")
     if has_scores:
         _print_verdicts(console, summary["verdicts"])
+        for caution in agent.cautions:
+            line(console, f"Warning: {caution}")
     _print_now(console, agent.now, suggested_evaluation(options, agent.name, agent.newest))
     if agent.now.removed:
         line(console, f"Note: {suggested_forgetting(options, agent.name, agent.now.removed)}")
@@ -302,8 +317,7 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
         cells = (number(summary[name]), number(summary.get(f"{name}_std")))
         table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
     console.print(table)
-    if is_sampled:
-        line(console, f"{_LEVEL}: {_method()}.")
+    _print_methods(console, _LEVEL, _method(), labels, intervals)
     _print_reasons(console, labels, intervals)
     for warning in summary["warnings"]:
         line(console, f"Warning: {warning}")
@@ -392,7 +406,8 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
         console.print(table)
         clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
         if any(own["low"] is not None for own in found.values()):
-            line(console, f"{_LEVEL} of the difference: {_method()}, the same of both agents.")
+            how = f"{_method()}, the same of both agents"
+            _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
             line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
         _print_reasons(console, labels, found)
     for warning in comparison.warnings:
@@ -419,6 +434,24 @@ def _interval(found: Mapping[str, Any]) -> str:
     from mind2web2.cli.console import number
 
     return "-" if found["low"] is None else f"{number(found['low'])} to {number(found['high'])}"
+
+
+def _print_methods(
+    console: Console,
+    title: str,
+    how: str,
+    labels: Mapping[str, str],
+    intervals: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Name the method of the intervals: most are resampled, some are exact."""
+    from mind2web2.cli.console import line
+
+    known = {name: found for name, found in intervals.items() if found["low"] is not None}
+    exact = [labels[name] for name, found in known.items() if found.get("exact")]
+    if len(exact) < len(known):
+        line(console, f"{title}: {how}.")
+    if exact:
+        line(console, f"{title} of {', '.join(exact)}: {_EXACT}.")
 
 
 def _print_reasons(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import re
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
+    from mind2web2.capture.settings import NetworkSettings
     from mind2web2.utils.path_config import PathConfig
 
 Handler = Callable[[argparse.Namespace], int]
@@ -197,6 +199,34 @@ def browser_address(text: str) -> str:
     return text
 
 
+def proxy_url(text: str) -> str:
+    """Return the URL of a proxy; its password no longer shows in this machine's list of processes."""
+    from mind2web2.capture.network.upstream import parsed_upstream
+
+    try:
+        parsed_upstream(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    finally:
+        _hide_in_process_list(text)
+    return text
+
+
+def _hide_in_process_list(argument: str) -> None:
+    """Overwrite an argument of this process where other users can read it; does nothing but on Linux."""
+    secret = os.fsencode(argument)
+    try:
+        position = Path("/proc/self/cmdline").read_bytes().find(secret)
+        # proc(5): the 48th field is the address of the arguments; the second may hold spaces.
+        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45])
+    except (OSError, IndexError, ValueError):
+        return
+    if position >= 0 and start > 0:
+        import ctypes
+
+        ctypes.memset(start + position, ord("*"), len(secret))
+
+
 # Options of several commands
 
 
@@ -235,11 +265,78 @@ def add_browser_options(group: argparse._ArgumentGroup) -> None:
         help="capture through your own running Chrome, logged in and past its captchas, such as "
         "http://127.0.0.1:9222",
     )
+    add_network_options(group)
+
+
+def add_network_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say what captures and downloads may connect to, and how."""
+    group.add_argument(
+        "--proxy",
+        metavar="URL",
+        type=proxy_url,
+        help="for browser and downloads, such as http://USER:PASSWORD@proxy.example:3128 (default: those of "
+        "HTTP_PROXY and HTTPS_PROXY; NO_PROXY lists hosts to reach without)",
+    )
+    group.add_argument(
+        "--storage_state",
+        metavar="FILE",
+        type=Path,
+        help="cookies and local storage of a login, as Playwright saves them, for all captured pages",
+    )
     group.add_argument(
         "--allow_private_network",
         action="store_true",
-        help="also pages on private, loopback and link-local addresses, which are refused otherwise",
+        help="also pages and downloads on private, loopback and link-local addresses, which are refused "
+        "otherwise",
     )
+
+
+def network_of(options: argparse.Namespace) -> NetworkSettings:
+    """Return what captures and downloads may connect to.
+
+    Raises:
+        UsageError: the environment names a proxy that is none.
+    """
+    from mind2web2.capture.network.upstream import parsed_upstream
+    from mind2web2.capture.settings import NetworkSettings, environment_proxies
+
+    proxies = environment_proxies()
+    if options.proxy is not None:
+        proxies |= {"http": options.proxy, "https": options.proxy}
+    for scheme in ("http", "https"):
+        if proxies.get(scheme):
+            parsed_upstream(proxies[scheme])
+    return NetworkSettings(allow_private_network=options.allow_private_network, proxies=proxies)
+
+
+def storage_state_of(options: argparse.Namespace) -> Mapping[str, Any] | None:
+    """Return the cookies and local storage of ``--storage_state``.
+
+    Raises:
+        UsageError: the file cannot be read, or has another form.
+    """
+    if options.storage_state is None:
+        return None
+    try:
+        state = json.loads(options.storage_state.read_bytes())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
+        raise UsageError(f"cannot read --storage_state {options.storage_state}: {reason}") from None
+    fields = ("cookies", "origins")
+    if not isinstance(state, dict) or not any(name in state for name in fields):
+        raise UsageError(
+            f"--storage_state {options.storage_state} has neither cookies nor origins: save it by "
+            "Playwright's context.storage_state(path=...)"
+        )
+    if not all(isinstance(entry, dict) for name in fields for entry in _entries(state.get(name, []))):
+        raise UsageError(
+            f"--storage_state {options.storage_state}: cookies and origins must be lists of objects"
+        )
+    return {name: state.get(name, []) for name in fields}
+
+
+def _entries(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def paths_of(options: argparse.Namespace) -> PathConfig:
@@ -284,6 +381,8 @@ def check_caching_options(options: argparse.Namespace) -> None:
         raise UsageError(f"--no_llm asks no model: leave {given} out")
     if options.cdp_url and not options.headless:
         raise UsageError(_OWN_WINDOW)
+    for conflict in _own_browser_conflicts(options):
+        raise UsageError(conflict)
 
 
 def _given(options: argparse.Namespace, *names: str) -> str:
@@ -309,9 +408,16 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
     yield from _script_conflicts(options)
 
 
+def _own_browser_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    given = _given(options, "proxy", "storage_state")
+    if options.cdp_url and given:
+        yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
+
+
 def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    yield from _own_browser_conflicts(options)
     is_replay = options.llm_provider == REPLAY
-    if browser := _given(options, "headed", "cdp_url"):
+    if browser := _given(options, "headed", "cdp_url", "storage_state"):
         if options.no_capture or is_replay:
             cause = "--no_capture" if options.no_capture else "--llm_provider replay"
             yield f"{cause} captures nothing: leave {browser} out"
@@ -345,6 +451,7 @@ _FOLDERS = {
     "metrics": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
     "show": ("eval_results_root", "cache_root"),
 }
+_USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _OPENAI = "https://api.openai.com/v1"
 
 
@@ -391,6 +498,10 @@ def caching_command(agent_name: str, options: argparse.Namespace, *more: str) ->
         words += ["--task_id", task_id]
     if given.get("cdp_url") is not None:
         words += ["--cdp_url", given["cdp_url"]]
+    if given.get("storage_state") is not None:
+        words += ["--storage_state", str(given["storage_state"])]
+    if given.get("proxy") is not None:
+        words += ["--proxy", _USER_INFO.sub("USER:PASSWORD@", given["proxy"])]
     words += [f"--{name}" for name in ("allow_private_network", "no_llm") if given.get(name)]
     return suggested_command(options, "cache", *words)
 

@@ -16,8 +16,8 @@ from mind2web2.utils.names import check_name, name_list
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.metrics import ScoredAnswer
     from mind2web2.runs.results import LoadedResult
+    from mind2web2.runs.score_matrix import ScoredAnswer
 
 DESCRIPTION = """\
 Show results as text: which tasks an agent has scores for, the answers to one task, or one answer with its

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from statistics import NormalDist, fmean
+from typing import Any
 
 LEVEL = 0.95
 RESAMPLES = 10_000
@@ -23,13 +24,15 @@ SEED = 0
 # No resample leaves the range of the tasks' values. Where a value is as likely above the mean as below, all
 # n lie on one side of it 2 * 0.5 ** n of the time, and the whole range misses it: below six tasks over 5%.
 MIN_TASKS = 6
-METHOD = "BCa bootstrap over tasks, Student's quantiles"
+METHOD = (
+    "BCa bootstrap over tasks, Student's quantiles; exact (Clopper-Pearson) where all tasks are at one limit"
+)
 
 _NORMAL = NormalDist()
 # Sums of the same numbers in another order differ by less.
 _NOISE = 1e-9
 
-# What a task adds to the sums that a metric is made of.
+# A task's parts of the sums behind a metric.
 Row = Sequence[float]
 Statistic = Callable[[Sequence[float]], float]
 # The least and the greatest value that a task can have, of a mean of such values.
@@ -38,28 +41,19 @@ Limits = tuple[float, float] | None
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where a metric's true value lies, at ``LEVEL``; both ends belong to it."""
+    """The range of a metric's true value at ``LEVEL``; both ends belong to it.
+
+    Args:
+        is_exact: by Clopper and Pearson, as all tasks are at one limit; otherwise resampled.
+    """
 
     low: float
     high: float
+    is_exact: bool = False
 
     def excludes(self, value: float) -> bool:
         """Tell whether a value lies outside."""
         return not self.low <= value <= self.high
-
-
-def bootstrap_interval(
-    rows: Sequence[Row],
-    statistic: Statistic,
-    limits: Limits = None,
-    *,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
-) -> Interval | None:
-    """Return the interval of one statistic, as ``bootstrap_intervals`` does of several."""
-    asked = [(statistic, limits)]
-    return bootstrap_intervals(rows, asked, level=level, resamples=resamples, seed=seed)[0]
 
 
 def bootstrap_intervals(
@@ -72,12 +66,12 @@ def bootstrap_intervals(
 ) -> list[Interval | None]:
     """Return the intervals of statistics of the same tasks, ``None`` where resampling them says nothing.
 
-    That is so with fewer than ``MIN_TASKS``, and where the statistic is the same whichever task is left out:
-    resamples then show no spread, though other tasks might. Where it stands at one of its limits the
-    interval is exact instead: it reaches as far as this many tasks may well leave unnoticed.
+    That is so with fewer than ``MIN_TASKS`` tasks, and where the statistic stays the same whichever task is
+    left out: resamples then show no spread, though other tasks might. At one of its limits a statistic has an
+    exact interval instead.
 
     Args:
-        rows: one a task: what it adds to the sums.
+        rows: one a task, with its parts of the sums.
         asked: statistics of the sums over tasks, defined for any choice of the rows, each with its limits.
     """
     if len(rows) < MIN_TASKS:
@@ -150,13 +144,13 @@ def _at_limit(value: float, tasks: int, limits: Limits, level: float) -> Interva
     if limits is None:
         return None
     low, high = limits
-    # By Clopper and Pearson for shares; it holds for all values within the limits, as none of the same mean
-    # leave a limit more rarely than shares do.
+    # By Clopper and Pearson for shares; it holds for all values within the limits, as no values of the same
+    # mean leave a limit more rarely than shares do.
     unnoticed = (1 - ((1 - level) / 2) ** (1 / tasks)) * (high - low)
     if math.isclose(value, low, abs_tol=_NOISE):
-        return Interval(low, low + unnoticed)
+        return Interval(low, low + unnoticed, is_exact=True)
     if math.isclose(value, high, abs_tol=_NOISE):
-        return Interval(high - unnoticed, high)
+        return Interval(high - unnoticed, high, is_exact=True)
     return None
 
 
@@ -165,7 +159,7 @@ class TaskSums:
     """A metric as a statistic of sums over tasks.
 
     Args:
-        columns: one a sum, at least two: what each task adds to it.
+        columns: one a sum, at least two, with each task's part.
         limits: the least and the greatest value that a task can have.
     """
 
@@ -192,18 +186,71 @@ class TaskSums:
         return TaskSums(self.tasks, (*self.columns, *other.columns), difference, limits)
 
 
-def intervals_of(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None]:
-    """Return the intervals of metrics by name, ``None`` where resampling the tasks says nothing.
+@dataclass(frozen=True, slots=True)
+class SampledInterval:
+    """A metric's interval, or the reason why there is none.
 
-    Metrics of the same tasks are resampled together: drawing is most of the work.
+    Args:
+        tasks: the number of tasks with a value, which were resampled.
+        digits: after the point, as published.
     """
+
+    tasks: int
+    interval: Interval | None
+    reason: str | None
+    digits: int
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as it stands in ``summary.json``."""
+        found = self.interval
+        return {
+            "low": None if found is None else round(found.low, self.digits),
+            "high": None if found is None else round(found.high, self.digits),
+            "exact": found is not None and found.is_exact,
+            "tasks": self.tasks,
+            "reason": self.reason,
+        }
+
+
+def sampled_intervals(
+    metrics: Mapping[str, TaskSums], digits: Mapping[str, int], no_spread: str
+) -> dict[str, SampledInterval]:
+    """Return the intervals of metrics by name.
+
+    Args:
+        metrics: those with a value.
+        digits: of all metrics, also of those without any value.
+        no_spread: the reason where the tasks' values do not differ.
+    """
+    intervals = _intervals(metrics)
+    found = {}
+    for name in digits:
+        tasks = len(metrics[name].tasks) if name in metrics else 0
+        reason = _too_few(tasks)
+        if reason is None and intervals[name] is None:
+            reason = no_spread
+        found[name] = SampledInterval(tasks, intervals.get(name), reason, digits[name])
+    return found
+
+
+def _too_few(tasks: int) -> str | None:
+    """Return why there can be no interval over so many tasks, ``None`` if there can."""
+    if not tasks:
+        return "no value is known"
+    if tasks < MIN_TASKS:
+        return f"{tasks} {'task is' if tasks == 1 else 'tasks are'} too few, {MIN_TASKS} are needed"
+    return None
+
+
+def _intervals(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None]:
+    # Metrics of the same tasks are resampled together: drawing is most of the work.
     alike: dict[tuple[str, ...], dict[str, TaskSums]] = defaultdict(dict)
     for name, metric in metrics.items():
         alike[metric.tasks][name] = metric
     found: dict[str, Interval | None] = {}
     for group in alike.values():
         found |= _of_same_tasks(group)
-    return {name: found[name] for name in metrics}
+    return found
 
 
 def _of_same_tasks(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None]:

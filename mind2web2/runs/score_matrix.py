@@ -123,7 +123,7 @@ def _grid_of_scored(table: _Table) -> ScoreGrid:
     tasks = _ordered(task for task, _ in scores)
     sizes = Counter(run for _, run in scores)
     runs = _ordered(sizes)
-    warnings = _missing_warnings(missing, "not counted in the averages")
+    warnings = _missing_warnings(missing, "not counted in the averages", len({task for task, _ in table}))
     if any(size < len(tasks) for size in sizes.values()):
         listed = ", ".join(f"{run} {sizes[run]}" for run in runs if sizes[run] < len(tasks))
         warnings.append(f"runs without a score for each of the {len(tasks)} tasks: {listed}")
@@ -138,7 +138,7 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     runs = _ordered(run for _, run in table)
     scores = {(task, run): _score_or_zero(table.get((task, run))) for task in tasks for run in runs}
     missing = _missing(table, tasks, runs)
-    warnings = _missing_warnings(missing, "counted as 0")
+    warnings = _missing_warnings(missing, "counted as 0", len(tasks))
     if outside:
         warnings.append(f"tasks not in the task list, left out: {name_list(outside)}")
     warnings += _unequal_chances(table, tasks, runs)
@@ -170,20 +170,30 @@ def _missing(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> tuple[
     return tuple(found)
 
 
-def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str) -> list[str]:
-    absent: list[str] = []
+def _missing_warnings(missing: Iterable[MissingAnswer], treatment: str, tasks: int) -> list[str]:
+    absent: dict[str, list[str]] = {}
     unanswered: list[str] = []
     unscored = 0
     for answer in missing:
         if answer.reason == NO_ANSWER:
-            absent.append(f"{answer.task_id} {str(answer.answer_name).removesuffix('.md')}")
+            absent.setdefault(str(answer.answer_name).removesuffix(".md"), []).append(answer.task_id)
         elif answer.reason == NO_RUNS:
             unanswered.append(answer.task_id)
         else:
             unscored += 1
     warnings = [f"answers without a score: {unscored}, {treatment}"] if unscored else []
-    if absent:
-        warnings.append(f"missing answers: {len(absent)} ({_few(absent)}), {treatment}")
+    answered = tasks - len(unanswered)
+    # A run that few tasks have is more likely a stray answer than many missing ones.
+    for run, lacking in list(absent.items()):
+        if 2 * len(lacking) > answered:
+            del absent[run]
+            warnings.append(
+                f"{run} exists for only {answered - len(lacking)} of {answered} tasks, but counts as a run; "
+                "if it is there by mistake, remove it from answers and results"
+            )
+    names = [f"{task} {run}" for run, lacking in absent.items() for task in lacking]
+    if names:
+        warnings.append(f"missing answers: {len(names)} ({_few(names)}), {treatment}")
     if unanswered:
         warnings.append(f"tasks without any answer: {len(unanswered)} ({_few(unanswered)}), {treatment}")
     return warnings

@@ -25,6 +25,7 @@ from mind2web2 import __version__
 from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.runs.provenance import Provenance
+from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.files import file_sha256, text_sha256
 
 PAGE = "https://www.lake.example/depth"
@@ -260,6 +261,26 @@ async def test_another_time_that_the_agent_took_is_taken_over(project):
         outcome = await only(project, judge)
         assert (outcome.reused, outcome.result["time_seconds"], judge.claims) == (True, time_s, [])
         assert (await only(project)).reused
+
+
+async def test_the_clock_may_stand_still_at_each_answers_own_moment(project):
+    """The result records ``answer``, and holds until the answer's moment changes."""
+    meta = project.root / "answers" / "bot" / TASK / "answer_1.meta.json"
+    meta.write_text(json.dumps({"created": "2025-03-14"}))
+    project.add_script_body(
+        "import datetime\nreturn {**evaluator.get_summary(), 'today': str(datetime.date.today())}"
+    )
+    settings = {"isolation": Isolation(), "as_of": "answer"}
+    outcome = await only(project, **settings)
+    inputs = outcome.result["provenance"]["inputs"]
+    assert (outcome.result["today"], inputs["as_of"]) == ("2025-03-14", "answer")
+    assert (await only(project, **settings)).reused
+    meta.write_text(json.dumps({"created": "2025-03-15"}))
+    again = await only(project, **settings)
+    assert again.changed == "the script reads the clock: it ran as of 2025-03-14, now 2025-03-15"
+    meta.write_text(json.dumps({"created": "last spring"}))
+    undated = await only(project, **settings)
+    assert "created 'last spring' is no date such as 2025-03-14" in undated.reason
 
 
 async def test_a_result_in_doubt_is_evaluated_anew(project):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from mind2web2.runs.bootstrap import bootstrap_interval
+from mind2web2.runs.bootstrap import bootstrap_intervals
 from mind2web2.runs.metrics import agent_metrics, metric_intervals, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
 
@@ -133,5 +133,5 @@ def test_the_interval_of_one_run_is_the_plain_bootstrap():
     """Of the mean of its scores."""
     answers = agent(runs=(1,))
     rows = [(answer.score, 1) for answer in answers]
-    expected = bootstrap_interval(rows, lambda sums: sums[0] / sums[1], (0.0, 1.0))
+    [expected] = bootstrap_intervals(rows, [(lambda sums: sums[0] / sums[1], (0.0, 1.0))])
     assert intervals(answers)["avg_score"].interval == expected

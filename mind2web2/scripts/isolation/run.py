@@ -163,7 +163,7 @@ def _job(
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
         prices=own_prices(),
-        allow_private_network=isolation.network.allow_private_network,
+        network=isolation.network,
         as_of=run.as_of,
         zone=run.zone,
     )

@@ -107,7 +107,7 @@ class ScriptJob(BaseModel):
     with_captures: bool
     stored_at_first: frozenset[str] | None
     prices: dict[str, OwnPrice]
-    allow_private_network: bool
+    network: NetworkSettings
     as_of: datetime | None = None
     zone: str | None = None
 
@@ -185,7 +185,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     with (
         inputs_recorded(recorder),
         pace_kept(job.pace),
-        downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
+        downloads_from(job.network),
         refusals_told(partial(judge.note, "refused_downloads")),
         services_answered_by(ask_run),
     ):

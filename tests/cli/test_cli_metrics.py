@@ -215,7 +215,7 @@ def test_a_removed_task_can_be_forgotten(results):
     for words, reason in (
         (["a"], "the task has answers in answers/bot/a"),
         (["ghost", "--forget", "gost"], "there are no results in eval_results/bot/gost"),
-        (["ghost", "--answer_folder", "none"], "no folder none/bot tells whether the task has answers"),
+        (["ghost", "--answer_folder", "none"], "no folder none/bot that tells whether the task has answers"),
         (["../bot/ghost"], "give its plain folder name"),
     ):
         refused = call(main, "metrics", "bot", "--forget", *words)

@@ -54,6 +54,8 @@ def parsers():
     together = CommandParser(prog="mind2web2")
     subcommands = together.add_subparsers()
     for module in COMMANDS:
+        if module.__name__.startswith("mind2web2.cli.results"):
+            continue  # described by their own help
         module.add_command(subcommands)
     return dict(subcommands.choices)
 

@@ -121,28 +121,25 @@ def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
 def print_comparison(console: Console, comparison: AgentComparison) -> None:
     """Print the metrics of two agents over the same tasks, with the differences."""
     first, second = comparison.first, comparison.second
-    if not comparison.tasks:
-        line(console, f"{second} against {first}: no task has results of both.")
-    else:
-        tasks = counted(len(comparison.tasks), "task")
-        table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
-        table.add_column("metric", no_wrap=True)
-        for heading in (first, second):
-            table.add_column(heading, justify="right", overflow="fold")
-        for heading in ("difference", _LEVEL):
-            table.add_column(heading, justify="right", no_wrap=True)
-        labels = _labels("pass_at_k", "pass@k")
-        found = {name: difference.summary() for name, difference in comparison.differences.items()}
-        for name, label in labels.items():
-            values = (found[name][key] for key in ("first", "second", "difference"))
-            table.add_row(label, *map(number, values), _interval(found[name]))
-        console.print(table)
-        clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
-        if any(own["low"] is not None for own in found.values()):
-            how = f"{_METHOD}, the same of both agents"
-            _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
-            line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
-        _print_reasons(console, labels, found)
+    tasks = counted(len(comparison.tasks), "task")
+    table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
+    table.add_column("metric", no_wrap=True)
+    for heading in (first, second):
+        table.add_column(heading, justify="right", overflow="fold")
+    for heading in ("difference", _LEVEL):
+        table.add_column(heading, justify="right", no_wrap=True)
+    labels = _labels("pass_at_k", "pass@k")
+    found = {name: difference.summary() for name, difference in comparison.differences.items()}
+    for name, label in labels.items():
+        values = (found[name][key] for key in ("first", "second", "difference"))
+        table.add_row(label, *map(number, values), _interval(found[name]))
+    console.print(table)
+    clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
+    if any(own["low"] is not None for own in found.values()):
+        how = f"{_METHOD}, the same of both agents"
+        _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
+        line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
+    _print_reasons(console, labels, found)
     for warning in comparison.warnings:
         line(console, f"Warning: {warning}")
 

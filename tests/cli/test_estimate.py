@@ -132,7 +132,7 @@ def test_results_of_others_say_less(project, server):
     assert "Judge requests: between 2 and 36, probably 9, based on a guess" in hill.stdout
 
 
-def test_an_unknown_price_is_said(project, server):
+def test_an_unknown_price_is_reported(project, server):
     """It is not guessed."""
     told = run(server, "--estimate", "--judge_model", "judge-1")
     assert told.returncode == 0

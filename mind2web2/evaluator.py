@@ -13,14 +13,12 @@ from mind2web2.errors import JudgeError, Mind2Web2Error
 from mind2web2.judge.direct import as_judge
 from mind2web2.judge.protocol import Judge
 from mind2web2.pages.captures import PageCapture
-from mind2web2.rubric.builder import Rubric
+from mind2web2.rubric.builder import Rubric, plain_info, tree_as_dict, tree_statistics
 from mind2web2.rubric.node import AggregationStrategy, VerificationNode
-from mind2web2.rubric.summary import plain_info, tree_as_dict, tree_statistics
 from mind2web2.scheduling.scheduler import Request, current_deferral, deferrable
 from mind2web2.utils.api_misuse import report_misuse, script_api
-from mind2web2.verification.context import NOT_PASSED
+from mind2web2.verification.context import NO_INSTRUCTION, NOT_PASSED
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
-from mind2web2.verification.messages import NO_INSTRUCTION
 from mind2web2.verification.verifier import (
     OPTIONS,
     BatchItem,
@@ -252,13 +250,10 @@ class Evaluator(Rubric):
             "use_screenshot": use_screenshot,
         }
         deferral = current_deferral()
-        if deferral is None:
-            results = await self._verified_together(batch, options)
-        else:
+        if deferral is not None:
             for _, _, node, _ in batch:
                 await deferral.decided(node)
-            with deferral.beside():
-                results = await self._verified_together(batch, options)
+        results = await self._verified_together(batch, options)
         for result in results:
             if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result

@@ -15,6 +15,7 @@ from mind2web2.cli.options import (
     paths_of,
     positive_int,
     positive_seconds,
+    web_address,
 )
 
 DESCRIPTION = """\
@@ -63,6 +64,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=("failed", "suspect"),
         help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
         "only by one that is as good",
+    )
+    parser.add_argument(
+        "--archive",
+        action="store_true",
+        help="take the Internet Archive's copy of each page that is unavailable or looks wrong: the one "
+        "nearest to the date of the answer",
+    )
+    parser.add_argument(
+        "--archive_url",
+        metavar="URL",
+        type=web_address,
+        help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
     )
     add_folder_options(parser, "answer_folder", "cache_root")
     _add_link_options(parser)

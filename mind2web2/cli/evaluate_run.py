@@ -56,9 +56,9 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.scheduling.options import MOST_UNDER_WAY
-from mind2web2.scheduling.options import Pace as Order
-from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.scheduling.scheduler import MOST_PENDING
+from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -196,7 +196,7 @@ def _parts(
         log_to_console=options.self_debug,
         clock=time.monotonic if batches is None else batches.worked_s,
         # A question waits up to a day for its batch, so that as many as possible are asked at once.
-        pace=Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY),
+        pace=Order(options.sequential, _ALL if options.batch else MOST_PENDING),
         isolation=_isolation(options),
         as_of=options.as_of,
     )
@@ -407,11 +407,10 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         "max_images": options.max_images,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    server = options.judge_base_url or ""
+    server = (options.judge_base_url or "").rstrip("/")
     named = [judge for judge in store.identities() if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
-    whole = [judge for judge in named if server and judge.endpoint.endswith(f" {server.rstrip('/')}")]
-    stored = whole or named
+    stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]

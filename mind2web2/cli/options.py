@@ -188,14 +188,22 @@ def as_of(text: str) -> datetime | Literal["answer"]:
 
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
+    return _address(text, ("http", "https", "ws", "wss"), "http://127.0.0.1:9222")
+
+
+def web_address(text: str) -> str:
+    """Return the address of a web server."""
+    return _address(text, ("http", "https"), "https://archive.example")
+
+
+def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
     try:
         address = urlsplit(text)
-        is_address = address.scheme in ("http", "https", "ws", "wss") and bool(address.hostname)
-        is_address = is_address and address.port != 0
+        is_address = address.scheme in schemes and bool(address.hostname) and address.port != 0
     except ValueError:
         is_address = False
     if not is_address:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address such as http://127.0.0.1:9222")
+        raise argparse.ArgumentTypeError(f"{text!r} is no address such as {example}")
     return text
 
 
@@ -379,6 +387,8 @@ def check_caching_options(options: argparse.Namespace) -> None:
     given = _given(options, "judge_model", "judge_base_url")
     if options.no_llm and given:
         raise UsageError(f"--no_llm asks no model: leave {given} out")
+    if options.archive_url is not None and not options.archive:
+        raise UsageError("--archive_url goes with --archive")
     if options.cdp_url and not options.headless:
         raise UsageError(_OWN_WINDOW)
     for conflict in _own_browser_conflicts(options):
@@ -502,7 +512,9 @@ def caching_command(agent_name: str, options: argparse.Namespace, *more: str) ->
         words += ["--storage_state", str(given["storage_state"])]
     if given.get("proxy") is not None:
         words += ["--proxy", _USER_INFO.sub("USER:PASSWORD@", given["proxy"])]
-    words += [f"--{name}" for name in ("allow_private_network", "no_llm") if given.get(name)]
+    if given.get("archive_url") is not None:
+        words += ["--archive_url", given["archive_url"]]
+    words += [f"--{name}" for name in ("archive", "allow_private_network", "no_llm") if given.get(name)]
     return suggested_command(options, "cache", *words)
 
 

@@ -34,7 +34,7 @@ from mind2web2.pages.cache_files import (
     sidecar_text,
 )
 from mind2web2.pages.cache_index import IndexFile
-from mind2web2.scheduling.guard import check_change, check_look, watching
+from mind2web2.scheduling.scheduler import check_change, check_look, watching
 from mind2web2.urls.keys import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.files import is_leftover, write_together, write_whole

@@ -56,7 +56,7 @@ class AgentComparison:
 
     Args:
         differences: by the metrics' names in ``summary.json``; pass@k is ``pass_at_k``.
-        warnings: what else differs between the two, one line each.
+        warnings: other differences of the two, one line each.
     """
 
     first: str

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar, TypeVarTuple, cast
 
@@ -105,6 +105,9 @@ MAX_WORKERS = min(os.cpu_count() or 2, 8)
 # Libraries keep some memory of every document; a fresh process gives it back.
 MAX_CALLS_PER_WORKER = 200
 
+# A process that has not started by then never will.
+_START_TIMEOUT_S = 300.0
+_NOT_STARTED = f"did not start within {_START_TIMEOUT_S:g} s"
 _COMMAND = (sys.executable, "-P", "-c", "from mind2web2.utils.workers import serve; serve()")
 
 
@@ -155,11 +158,15 @@ class _Worker:
         """Whether the process ever came up."""
         return self._is_ready
 
+    def wait_until_ready(self) -> None:
+        """Wait for the process to start, unless it has started before."""
+        assert self._process.stdout is not None
+        if not self._is_ready:
+            self._is_ready = self._process.stdout.readline() == READY
+
     def call(self, request: bytes) -> tuple[bool, Any]:
         """Send a pickled call and return the reply; OSError or EOFError if the worker dies."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        if not self._is_ready:
-            self._is_ready = self._process.stdout.readline() == READY
         self._process.stdin.write(request)
         self._process.stdin.flush()
         succeeded, outcome = pickle.load(self._process.stdout)
@@ -255,16 +262,15 @@ class _Call:
             self._worker = worker
             if self._stop_reason is not None:
                 worker.kill()
-        overrun = f"took longer than {self._timeout_s:g} s"
-        deadline = threading.Timer(self._timeout_s, self.stop, (overrun,))
-        deadline.daemon = True
-        deadline.start()
         reply = None
         try:
             with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
-                reply = worker.call(request)
+                # On a busy machine a process starts slowly, which says nothing about the document.
+                with self._stopped_after(_START_TIMEOUT_S, _NOT_STARTED):
+                    worker.wait_until_ready()
+                with self._stopped_after(self._timeout_s, f"took longer than {self._timeout_s:g} s"):
+                    reply = worker.call(request)
         finally:
-            deadline.cancel()
             with self._lock:
                 self._worker = None
             if reply is None:
@@ -274,8 +280,18 @@ class _Call:
             _idle_workers.give_back(worker)
         return reply
 
+    @contextlib.contextmanager
+    def _stopped_after(self, timeout_s: float, reason: str) -> Iterator[None]:
+        deadline = threading.Timer(timeout_s, self.stop, (reason,))
+        deadline.daemon = True
+        deadline.start()
+        try:
+            yield
+        finally:
+            deadline.cancel()
+
     def _explain_death(self, worker: _Worker) -> Mind2Web2Error:
-        if self._stop_reason is None and not worker.is_ready:
+        if self._stop_reason in (None, _NOT_STARTED) and not worker.is_ready:
             return MachineError(
                 f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' says"
             )

@@ -11,7 +11,7 @@ from mind2web2.prompts import HashedText
 
 
 class Verdict(BaseModel):
-    """What is asked for."""
+    """The template."""
 
     reasoning: str
     result: bool

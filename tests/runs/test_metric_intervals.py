@@ -61,14 +61,6 @@ def test_what_is_resampled_is_what_is_published(drop, has_list):
         assert value == pytest.approx(summary[name], abs=0.06 if metric.digits == 1 else 6e-5)
 
 
-def test_runs_of_the_same_tasks_share_their_sums():
-    """Which keeps resampling fast, and a run that lacks a task has sums of its own."""
-    complete = sampled_metrics(score_grid(agent()))["avg_score"]
-    assert len(complete.over(list(complete.values)).columns) == 2
-    lacking = sampled_metrics(score_grid(agent()[1:]))["avg_score"]
-    assert len(lacking.over(list(lacking.values)).columns) == 4
-
-
 def test_a_run_that_was_not_drawn_does_not_count():
     """The other runs' mean stands for all."""
     answers = [*agent(runs=(1,)), scored(0, 2, 1.0)]

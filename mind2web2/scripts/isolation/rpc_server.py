@@ -19,8 +19,7 @@ from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.errors import EvalScriptError, JudgeError, JudgmentMissingError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.direct import unexpected
-from mind2web2.judge.protocol import CheckedLimit, DualSemaphore, FailureLatch, Subject
+from mind2web2.judge.protocol import CheckedLimit, DualSemaphore, FailureLatch, Subject, unexpected
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.answer_view import AnswerCache

@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.scheduling.options import Pace
+from mind2web2.scheduling.scheduler import Pace
 from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.isolation.limits import MAX_FILE_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.processes import Exit, ForkServer, ScriptProcess, fork_server, script_process
@@ -153,7 +153,7 @@ def _job(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        pace=replace(run.pace, in_own_process=True),
+        pace=run.pace,
         limits=isolation.limits,
         variables=dict(isolation.variables),
         folder=Path.cwd(),

@@ -81,6 +81,7 @@ class _Run:
     folders: RunFolders
     work: Sequence[TaskWork]
     console: Console
+    budget: Budget | None
     progress: RunProgress = field(default_factory=RunProgress)
     # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
@@ -109,7 +110,7 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
-    run = _Run(options, folders, work, plain_console(outlives_reader=True))
+    run = _Run(options, folders, work, plain_console(outlives_reader=True), _budget(options))
     return run_to_exit(_stored_evaluation(run), run.report_stop)
 
 
@@ -125,9 +126,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     batches = _open_batches(run, settings.model, store)
     with loading():
         client = _client(options, batches)
-        judge = RecordedJudge(
-            settings, client, store, overwrite=options.overwrite, budget=_budget(options, settings.model)
-        )
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
     parts = _parts(options, judge, captures, batches)
     run.usages.append(judge.usage)
@@ -276,11 +275,11 @@ def _most_answers() -> int:
     return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
 
 
-def _budget(options: argparse.Namespace, model: str) -> Budget | None:
+def _budget(options: argparse.Namespace) -> Budget | None:
     if options.max_cost is None or options.llm_provider == REPLAY:
         return None
     in_batch = (BATCH_PRICE_SHARE, BATCH_CAUTION) if options.batch else ()
-    return Budget(options.max_cost, model, *in_batch)
+    return Budget(options.max_cost, options.judge_model or DEFAULT_JUDGE_MODEL, *in_batch)
 
 
 def _keep_usage(run: _Run, judge: RecordedJudge) -> None:

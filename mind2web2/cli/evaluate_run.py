@@ -47,6 +47,7 @@ from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
+    DEFAULT_JUDGE_MODEL,
     DualSemaphore,
     Pace,
     RunFolders,

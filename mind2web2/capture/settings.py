@@ -30,6 +30,7 @@ class CaptureSettings:
         headless: without a window.
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
         page_timeout_s: for everything about one page, its retries included.
+        answer_timeout_s: until the server begins to answer; a silent one is not asked again.
         load_timeout_s: until the page's HTML has arrived.
         settle_timeout_s: until network and DOM are quiet; past it, the page is read as it is.
         viewport_width_px: the screenshot's width; a judge is shown images of this width unscaled.
@@ -45,6 +46,7 @@ class CaptureSettings:
     cdp_url: str | None = None
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0
+    answer_timeout_s: float = 20.0
     load_timeout_s: float = 30.0
     settle_timeout_s: float = 6.0
     viewport_width_px: int = 1100

@@ -34,7 +34,7 @@ _MARK_ROOT = (
 # A document that neither scrolls nor has scripts or controls is complete as it is.
 _MAY_HAVE_MORE = (
     "() => Document.prototype.querySelector.call(document, "
-    "'script, button, details, input, label, [role], [hidden], [onclick], [aria-expanded], [loading]')"
+    "'script, iframe, button, details, input, label, [role], [hidden], [onclick], [aria-expanded]')"
     " !== null || document.documentElement.scrollHeight > innerHeight + 4"
 )
 

@@ -255,8 +255,8 @@ function (step, isFrame, ...given) {
   }
   // A wall may list its partners and their purposes, and says little else.
   function isConsentList(blocks, titles) {
-    const about = blocks.filter((block) => consent.SUBJECT.test(block) || /partner|vendor|anbieter|fournisseur|proveedor/iu.test(block));
-    return !/polic(?:y|ies)|terms|erklärung|richtlinie|politique|política/iu.test(titles) && about.length > 0.6 * blocks.length;
+    const listed = blocks.filter((block) => /partner|vendor|purpose|anbieter|zweck|fournisseur|finalit|proveedor|finalidad/iu.test(block));
+    return !/polic(?:y|ies)|terms|erklärung|richtlinie|politique|política/iu.test(titles) && listed.length > 0.6 * blocks.length;
   }
 
   return steps[step](...given) ?? null;

@@ -385,11 +385,12 @@ function (step, ...given) {
   function put(copy, behind) {
     if (behind && t.isConnected(behind)) t.method(Element.prototype, "after")(behind, copy);
     else t.appendChild(t.body(), copy);
-    const isPainted = () => t.look().texts(copy).size > 0;
+    const letters = (text) => text.replace(/\s+/gu, "").length;
+    const isPainted = () => letters(t.seenText(copy)) >= letters(t.textContent(copy));
     if (isPainted()) return;
     t.reveal(copy);
-    for (const inner of t.queryIn(copy, "*")) if (!t.isRendered(inner)) t.reveal(inner);
-    if (!isPainted()) t.appendChild(t.body(), copy);
+    for (const inner of t.queryIn(copy, "*")) if (!t.look().texts(inner, 1).size) t.reveal(inner);
+    if (!t.look().texts(copy, 1).size) t.appendChild(t.body(), copy);
   }
 
   return steps[step](...given) ?? null;

@@ -622,7 +622,8 @@ async def test_tabs_of_radio_buttons_are_all_shown(page):
 async def test_the_menu_behind_a_box_stays_closed(page):
     """A site's menu is no section."""
     html = "<style>.m { display: none } :checked ~ .m { display: block }</style>"
-    html += "<input type=checkbox id=b hidden><label for=b class=hamburger>Menu</label><nav class=m>Home About</nav>"
+    html += "<input type=checkbox id=b hidden><label for=b class=hamburger>Menu</label>"
+    html += "<nav class=m>Home About</nav>"
     loaded, _ = await unfolded(page, html)
     assert "About" not in await loaded.seen()
 

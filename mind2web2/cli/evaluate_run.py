@@ -43,6 +43,8 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
+from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
+from mind2web2.runs.progress_file import ProgressFile
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
@@ -192,11 +194,12 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
 
 
 def _display(run: _Run, judge: RecordedJudge, batches: BatchJobs | None) -> RunDisplay:
+    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
     if batches is None:
-        return RunDisplay(run.console, run.progress, judge.usage)
+        return RunDisplay(run.console, run.progress, judge.usage, file)
     from mind2web2.cli.batch import BatchDisplay
 
-    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress)
+    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress, file)
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:

@@ -508,65 +508,36 @@ async def test_content_that_is_declined_twice_is_listed(project):
     assert rejected in outcome.result["judge_usage"]["rejections"]
 
 
-def jpeg(width_px, height_px):
-    """Return a screenshot of this size."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (width_px, height_px), "white").save(buffer, "JPEG")
-    return buffer.getvalue()
-
-
-def store_page(project, screenshot):
-    """Store the page with a screenshot as another tool left it, damaged or not."""
-    cache = project.cache()
-    cache.put_web(PAGE, "The lake is 40 m deep.", jpeg(10, 10))
+def damaged_screenshot(cache):
+    """Store a page with a screenshot that another tool left damaged."""
+    image = io.BytesIO()
+    Image.new("RGB", (10, 10)).save(image, "JPEG")
+    cache.put_web(PAGE, "The lake is 40 m deep.", image.getvalue())
     [path] = cache.task_dir.glob("*.jpg")
-    path.write_bytes(screenshot)
+    path.write_bytes(b"<html>no picture</html>")
 
 
-async def check_of_page(project, judge):
-    """Evaluate and return the outcome with the evidence on the cited page."""
-    outcome = await only(project, judge)
-    leaves = outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
+@pytest.mark.parametrize(
+    ("store", "score", "outcome", "words"),
+    [
+        (damaged_screenshot, 2 / 3, "supported", "screenshot left out: "),
+        (
+            lambda cache: cache.put_pdf(PAGE, encrypted_pdf("secret", "The lake is 40 m deep.")),
+            1 / 3,
+            "unavailable",
+            "encrypted",
+        ),
+    ],
+    ids=["screenshot", "PDF"],
+)
+async def test_a_damaged_page_costs_no_other_claim(project, store, score, outcome, words):
+    """Text is judged without its screenshot, and an unreadable PDF is unavailable; the evidence says why."""
+    store(project.cache())
+    result = (await only(project)).result
+    leaves = result["eval_breakdown"][0]["verification_tree"]["children"]
     [page] = leaves[1]["evidence"]["pages"]
-    return outcome, page
-
-
-@pytest.mark.parametrize(
-    ("screenshot", "images", "note"),
-    [
-        (jpeg(1100, 3000)[:2000], 0, "screenshot left out: "),
-        (b"<html>no picture</html>", 0, "screenshot left out: "),
-        (jpeg(1100, 30_000), 6, "screenshot cut: 10000 of 30000 pixels"),
-    ],
-    ids=["truncated", "html", "tall"],
-)
-async def test_a_screenshot_of_any_kind_costs_no_result(project, screenshot, images, note):
-    """The text is judged all the same, and the evidence says what was shown."""
-    store_page(project, screenshot)
-    judge = ClaimJudge()
-    outcome, page = await check_of_page(project, judge)
-    assert (outcome.score, page["outcome"]) == (2 / 3, "supported")
-    assert page["page"].get("images", 0) == images
-    assert page["page"]["notes"][0].startswith(note)
-
-
-@pytest.mark.parametrize(
-    ("pdf", "reason"),
-    [
-        (encrypted_pdf("secret", "The lake is 40 m deep."), "encrypted"),
-        (b"<!DOCTYPE html><html><body>Not found</body></html>", "PDF"),
-        (b"", "PDF"),
-    ],
-    ids=["encrypted", "html", "empty"],
-)
-async def test_a_pdf_that_cannot_be_read_fails_its_own_claims(project, pdf, reason):
-    """The judge is not asked about them, the evidence says why, and other claims are unharmed."""
-    project.cache().put_pdf(PAGE, pdf)
-    judge = ClaimJudge()
-    outcome, page = await check_of_page(project, judge)
-    assert (outcome.score, page["outcome"]) == (1 / 3, "unavailable")
-    assert reason in page["reason"]
-    assert set(judge.claims) == {"The answer calls the lake deep."}
+    assert (result["final_score"], page["outcome"]) == (score, outcome)
+    assert words in json.dumps(page)
 
 
 async def test_a_script_gets_the_arguments_that_it_names(project):

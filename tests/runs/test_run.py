@@ -333,25 +333,27 @@ async def test_a_task_is_evaluated_with_any_client(project):
     assert len(judge.claims) == asked
 
 
-async def test_another_client_is_another_judge(project):
-    """Two objects of one class may judge differently; nothing else tells them apart."""
+@pytest.mark.parametrize("overwrite", [False, True])
+async def test_another_client_is_another_judge(project, overwrite):
+    """Two objects of one class may judge differently; ``overwrite`` also reuses nothing."""
     await evaluate_task(**task_arguments(project))
     judge = ClaimJudge(lambda _: False)
-    results = await evaluate_task(**task_arguments(project, client=judge))
+    results = await evaluate_task(**task_arguments(project, client=judge, overwrite=overwrite))
     assert [result["final_score"] for result in results] == [0.0, 0.0]
-    assert len(judge.claims) == 12
+    assert (len(judge.claims), len(project.result_paths())) == (12, 2)
 
 
-async def test_a_task_is_evaluated_with_a_real_client(project):
-    """Over the wire; everything given as text."""
+async def test_a_task_is_evaluated_with_a_real_client(project, capsys):
+    """Over the wire; folders are given as text, and the console shows the log."""
     with JudgeServer() as server:
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="dummy") as client:
             arguments = task_arguments(project, client=client)
             texts = {name: str(value) for name, value in arguments.items() if name != "client"}
-            results = await evaluate_task(client, **texts)
+            results = await evaluate_task(client, **texts, is_self_debug=True)
         assert {body["model"] for body in server.requests} == {"o4-mini"}
     assert [result["final_score"] for result in results] == [1.0, 1.0]
     assert results[0]["judge_usage"]["input_tokens"] == 600
+    assert "The lake is deep." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("level", ["root", "agent", "task"])
@@ -411,16 +413,6 @@ def test_uncached_pages_are_counted_where_citations_are_known(project, content, 
     assert uncached_pages(folders, TASK) == count
 
 
-async def test_overwriting_a_task_asks_again(project):
-    """Neither results nor judgments are reused."""
-    await evaluate_task(**task_arguments(project))
-    judge = ClaimJudge(lambda _: False)
-    results = await evaluate_task(**task_arguments(project, client=judge, overwrite=True))
-    assert [result["final_score"] for result in results] == [0.0, 0.0]
-    assert len(judge.claims) == 12
-    assert len(project.result_paths()) == 2
-
-
 async def test_a_task_keeps_to_the_semaphores_it_is_given(project):
     """Plain ones of asyncio will do."""
     crowd = Crowd(2)
@@ -428,12 +420,6 @@ async def test_a_task_keeps_to_the_semaphores_it_is_given(project):
     results = await evaluate_task(**task_arguments(project, client=ClaimJudge(crowd.verdict), **limits))
     assert len(results) == 2
     assert crowd.most == 2
-
-
-async def test_a_task_shows_its_logs_on_request(project, capsys):
-    """What is logged of each answer, as it is written to the file."""
-    await evaluate_task(**task_arguments(project, is_self_debug=True))
-    assert "The lake is deep." in capsys.readouterr().err
 
 
 async def test_answers_without_a_result_are_left_out_and_logged(project, caplog):

@@ -32,8 +32,10 @@ faults:
 injection:
 	PYTHONPATH=tests $(RUN) python -m injection_suite.report
 
-# Nearly sound inputs for every parser of outside data. For example: make fuzz FUZZ="--seconds 3600 --seed 7"
+# Made-up scripts in any order, and nearly sound inputs for every parser of outside data. For example:
+# make fuzz FUZZ="--seconds 3600 --seed 7"
 fuzz:
+	EXAMPLES=1000 $(RUN) pytest tests/scheduling/test_deferral_properties.py
 	PYTHONPATH=tests $(RUN) python -m inputs.fuzz $(FUZZ)
 
 # Changes the modules that decide scores and skips in some 600 ways, one at a time, and shows each change that the

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from measuring import title
 
-from mind2web2.judge.batch.jobs import Gatherer
-from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch.state import BatchFolder, Collector
 from mind2web2.llm_client.messages import JsonBody
 from mind2web2.prompts import HashedText
 
@@ -50,18 +49,18 @@ def page(number: int) -> HashedText:
 
 async def waiting(folder: Path, pages: Sequence[HashedText], count: int) -> object:
     """Hand questions in, and return what each of them holds on to."""
-    gatherer = Gatherer(BatchFolder(folder), "/v1/chat/completions", count + 1, ROOM_BYTES)
+    collector = Collector(BatchFolder(folder), "/v1/chat/completions", count + 1, ROOM_BYTES)
     bodies = [partial(body, pages[number % len(pages)], number) for number in range(count)]
 
     async def asked(make_body: partial[JsonBody]) -> object:
-        question = await gatherer.named("", make_body)
-        await gatherer.add(question, make_body)
+        question = await collector.named("", make_body)
+        await collector.add(question, make_body)
         return question, make_body
 
     held = await asyncio.gather(*(asked(make_body) for make_body in bodies))
-    [gathering] = await gatherer.due(lambda: 0.05)
-    assert gathering.path.stat().st_size > count * PAGE_BYTES
-    return held, gatherer
+    [job_input] = await collector.due(lambda: 0.05)
+    assert job_input.path.stat().st_size > count * PAGE_BYTES
+    return held, collector
 
 
 def body(image: HashedText, number: int) -> JsonBody:

@@ -1,9 +1,8 @@
 """How much of a judge's rate limits the rate limiter uses, and how many of its requests are refused.
 
 One scenario goes through the real SDK to a local server: 376 requests, 4% of which meet a random 429 and 6%
-another fault (500, reset, slow). The others last minutes; they run the same retries and the same rate
-limiter in virtual time.
-Each figure is the median of three seeds.
+another fault (500, reset, slow). The others last minutes, so they run the same retries and the same rate
+limiter in virtual time. Each figure is the median of three seeds.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from measuring import title
@@ -36,6 +36,20 @@ TRANSIT_S = 0.003
 SEEDS = range(3)
 
 Admission = Callable[["SimulatedServer", float], bool]
+Latency = Callable[[random.Random], float]
+
+
+def constant(latency_s: float) -> Latency:
+    """Take the same time for each reply."""
+    return lambda _: latency_s
+
+
+CONSTANT = constant(LATENCY_S)
+
+
+def varying(mean_s: float) -> Latency:
+    """Take times of an exponential distribution, as of short and long replies."""
+    return lambda chance: min(chance.expovariate(1 / mean_s), 20 * mean_s)
 
 
 class SimulatedServer:
@@ -45,11 +59,11 @@ class SimulatedServer:
         admits: whether one more request is accepted, by the server and the time.
     """
 
-    def __init__(self, admits: Admission, latency_s: float = LATENCY_S, seed: int = 0) -> None:
+    def __init__(self, admits: Admission, latency: Latency = CONSTANT, seed: int = 0) -> None:
         self.accepted_s: list[float] = []
         self.refusals = self.in_flight = 0
         self.chance = random.Random(seed)
-        self._admits, self._latency_s = admits, latency_s
+        self._admits, self._latency = admits, latency
 
     async def send(self) -> Completion:
         """Reply after the latency, or refuse."""
@@ -61,7 +75,7 @@ class SimulatedServer:
         self.accepted_s.append(now_s)
         self.in_flight += 1
         try:
-            await asyncio.sleep(self._latency_s)
+            await asyncio.sleep(self._latency(self.chance))
         finally:
             self.in_flight -= 1
         return Completion("yes", usage=Usage(input_tokens=1000))
@@ -91,7 +105,7 @@ def alternating(high: float) -> Callable[[float], float]:
     return lambda now_s: high if now_s // 60 % 2 == 0 else high / 2
 
 
-def served(server: SimulatedServer, seconds: float) -> None:
+def served(server: SimulatedServer, seconds: float, at_once: int = AT_ONCE) -> None:
     """Keep more requests waiting than may be sent, for so long."""
 
     async def ask(limiter: RateLimiter, limit: asyncio.Semaphore) -> None:
@@ -99,8 +113,8 @@ def served(server: SimulatedServer, seconds: float) -> None:
             await Attempts(RetryPolicy(), limit, limiter).send(server.send)
 
     async def main() -> None:
-        limiter, limit = RateLimiter(), asyncio.Semaphore(AT_ONCE)
-        asking = [asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * AT_ONCE)]
+        limiter, limit = RateLimiter(), asyncio.Semaphore(at_once)
+        asking = [asyncio.ensure_future(ask(limiter, limit)) for _ in range(3 * at_once)]
         await asyncio.wait(asking, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         for task in asking:
             task.cancel()
@@ -109,64 +123,107 @@ def served(server: SimulatedServer, seconds: float) -> None:
     run_virtually(main())
 
 
-def show_share(
-    name: str,
-    admission: Callable[[], Admission],
-    allowed: float,
-    target: str,
-    seconds: float = 300.0,
-    latency_s: float = LATENCY_S,
-) -> None:
-    """Print the share of the allowed requests that were accepted, and the share of refusals."""
-    shares, refused = [], []
-    for seed in SEEDS:
-        random.seed(seed)
-        server = SimulatedServer(admission(), latency_s, seed)
-        served(server, seconds)
-        accepted = len(server.accepted_s)
-        shares.append(accepted / allowed)
-        refused.append(server.refusals / (accepted + server.refusals))
-    used, lost = statistics.median(shares), statistics.median(refused)
-    title(f"{name:<46} {used:>4.0%} of the limit, {lost:>5.1%} refused   target {target}")
+@dataclass(frozen=True)
+class Scenario:
+    """A server, and how many requests a second it allows.
+
+    Args:
+        admission: builds the server's limit.
+        at_once: requests that may be in flight.
+    """
+
+    name: str
+    admission: Callable[[], Admission]
+    allowed: float
+    target: str = ""
+    seconds: float = 300.0
+    latency: Latency = CONSTANT
+    at_once: int = AT_ONCE
+
+    def show(self) -> None:
+        """Print the share of the allowed requests that were accepted, and the share of refusals."""
+        shares, refused = [], []
+        for seed in SEEDS:
+            random.seed(seed)
+            server = SimulatedServer(self.admission(), self.latency, seed)
+            served(server, self.seconds, self.at_once)
+            accepted = len(server.accepted_s)
+            shares.append(accepted / (self.allowed * self.seconds))
+            refused.append(server.refusals / (accepted + server.refusals))
+        used, lost = statistics.median(shares), statistics.median(refused)
+        target = f"   target {self.target}" if self.target else ""
+        title(f"{self.name:<52} {used:>4.0%} of the limit, {lost:>5.1%} refused{target}")
 
 
-def show_limits() -> None:
-    """Print the figures of all limits."""
-    full = 300 * AT_ONCE / LATENCY_S
-    for share, target in ((0.02, "85%"), (0.1, "60%")):
-        show_share(f"{share:.0%} random refusals", lambda share=share: randomly_refused(share), full, target)
-    for rate, target in ((3, ""), (5, "90%, 5%"), (20, "90%, 5%"), (50, ""), (100, "90%, 5%")):
-        for capacity in (1, 10, rate) if rate == 5 else (rate,):
-            show_share(
-                f"token bucket of {rate} a second, capacity {capacity}",
-                lambda rate=rate, capacity=capacity: token_bucket(lambda _: rate, capacity),
-                min(300 * rate + capacity, full),
-                target if capacity == rate else "",
-            )
-    for latency_s in (0.1, 2.0):
-        show_share(
-            f"token bucket of 5 a second, latency {latency_s:g} s",
-            lambda: token_bucket(lambda _: 5, 5),
-            1505,
-            "",
-            latency_s=latency_s,
-        )
-    show_share("8 requests in flight", lambda: lambda s, _: s.in_flight < 8, 300 * 8 / LATENCY_S, "90%")
-    for high in (10, 40):
-        show_share(
-            f"token bucket, {high} and {high // 2} a second in turn",
-            lambda high=high: token_bucket(alternating(high), high),
-            480 * high * 0.75,
-            "80%",
-            480.0,
-        )
-    show_share(
-        "8 and 4 requests in flight in turn",
-        lambda: lambda s, now_s: s.in_flight < alternating(8)(now_s),
-        480 * 6 / LATENCY_S,
-        "80%",
-        480.0,
+def random_share(share: float, latency_s: float, target: str = "") -> Scenario:
+    """Return a server that refuses this share of all requests."""
+    name = f"{share:.0%} random refusals, latency {latency_s:g} s"
+    allowed = AT_ONCE / latency_s
+    seconds = 60 * latency_s / LATENCY_S
+    return Scenario(name, lambda: randomly_refused(share), allowed, target, seconds, constant(latency_s))
+
+
+def bucket(
+    rate: float,
+    target: str = "",
+    *,
+    capacity: float | None = None,
+    at_once: int = AT_ONCE,
+    latency: Latency = CONSTANT,
+    remark: str = "",
+) -> Scenario:
+    """Return a token bucket that refills continuously; it holds the tokens of one second by default."""
+    size = rate if capacity is None else capacity
+    # The large ones are measured over fewer virtual seconds.
+    seconds = 300.0 if rate <= 20 else 100.0
+    allowed = min(rate + size / seconds, at_once / LATENCY_S)
+    name = f"token bucket of {rate:g} a second{remark}"
+    return Scenario(
+        name, lambda: token_bucket(lambda _: rate, size), allowed, target, seconds, latency, at_once
     )
+
+
+def in_flight(
+    limit: Callable[[float], float],
+    name: str,
+    mean: float,
+    target: str = "",
+    seconds: float = 300.0,
+    latency: Latency = CONSTANT,
+) -> Scenario:
+    """Return a server that refuses a request while too many others are in flight."""
+    allowed = mean / LATENCY_S
+    return Scenario(
+        name, lambda: lambda s, now_s: s.in_flight < limit(now_s), allowed, target, seconds, latency
+    )
+
+
+def changing_bucket(high: float, at_once: int) -> Scenario:
+    """Return a token bucket whose rate halves and doubles every 60 s."""
+    name = f"token bucket, {high:g} and {high / 2:g} a second in turn, {at_once} at once"
+    rate = alternating(high)
+    return Scenario(name, lambda: token_bucket(rate, high), 0.75 * high, "80%", 480.0, at_once=at_once)
+
+
+SCENARIOS = (
+    random_share(0.02, 0.3, "85%"),
+    random_share(0.1, 0.3, "60%"),
+    random_share(0.1, 2.0),
+    bucket(3),
+    bucket(5, "90%, under 5%"),
+    bucket(5, "90%, under 5%", at_once=60, remark=", 60 at once"),
+    bucket(5, latency=varying(0.3), remark=", latencies vary"),
+    bucket(5, capacity=1, remark=", capacity 1"),
+    bucket(20, "90%, under 5%"),
+    bucket(100, "90%, under 5%"),
+    bucket(100, "90%, under 5%", at_once=60, remark=", 60 at once"),
+    in_flight(lambda _: 8, "8 requests in flight", 8, "90%"),
+    in_flight(lambda _: 8, "8 requests in flight, latencies vary", 8, latency=varying(LATENCY_S)),
+    changing_bucket(10, AT_ONCE),
+    changing_bucket(10, 60),
+    changing_bucket(40, AT_ONCE),
+    in_flight(alternating(8), "8 and 4 requests in flight in turn", 6, "80%", 480.0),
+)
 
 
 def show_outage() -> None:
@@ -180,7 +237,7 @@ def show_outage() -> None:
         steps_s = [60 + quarter / 4 for quarter in range(150)]
         full_s = (s for s in steps_s if sum(s <= time_s < s + 2 for time_s in server.accepted_s) >= enough)
         waits_s.append(next(full_s, 100) - 60)
-    title(f"{'full rate after an outage of 30 s':<46} after {statistics.median(waits_s):.1f} s   target 10 s")
+    title(f"{'full rate after an outage of 30 s':<52} after {statistics.median(waits_s):.1f} s   target 10 s")
 
 
 def judged_s(seed: int, refused: float, other: float) -> float:
@@ -218,15 +275,14 @@ def main() -> None:
     """Print all figures."""
     logging.getLogger("mind2web2").setLevel(logging.CRITICAL)
     title("rate limits, 30 requests at once: through the SDK")
-    undisturbed_s = statistics.median(judged_s(seed, 0.0, 0.0) for seed in SEEDS)
+    undisturbed_s = judged_s(0, 0.0, 0.0)
     disturbed_s = statistics.median(judged_s(seed, 0.04, 0.06) for seed in SEEDS)
-    title(f"376 requests undisturbed                       {undisturbed_s:.1f} s")
-    title(
-        f"with 4% random 429 and 6% other faults         {disturbed_s:.1f} s, "
-        f"{disturbed_s / undisturbed_s:.1f} times as long"
-    )
-    title("in virtual time, latency 0.3 s, Retry-After 1 s")
-    show_limits()
+    title(f"{'376 requests undisturbed':<52} {undisturbed_s:.1f} s")
+    slower = disturbed_s / undisturbed_s
+    title(f"{'with 4% random 429 and 6% other faults':<52} {disturbed_s:.1f} s, {slower:.1f} times as long")
+    title("in virtual time, Retry-After 1 s, latency 0.3 s where no other is named")
+    for scenario in SCENARIOS:
+        scenario.show()
     show_outage()
 
 

@@ -1,7 +1,6 @@
 """Eval scripts made up at random, and a judge with random verdicts that takes its random time."""
 
 import asyncio
-import colorsys
 import random
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,14 +12,12 @@ from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.guard import check_asking, check_look, watching
-from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scheduling.scheduler import Pace, check_asking, check_look, pace_kept, watching
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.verification.extractor import BinaryEvalResult
 
 HEADER = """\
 import asyncio
-import colorsys
 from mind2web2 import AggregationStrategy, Evaluator
 from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
@@ -254,16 +251,7 @@ class MadeUp:
 
     def keep_state(self):
         """Count what would show another attempt."""
-        self._line(
-            self._of(
-                [
-                    "SEEN.append(('own', count()))",
-                    "SEEN.append(('own', count()))",
-                    "colorsys.runs = getattr(colorsys, 'runs', 0) + 1\n"
-                    "    SEEN.append(('elsewhere', colorsys.runs))",
-                ]
-            )
-        )
+        self._line("SEEN.append(('own', count()))")
 
     def wait_for_nobody(self):
         """Give a verdict a name that nobody reads."""
@@ -458,8 +446,6 @@ async def outcome_of(path, judge, pace, cache_folder=None):
         if cache is not None:
             cache.start_over()
         return await _attempt(path, judge, SEQUENTIAL, cache)
-    finally:
-        vars(colorsys).pop("runs", None)
 
 
 async def _attempt(path, judge, pace, cache):

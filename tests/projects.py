@@ -33,7 +33,8 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import select_work
 from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.scripts.clock import AsOf
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 
@@ -184,6 +185,7 @@ async def evaluate(
     captures: SharedCaptures | None = None,
     isolation: Isolation | None = None,
     order: Order | None = None,
+    as_of: AsOf | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
     folders = RunFolders(AGENT, project.paths.cache_root, project.paths.eval_results_root)
@@ -199,6 +201,7 @@ async def evaluate(
             captures=captures,
             isolation=isolation,
             pace=order or Order(),
+            as_of=as_of,
         )
         work = select_work(project.paths, AGENT)
         return await evaluate_work(

@@ -37,8 +37,8 @@ _HEADERS = {
 }
 
 
-# Whoever does not know of it gets the public internet only: a thread, a script, a forgotten caller.
-_network: ContextVar[NetworkSettings] = ContextVar("network of downloads", default=NetworkSettings())  # noqa: B039
+# Unset, only the public internet can be reached.
+_network: ContextVar[NetworkSettings | None] = ContextVar("network of downloads", default=None)
 
 
 # Told of each URL that is not downloaded because its address is private.
@@ -115,7 +115,7 @@ async def _download_once(url: str, first_bytes: int | None, max_bytes: int) -> b
     # Headers, redirects and TLS come on top of the content, which is measured for itself.
     max_wire_bytes = max_bytes + max_bytes // 4 + 2 * 1024**2
     async with (
-        FilteringProxy(_network.get()) as proxy,
+        FilteringProxy(_network.get() or NetworkSettings()) as proxy,
         proxy.session(max_wire_bytes, is_optimistic=True) as session,
     ):
         try:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+
+def environment_proxies() -> dict[str, str]:
+    """Return the proxies that the environment names; see ``NetworkSettings``."""
+    from urllib.request import getproxies_environment  # slow to load
+
+    return getproxies_environment()
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +23,14 @@ class NetworkSettings:
         host_map: addresses of hosts that are served somewhere else, such as a local replica of a site:
             host name to (address, port); taken as given, for every port asked for, without a further check.
         trusted_keys: public keys (base64 SHA-256 of the SPKI) whose certificates count as valid.
+        proxies: URLs of the network's own HTTP proxies by scheme, and under ``no`` the hosts to reach
+            without them; by default, ``HTTP_PROXY``, ``HTTPS_PROXY`` and ``NO_PROXY``. May hold passwords.
     """
 
     allow_private_network: bool = False
     host_map: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     trusted_keys: tuple[str, ...] = ()
+    proxies: Mapping[str, str] = field(default_factory=environment_proxies, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +40,7 @@ class CaptureSettings:
     Args:
         headless: without a window.
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
+        storage_state: cookies and local storage of a login, in Playwright's form, lent to every page.
         page_timeout_s: for everything about one page, its retries included.
         answer_timeout_s: until the server begins to answer; a silent one is not asked again.
         load_timeout_s: until the page's HTML has arrived.
@@ -44,6 +56,7 @@ class CaptureSettings:
 
     headless: bool = True
     cdp_url: str | None = None
+    storage_state: Mapping[str, Any] | None = field(default=None, repr=False)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0
     answer_timeout_s: float = 20.0

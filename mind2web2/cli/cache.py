@@ -7,12 +7,14 @@ import argparse
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
+    add_network_options,
     add_task_option,
     browser_address,
     count,
     paths_of,
     positive_int,
     positive_seconds,
+    web_address,
 )
 
 DESCRIPTION = """\
@@ -63,6 +65,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=("failed", "suspect"),
         help="only pages that could not be had so far, or only cached ones that look wrong; what is cached "
         "is replaced only by something as good",
+    )
+    parser.add_argument(
+        "--archive",
+        action="store_true",
+        help="take the Internet Archive's copy of each page that is unavailable or looks wrong: the one "
+        "nearest to the date of the answer",
+    )
+    parser.add_argument(
+        "--archive_url",
+        metavar="URL",
+        type=web_address,
+        help="another archive that has the Internet Archive's availability API (default: https://archive.org)",
     )
     add_folder_options(parser, "answer_folder", "cache_root")
     _add_link_options(parser)
@@ -118,11 +132,7 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         help="capture through your own running Chrome, logged in and past its captchas, such as "
         "http://127.0.0.1:9222",
     )
-    group.add_argument(
-        "--allow_private_network",
-        action="store_true",
-        help="also pages on private, loopback and link-local addresses, which are refused otherwise",
-    )
+    add_network_options(group)
 
 
 def run(options: argparse.Namespace) -> int:

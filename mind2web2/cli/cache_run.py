@@ -15,20 +15,22 @@ from rich.table import Table
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CaptureRecord
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, plain_console, warnings_on
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import caching_command, names_a_judge
+from mind2web2.cli.options import caching_command, names_a_judge, network_of, storage_state_of
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.pages.agent_cache import AgentCache, CitedPage, TaskPages
+from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL, Archive
 from mind2web2.pages.citations import judged_urls
 from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
 from mind2web2.pages.link_extraction import FOLDER_NAME, AskForUrls, LinkJudge
 from mind2web2.runs.answers import AnswerFile, read_answer
 from mind2web2.runs.run import DEFAULT_JUDGE_MODEL
+from mind2web2.scripts.clock import answer_moment
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars
 
@@ -43,7 +45,8 @@ def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable
         command: gives this run's command with more words.
     """
     console.print(_counts_table(tasks))
-    for title, urls_by_reason in (("Suspect", _suspects(tasks)), ("Failed", _failures(tasks))):
+    lists = (("Archived", _archived(tasks)), ("Suspect", _suspects(tasks)), ("Failed", _failures(tasks)))
+    for title, urls_by_reason in lists:
         for reason, urls in sorted(urls_by_reason.items(), key=lambda item: -len(item[1])):
             _line(console, f"{title}: {reason}")
             for url, task_ids in urls.items():
@@ -77,6 +80,15 @@ def _counts(pages: Sequence[CitedPage]) -> tuple[int, ...]:
 
 
 Urls = dict[str, list[str]]
+
+
+def _archived(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
+    return _by_reason(
+        (f"copy of {page.record.archived_at[:10]}", page.url, task.task_id)
+        for task in tasks
+        for page in task.pages
+        if page.kind is not None and page.record is not None and page.record.archived_at is not None
+    )
 
 
 def _suspects(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
@@ -121,6 +133,8 @@ def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator
         yield f"Next, to try pages that look wrong again: {command('--only', 'suspect')}"
     if any(page.failure is not None for page in pages):
         yield f"Next, to try what failed again: {command('--only', 'failed')}"
+    if (kinds_suspect or kinds_failed) and "--archive" not in command():
+        yield f"Next, to look for copies in the Internet Archive: {command('--archive')}"
     if _WALLS & (kinds_suspect | kinds_failed) and "--cdp_url" not in command():
         yield f"Past logins and captchas: add {own_browser}."
     if "refused_address" in kinds_failed:
@@ -191,6 +205,7 @@ async def _cache_agent(
     link_judge = None
     if not options.no_llm:
         link_judge = LinkJudge(cache.folder / FOLDER_NAME, _model(options), ask)
+    archive = _archive(options, answers)
     async with CrawlDisplay(run.console, run.progress):
         texts, unread = await asyncio.to_thread(_texts, answers)
         run.unread += unread
@@ -205,7 +220,8 @@ async def _cache_agent(
                 settings=_capture_settings(options),
             ),
             run.progress,
-            choice=options.only or "missing",
+            choice=options.only or ("doubtful" if options.archive else "missing"),
+            archive=archive,
             pages_at_once=options.max_concurrent_pages,
         )
     print_cached(run.console, tasks, partial(caching_command, agent_name, options))
@@ -216,6 +232,16 @@ async def _cache_agent(
     if link_judge is not None:
         _print_asking(run, link_judge.answers_not_judged)
     return tasks
+
+
+def _archive(options: argparse.Namespace, answers: Mapping[str, Sequence[AnswerFile]]) -> Archive | None:
+    if not options.archive:
+        return None
+    moments = {
+        task_id: {file.name: answer_moment(file.path, file.created) for file in files}
+        for task_id, files in answers.items()
+    }
+    return Archive(options.archive_url or DEFAULT_ARCHIVE_URL, moments)
 
 
 def _model(options: argparse.Namespace) -> str | None:
@@ -267,7 +293,8 @@ def _capture_settings(options: argparse.Namespace) -> CaptureSettings:
     return CaptureSettings(
         headless=options.headless,
         cdp_url=options.cdp_url,
-        network=NetworkSettings(allow_private_network=options.allow_private_network),
+        storage_state=storage_state_of(options),
+        network=network_of(options),
         page_timeout_s=options.overall_timeout,
     )
 

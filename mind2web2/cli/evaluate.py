@@ -10,6 +10,7 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_judge_parameters,
+    add_network_options,
     add_task_option,
     as_of,
     browser_address,
@@ -272,11 +273,7 @@ def _add_capture_options(parser: argparse.ArgumentParser) -> None:
         type=browser_address,
         help="through your own running Chrome, logged in and past its captchas, such as http://127.0.0.1:9222",
     )
-    group.add_argument(
-        "--allow_private_network",
-        action="store_true",
-        help="also from private, loopback and link-local addresses, which are refused otherwise",
-    )
+    add_network_options(group)
 
 
 def run(options: argparse.Namespace) -> int:

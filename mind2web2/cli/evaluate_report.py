@@ -222,6 +222,13 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
     return found
 
 
+def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
+    """Return those cautions about stored results that the table of doubtful verdicts does not count."""
+    found = [_missing_line(outcomes), _refused_downloads_line(outcomes), _ignored_arguments_line(outcomes)]
+    of_answers = (line for outcome in outcomes if outcome.result for line in _undecided_lines(outcome))
+    return [*filter(None, found), *of_answers]
+
+
 def _ignored_arguments_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     names: dict[str, set[str]] = {}
     for outcome in outcomes:
@@ -337,8 +344,7 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
     errors = [leaf["id"] for leaf in leaves if leaf.get("evidence", {}).get("decided_by") == "error"]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
-    if result.get("undecided_leaves"):
-        yield f"{name}: never decided by the script, counted 0: {', '.join(result['undecided_leaves'])}"
+    yield from _undecided_lines(outcome)
     if torn := [leaf["id"] for leaf in leaves if _is_torn(leaf)]:
         listed = ", ".join(torn)
         yield f"{name}: score and status, as the script has set them, contradict each other: {listed}"
@@ -350,6 +356,13 @@ def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> I
     if result.get("doubts"):
         doubts = "; ".join(result["doubts"])
         yield f"{name}: in doubt, the next run judges it again: {doubts}"
+
+
+def _undecided_lines(outcome: AnswerOutcome) -> Iterator[str]:
+    undecided = (outcome.result or {}).get("undecided_leaves")
+    if isinstance(undecided, list) and undecided:
+        name = f"{outcome.task_id}/{outcome.answer_name}"
+        yield f"{name}: never decided by the script, counted 0: {', '.join(map(str, undecided))}"
 
 
 def _is_torn(leaf: Mapping[str, Any]) -> bool:

@@ -17,11 +17,19 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
-from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import ConsoleHandler, RunDisplay, plain_console
 from mind2web2.cli.evaluate_report import print_run, print_unreported, write_usage
 from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import BATCHES, REPLAY, caching_command, paths_of, suggested_command
+from mind2web2.cli.options import (
+    BATCHES,
+    REPLAY,
+    caching_command,
+    network_of,
+    paths_of,
+    storage_state_of,
+    suggested_command,
+)
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
@@ -35,6 +43,8 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
+from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
+from mind2web2.runs.progress_file import ProgressFile
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
@@ -47,16 +57,15 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
-from mind2web2.scheduling.options import MOST_UNDER_WAY
-from mind2web2.scheduling.options import Pace as Order
-from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.scheduling.scheduler import MOST_PENDING
+from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.client import BatchClient
-    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
 # Where tasks or answers at once have no bound of their own.
@@ -154,7 +163,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             # In a process of its own, a script is guarded there.
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
             display = _display(run, judge, batches)
-            with downloads_from(_network(options)), loaded_for_good():
+            with downloads_from(network_of(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
                     outcomes = await evaluate_work(
                         run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
@@ -185,11 +194,12 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
 
 
 def _display(run: _Run, judge: RecordedJudge, batches: BatchJobs | None) -> RunDisplay:
+    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
     if batches is None:
-        return RunDisplay(run.console, run.progress, judge.usage)
+        return RunDisplay(run.console, run.progress, judge.usage, file)
     from mind2web2.cli.batch import BatchDisplay
 
-    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress)
+    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress, file)
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
@@ -220,7 +230,7 @@ def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
     if batches is not None:
-        from mind2web2.judge.batch.client import BatchClient
+        from mind2web2.judge.batch.jobs import BatchClient
 
         return BatchClient(batches)
     if options.llm_provider == REPLAY:
@@ -287,7 +297,7 @@ async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
 
 def _order(options: argparse.Namespace) -> Order:
     # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, _ALL if options.batch else MOST_UNDER_WAY)
+    return Order(options.sequential, _ALL if options.batch else MOST_PENDING)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:
@@ -303,7 +313,7 @@ def _isolation(options: argparse.Namespace) -> Isolation | None:
         silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
     )
     variables = {name: os.environ[name] for name in options.script_env}
-    return Isolation(limits, _network(options), variables=variables)
+    return Isolation(limits, network_of(options), variables=variables)
 
 
 def _longest_block_s(options: argparse.Namespace) -> float:
@@ -318,13 +328,10 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
     settings = CaptureSettings(
         headless=not options.headed,
         cdp_url=options.cdp_url,
-        network=_network(options),
+        storage_state=storage_state_of(options),
+        network=network_of(options),
     )
     return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
-
-
-def _network(options: argparse.Namespace) -> NetworkSettings:
-    return NetworkSettings(allow_private_network=options.allow_private_network)
 
 
 async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
@@ -396,12 +403,10 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         "max_images": options.max_images,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    server = options.judge_base_url or ""
+    server = (options.judge_base_url or "").rstrip("/")
     named = [judge for judge in store.identities() if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
-    stored = [
-        judge for judge in named if server and judge.endpoint.endswith(f" {server.rstrip('/')}")
-    ] or named
+    stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]

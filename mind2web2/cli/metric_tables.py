@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.runs.bootstrap import LEVEL, RESAMPLES
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
+from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
 from mind2web2.utils.names import name_list, natural_key
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _TASKS_SHOWN = 3
 _LEVEL = f"{LEVEL:.0%} interval"
 _HOW = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
+_EXACT = "exact (Clopper-Pearson), as all tasks have the same value"
 _RESERVATIONS = {
     "page_not_had": "failed: page unavailable",
     "suspect_page": "page looks wrong",
@@ -52,8 +53,7 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
         cells = (number(summary[name]), number(summary.get(f"{name}_std")))
         table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
     console.print(table)
-    if is_sampled:
-        line(console, f"{_LEVEL}: {_HOW}.")
+    _print_methods(console, _LEVEL, _HOW, labels, intervals)
     _print_reasons(console, labels, intervals)
     for warning in summary["warnings"]:
         line(console, f"Warning: {warning}")
@@ -150,7 +150,8 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     console.print(table)
     clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
     if any(own["low"] is not None for own in found.values()):
-        line(console, f"{_LEVEL} of the difference: {_HOW}, the same of both agents.")
+        how = f"{_HOW}, the same of both agents"
+        _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
         line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
     _print_reasons(console, labels, found)
     for warning in comparison.warnings:
@@ -186,6 +187,22 @@ def _labels(pass_name: str, pass_label: str) -> dict[str, str]:
 
 def _interval(found: Mapping[str, Any]) -> str:
     return "-" if found["low"] is None else f"{number(found['low'])} to {number(found['high'])}"
+
+
+def _print_methods(
+    console: Console,
+    title: str,
+    how: str,
+    labels: Mapping[str, str],
+    intervals: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Name the method of the intervals: most are resampled, some are exact."""
+    known = {name: found for name, found in intervals.items() if found["low"] is not None}
+    exact = [labels[name] for name, found in known.items() if found.get("exact")]
+    if len(exact) < len(known):
+        line(console, f"{title}: {how}.")
+    if exact:
+        line(console, f"{title} of {', '.join(exact)}: {_EXACT}.")
 
 
 def _print_reasons(

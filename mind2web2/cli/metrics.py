@@ -22,8 +22,7 @@ from mind2web2.utils.names import name_list
 if TYPE_CHECKING:
     from mind2web2.runs.comparison import AgentComparison
     from mind2web2.runs.freshness import ResultsNow
-    from mind2web2.runs.metrics import ScoredAnswer
-    from mind2web2.runs.results import LoadedResult
+    from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
@@ -80,6 +79,7 @@ class _Agent(NamedTuple):
     summary: dict[str, Any]
     now: ResultsNow
     newest: dict[str, Any] | None
+    cautions: list[str]
     not_written: str | None
 
 
@@ -111,7 +111,9 @@ def run(options: argparse.Namespace) -> int:
 def _summed_up(
     options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
 ) -> _Agent:
+    from mind2web2.cli.evaluate_report import lasting_cautions
     from mind2web2.errors import ResultWriteError
+    from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.freshness import results_now
     from mind2web2.runs.metrics import agent_metrics
     from mind2web2.runs.results import latest_results
@@ -128,18 +130,24 @@ def _summed_up(
         found = (answers, agent_metrics(agent_name, answers, task_ids).summary()) if answers else None
     if found is None:
         raise no_results(options, root, agent_name)
-    newest = max((each for _, _, each in latest_results(root, agent_name)), key=_stamp, default=None)
+    answers, summary = found
+    results = list(latest_results(root, agent_name))
+    newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
+    counted = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
+    outcomes = [
+        AnswerOutcome(task_id, name, each.content, None)
+        for task_id, name, each in results
+        if (task_id, name) in counted and (task_ids is None or task_id in task_ids)
+    ]
     return _Agent(
-        agent_name,
-        *found,
-        results_now(paths, agent_name, found[0], task_ids),
-        None if newest is None else newest.content,
-        not_written,
+        name=agent_name,
+        answers=answers,
+        summary=summary,
+        now=results_now(paths, agent_name, answers, task_ids),
+        newest=None if newest is None else newest.content,
+        cautions=lasting_cautions(outcomes),
+        not_written=not_written,
     )
-
-
-def _stamp(found: LoadedResult) -> str:
-    return found.path.name
 
 
 def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Path:
@@ -207,6 +215,8 @@ def _print(
             print_metrics(console, agent.summary)
             print_missing(console, agent.summary)
             print_verdicts(console, agent.summary["verdicts"])
+            for caution in agent.cautions:
+                line(console, f"Warning: {caution}")
         evaluate = suggested_evaluation(options, agent.name, agent.newest)
         print_now(console, agent.now, evaluate)
         if agent.now.removed:

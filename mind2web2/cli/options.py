@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import json
 import math
 import os
 import re
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
+    from mind2web2.capture.settings import NetworkSettings
     from mind2web2.utils.path_config import PathConfig
 
 Handler = Callable[[argparse.Namespace], int]
@@ -174,15 +176,51 @@ def as_of(text: str) -> datetime | Literal["answer"]:
 
 def browser_address(text: str) -> str:
     """Return the address of a running browser."""
+    return _address(text, ("http", "https", "ws", "wss"), "http://127.0.0.1:9222")
+
+
+def web_address(text: str) -> str:
+    """Return the address of a web server."""
+    return _address(text, ("http", "https"), "https://archive.example")
+
+
+def _address(text: str, schemes: tuple[str, ...], example: str) -> str:
     try:
         address = urlsplit(text)
-        is_address = address.scheme in ("http", "https", "ws", "wss") and bool(address.hostname)
-        is_address = is_address and address.port != 0
+        is_address = address.scheme in schemes and bool(address.hostname) and address.port != 0
     except ValueError:
         is_address = False
     if not is_address:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address such as http://127.0.0.1:9222")
+        raise argparse.ArgumentTypeError(f"{text!r} is no address such as {example}")
     return text
+
+
+def proxy_url(text: str) -> str:
+    """Return the URL of a proxy; its password no longer shows in this machine's list of processes."""
+    from mind2web2.capture.network.upstream import parsed_upstream
+
+    try:
+        parsed_upstream(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    finally:
+        _hide_in_process_list(text)
+    return text
+
+
+def _hide_in_process_list(argument: str) -> None:
+    """Overwrite an argument of this process where other users can read it; does nothing but on Linux."""
+    secret = os.fsencode(argument)
+    try:
+        position = Path("/proc/self/cmdline").read_bytes().find(secret)
+        # proc(5): the 48th field is the address of the arguments; the second may hold spaces.
+        start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45])
+    except (OSError, IndexError, ValueError):
+        return
+    if position >= 0 and start > 0:
+        import ctypes
+
+        ctypes.memset(start + position, ord("*"), len(secret))
 
 
 def temperature(text: str) -> float:
@@ -219,6 +257,77 @@ def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
         type=temperature,
         help="default: 0, and none for reasoning models",
     )
+
+
+def add_network_options(group: argparse._ArgumentGroup) -> None:
+    """Add the options that say what captures and downloads may connect to, and how."""
+    group.add_argument(
+        "--proxy",
+        metavar="URL",
+        type=proxy_url,
+        help="for browser and downloads, such as http://USER:PASSWORD@proxy.example:3128 (default: those of "
+        "HTTP_PROXY and HTTPS_PROXY; NO_PROXY lists hosts to reach without)",
+    )
+    group.add_argument(
+        "--storage_state",
+        metavar="FILE",
+        type=Path,
+        help="cookies and local storage of a login, as Playwright saves them, for all captured pages",
+    )
+    group.add_argument(
+        "--allow_private_network",
+        action="store_true",
+        help="also pages and downloads on private, loopback and link-local addresses, which are refused "
+        "otherwise",
+    )
+
+
+def network_of(options: argparse.Namespace) -> NetworkSettings:
+    """Return what captures and downloads may connect to.
+
+    Raises:
+        UsageError: the environment names a proxy that is none.
+    """
+    from mind2web2.capture.network.upstream import parsed_upstream
+    from mind2web2.capture.settings import NetworkSettings, environment_proxies
+
+    proxies = environment_proxies()
+    if options.proxy is not None:
+        proxies |= {"http": options.proxy, "https": options.proxy}
+    for scheme in ("http", "https"):
+        if proxies.get(scheme):
+            parsed_upstream(proxies[scheme])
+    return NetworkSettings(allow_private_network=options.allow_private_network, proxies=proxies)
+
+
+def storage_state_of(options: argparse.Namespace) -> Mapping[str, Any] | None:
+    """Return the cookies and local storage of ``--storage_state``.
+
+    Raises:
+        UsageError: the file cannot be read, or has another form.
+    """
+    if options.storage_state is None:
+        return None
+    try:
+        state = json.loads(options.storage_state.read_bytes())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not JSON"
+        raise UsageError(f"cannot read --storage_state {options.storage_state}: {reason}") from None
+    fields = ("cookies", "origins")
+    if not isinstance(state, dict) or not any(name in state for name in fields):
+        raise UsageError(
+            f"--storage_state {options.storage_state} has neither cookies nor origins: save it by "
+            "Playwright's context.storage_state(path=...)"
+        )
+    if not all(isinstance(entry, dict) for name in fields for entry in _entries(state.get(name, []))):
+        raise UsageError(
+            f"--storage_state {options.storage_state}: cookies and origins must be lists of objects"
+        )
+    return {name: state.get(name, []) for name in fields}
+
+
+def _entries(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else [value]
 
 
 def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
@@ -273,8 +382,12 @@ def check_caching_options(options: argparse.Namespace) -> None:
     given = [f"--{name}" for name in ("judge_model", "judge_base_url") if getattr(options, name, None)]
     if options.no_llm and given:
         raise UsageError(f"--no_llm asks no model: leave {' and '.join(given)} out")
+    if options.archive_url is not None and not options.archive:
+        raise UsageError("--archive_url goes with --archive")
     if options.cdp_url and not options.headless:
         raise UsageError(_OWN_WINDOW)
+    for conflict in _own_browser_conflicts(options):
+        raise UsageError(conflict)
 
 
 def _conflicts(options: argparse.Namespace) -> Iterator[str]:
@@ -302,15 +415,25 @@ def _batch_conflicts(options: argparse.Namespace) -> Iterator[str]:
         yield "--max_llm_requests does not bound what is in a batch: leave it out with --batch"
 
 
+def _own_browser_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    given = [f"--{name}" for name in ("proxy", "storage_state") if getattr(options, name)]
+    if options.cdp_url and given:
+        yield (
+            f"--cdp_url captures in your own Chrome, with its own connections and logins: leave "
+            f"{' and '.join(given)} out"
+        )
+
+
 def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
-    given = [f"--{name}" for name in ("headed", "cdp_url") if getattr(options, name)]
+    yield from _own_browser_conflicts(options)
+    given = [f"--{name}" for name in ("headed", "cdp_url", "storage_state") if getattr(options, name)]
     if not given:
         return
     if options.no_capture:
         yield f"--no_capture captures nothing: leave {' and '.join(given)} out"
     if options.llm_provider == "replay":
         yield f"--llm_provider replay captures nothing: leave {' and '.join(given)} out"
-    if len(given) > 1:
+    if options.headed and options.cdp_url:
         yield _OWN_WINDOW
 
 
@@ -340,6 +463,7 @@ _PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output
 _MAX_PRICE_USD = 1e9
 # Of a base URL: user and password, and the query.
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
+_USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
 
 
@@ -550,7 +674,13 @@ def caching_command(agent_name: str, options: argparse.Namespace, *more: str) ->
         words += ["--task_id", task_id]
     if given.get("cdp_url") is not None:
         words += ["--cdp_url", given["cdp_url"]]
-    words += [f"--{name}" for name in ("allow_private_network", "no_llm") if given.get(name)]
+    if given.get("storage_state") is not None:
+        words += ["--storage_state", str(given["storage_state"])]
+    if given.get("proxy") is not None:
+        words += ["--proxy", _USER_INFO.sub("USER:PASSWORD@", given["proxy"])]
+    if given.get("archive_url") is not None:
+        words += ["--archive_url", given["archive_url"]]
+    words += [f"--{name}" for name in ("archive", "allow_private_network", "no_llm") if given.get(name)]
     return suggested_command(options, "cache", *words)
 
 

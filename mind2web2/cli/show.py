@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
 
 if TYPE_CHECKING:
-    from mind2web2.runs.metrics import ScoredAnswer
+    from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\

@@ -1,51 +1,54 @@
-"""What a run may cost: a request's price is reserved before it is sent and settled when its reply is in.
+"""The cost limit of a run: a request's price is reserved before it is sent, and settled with its reply.
 
-A request that no longer fits waits while others are with the judge, since they may turn out cheaper than
-reserved; it is refused once the dollars that are truly spent leave no room for it. So the budget is used up,
-and exceeded at most by what the requests under way cost above their estimates.
+A request that exceeds the remaining budget waits while others are in flight, since they may cost less than
+reserved; it is refused once the dollars spent leave no room for it. The budget is exceeded at most by the
+amount that requests in flight cost above their estimates.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
-from mind2web2.errors import BudgetReachedError, DocumentError, UsageError
+from mind2web2.errors import BudgetReachedError, UsageError
 from mind2web2.llm_client.chat import ChatRequest, Limit, Usage
 from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.messages import image_size_px
 from mind2web2.llm_client.prices import image_tokens, price_usd
-from mind2web2.utils.images import size_px
 from mind2web2.utils.text import dollars, dollars_as_given
 
 # English text; other scripts have fewer characters a token, but more bytes a character.
 BYTES_A_TOKEN = 4
-# What a request has beside its texts: roles, and the form that the reply must fill.
+# Tokens of a request beside its texts: roles, and the schema of the reply.
 _OVERHEAD_TOKENS = 150
-# A part of a screenshot (PageSettings), for an image whose size cannot be told.
+# A part of a screenshot (PageSettings), for an image of unknown size.
 PART_SIZE_PX = (1100, 2000)
-# Of the base64 text; the header of a JPEG as Pillow writes it takes a sixth of that.
-_HEADER_CHARS = 4096
+# Of a reply, until the first replies: a short verdict, and the hidden reasoning before it.
+_FIRST_OUTPUT_TOKENS = 1000
+# Until so many replies, the requests in flight must fit even if the estimates are wrong by this factor. In
+# batch mode waiting for the first replies would take a day.
+_ENOUGH_REPLIES = 5
+_CAUTION = 20.0
+BATCH_CAUTION = 2.0
 
 
 def text_tokens(text: str) -> int:
-    """Return about how many tokens a text has."""
+    """Return the approximate number of tokens in a text."""
     size_bytes = len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
     return -(-size_bytes // BYTES_A_TOKEN)
 
 
 def request_tokens(request: ChatRequest) -> int:
-    """Return about how many tokens a request has, images by the rule of its model."""
+    """Return the approximate number of tokens in a request, images by the rule of its model."""
     tokens = _OVERHEAD_TOKENS
     for part in _parts(request):
         if part.get("type") == "image_url":
-            tokens += image_tokens(request.model, *_image_size_px(part))
+            size_px = image_size_px(part["image_url"]["url"]) or PART_SIZE_PX
+            tokens += image_tokens(request.model, *size_px)
         else:
             tokens += text_tokens(str(part.get("text", "")))
     return tokens
@@ -60,41 +63,17 @@ def _parts(request: ChatRequest) -> Iterator[Mapping[str, Any]]:
             yield from content or ()
 
 
-def _image_size_px(part: Mapping[str, Any]) -> tuple[int, int]:
-    image = part.get("image_url")
-    url = str(image.get("url", "") if isinstance(image, Mapping) else image)
-    header, _, payload = url.partition(",") if url.startswith("data:") else ("", "", "")
-    return _header_size_px(payload[:_HEADER_CHARS]) if header.endswith(";base64") else PART_SIZE_PX
-
-
-@lru_cache(maxsize=256)
-def _header_size_px(header: str) -> tuple[int, int]:
-    try:
-        return size_px(base64.b64decode(header))
-    except (DocumentError, binascii.Error):
-        return PART_SIZE_PX
-
-
-# Of a reply, until the first ones are in: a short verdict, and the hidden reasoning before it.
-_FIRST_OUTPUT_TOKENS = 1000
-# Until so many replies have shown what requests really cost, estimates may be wrong by this factor: what is
-# under way at once must fit into the budget even so. What waits for that in batch mode waits for a day.
-_ENOUGH_REPLIES = 5
-_CAUTION = 20.0
-BATCH_CAUTION = 2.0
-
-
 class Budget:
     """The dollars of one run.
 
     Args:
-        max_usd: what may be spent.
-        model: who is asked.
+        max_usd: most dollars to spend.
+        model: the judge.
         price_share: of the list price, less than 1 where the provider gives a discount.
-        caution: by what factor the estimates may be wrong, until the first replies are in.
+        caution: the factor by which estimates may be wrong until the first replies.
 
     Raises:
-        UsageError: the model's price is not known, so that no budget can be kept.
+        UsageError: the model's price is not known.
     """
 
     def __init__(
@@ -106,8 +85,8 @@ class Budget:
         self._price_share = price_share
         self._caution = caution
         self._expectation = _Expectation()
-        self._under_way = 0
-        self._prompt_tokens_under_way = 0
+        self._in_flight = 0
+        self._prompt_tokens_in_flight = 0
         self._refusal: str | None = None
         self._changed = asyncio.Event()
         if price_usd(Usage(input_tokens=1), model) is None:
@@ -118,19 +97,15 @@ class Budget:
 
     @property
     def is_reached(self) -> bool:
-        """Tell whether a request has been refused, from when on all are."""
+        """Tell whether a request was refused; from then on all are."""
         return self._refusal is not None
 
     def exchange(self, request: ChatRequest, limit: Limit) -> Exchange:
-        """Return the limit to enter around each HTTP request of one question, to be settled with its reply.
-
-        Args:
-            limit: entered first.
-        """
+        """Return the limit to enter around each HTTP request of one question, after ``limit``."""
         return Exchange(self, request_tokens(request), limit)
 
     async def enter(self, prompt_tokens: int) -> None:
-        """Set aside what a request of this length may cost, once there is room for it.
+        """Reserve the expected cost of a request, once there is room for it.
 
         Raises:
             BudgetReachedError: there will be none.
@@ -141,23 +116,23 @@ class Budget:
             if self._refusal is not None or expected_usd > left_usd:
                 raise self._refused(expected_usd)
             caution = 1.0 if self._expectation.replies >= _ENOUGH_REPLIES else self._caution
-            if not self._under_way or (self._reserved_usd() + expected_usd) * caution <= left_usd:
-                self._under_way += 1
-                self._prompt_tokens_under_way += prompt_tokens
+            if not self._in_flight or (self._reserved_usd() + expected_usd) * caution <= left_usd:
+                self._in_flight += 1
+                self._prompt_tokens_in_flight += prompt_tokens
                 return
-            # Those under way end within a request's time limit, and hold nothing that is waited for here.
+            # No deadlock: requests in flight end within their time limit and wait for nothing here.
             await self._changed.wait()
 
     def leave(self, prompt_tokens: int, *, may_be_billed: bool) -> float:
-        """Return the dollars that count for a request which has ended, until more is known of it."""
-        self._under_way -= 1
-        self._prompt_tokens_under_way -= prompt_tokens
+        """Count and return the expected cost of a request that has ended, until its usage is known."""
+        self._in_flight -= 1
+        self._prompt_tokens_in_flight -= prompt_tokens
         assumed_usd = self._expected_usd(prompt_tokens) if may_be_billed else 0.0
         self.correct(assumed_usd)
         return assumed_usd
 
     def correct(self, spent_usd: float) -> None:
-        """Count dollars, or give back what was counted too much, and let whoever waits look again."""
+        """Add dollars, or subtract an excess, and wake the waiting requests."""
         self.spent_usd += spent_usd
         self._wake()
 
@@ -166,7 +141,7 @@ class Budget:
         self._expectation.learn(prompt_tokens, usage)
 
     def price(self, usage: Usage) -> float:
-        """Return what these tokens cost."""
+        """Return the price of these tokens."""
         price = price_usd(usage, self._model)
         return 0.0 if price is None else price * self._price_share
 
@@ -174,20 +149,20 @@ class Budget:
         return self.price(self._expectation.usage(prompt_tokens))
 
     def _reserved_usd(self) -> float:
-        """Return what is set aside, by what is known now and may not have been when the requests went out."""
-        if not self._under_way:
+        """Return the expected cost of the requests in flight, by the present expectation."""
+        if not self._in_flight:
             return 0.0
-        return self._under_way * self._expected_usd(-(-self._prompt_tokens_under_way // self._under_way))
+        return self._in_flight * self._expected_usd(-(-self._prompt_tokens_in_flight // self._in_flight))
 
     def _refused(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
             limit = f"--max_cost {dollars_as_given(self.max_usd)}"
-            self._refusal = (
-                f"the next request takes about {dollars(expected_usd)}, more than all of {limit}: "
-                "give a higher one"
-                if expected_usd > self.max_usd
-                else f"{limit} is reached; what the judge has said is kept"
-            )
+            self._refusal = f"{limit} is reached; the judge's replies so far are stored"
+            if expected_usd > self.max_usd:
+                self._refusal = (
+                    f"the next request takes about {dollars(expected_usd)}, more than all of {limit}: "
+                    "give a higher one"
+                )
             self._wake()
         return BudgetReachedError(self._refusal)
 
@@ -203,7 +178,7 @@ class Exchange:
         self._budget = budget
         self._prompt_tokens = prompt_tokens
         self._limit = limit
-        self._assumed_usd: list[float] = []
+        self._assumed_usd = 0.0
 
     async def __aenter__(self) -> None:
         async with AsyncExitStack() as entered:
@@ -214,53 +189,54 @@ class Exchange:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # Until the reply is read, and for good where nobody reads it, the estimate counts.
+        # The estimate counts until the reply is read, or for good if it never is.
         assumed_usd = self._budget.leave(self._prompt_tokens, may_be_billed=_may_be_billed(error))
         if error is None:
-            self._assumed_usd.append(assumed_usd)
+            self._assumed_usd += assumed_usd
         await self._limit.__aexit__(kind, error, trace)
 
     def settle(self, usages: Sequence[Usage]) -> None:
-        """Count what each reply of the exchange has cost, in place of what was assumed."""
-        # A server that tells no tokens is not free of charge.
+        """Replace the estimates by the cost of each reply."""
+        # Replies without token counts are not free of charge.
         if not usages or not all(usage.input_tokens or usage.output_tokens for usage in usages):
             return
-        # What comes after the first may be a repair, with a longer prompt.
+        # Later requests may be repairs, with a longer prompt.
         self._budget.learn(self._prompt_tokens, usages[0])
         spent_usd = sum(self._budget.price(usage) for usage in usages)
-        self._budget.correct(spent_usd - sum(self._assumed_usd))
-        self._assumed_usd = []
+        self._budget.correct(spent_usd - self._assumed_usd)
+        self._assumed_usd = 0.0
 
 
 class _Expectation:
-    """What a request is expected to take, learned from the replies of the run."""
+    """The expected tokens of a request, learned from the replies of the run."""
 
     def __init__(self) -> None:
         self.replies = 0
         self._input_ratio = 0.0
-        self._mean_output = 0.0
-        self._squares = 0.0
+        self._output_sum = 0.0
+        self._output_squares = 0.0
 
     def usage(self, prompt_tokens: int) -> Usage:
-        """Return the tokens of a request; nothing of it is expected to be in the provider's cache."""
+        """Return the expected tokens of a request, none of them cached."""
         if not self.replies:
             return Usage(input_tokens=prompt_tokens, output_tokens=_FIRST_OUTPUT_TOKENS)
-        # One standard deviation above the mean is enough for many, while one long reply is a small excess.
-        output = self._mean_output + math.sqrt(self._squares / self.replies)
+        # The mean plus one standard deviation covers many requests; one long reply is a small excess.
+        mean = self._output_sum / self.replies
+        deviation = math.sqrt(max(self._output_squares / self.replies - mean * mean, 0.0))
         return Usage(
-            input_tokens=math.ceil(prompt_tokens * self._input_ratio), output_tokens=math.ceil(output)
+            input_tokens=math.ceil(prompt_tokens * self._input_ratio),
+            output_tokens=math.ceil(mean + deviation),
         )
 
     def learn(self, prompt_tokens: int, usage: Usage) -> None:
-        """Take one more reply into account."""
+        """Add a reply."""
         self.replies += 1
-        # The highest yet: tokenizers and images differ, and too low an estimate would exceed the budget.
+        # The highest ratio: tokenizers differ, and too low an estimate would exceed the budget.
         self._input_ratio = max(self._input_ratio, usage.input_tokens / max(prompt_tokens, 1))
-        away = usage.output_tokens - self._mean_output
-        self._mean_output += away / self.replies
-        self._squares += away * (usage.output_tokens - self._mean_output)
+        self._output_sum += usage.output_tokens
+        self._output_squares += usage.output_tokens**2
 
 
 def _may_be_billed(error: BaseException | None) -> bool:
-    """Tell whether a provider may charge for a request that ended so: not where it answered with an error."""
+    """Tell whether a provider may charge for a request: not if it replied with an error."""
     return not isinstance(error, RequestFailedError) or isinstance(error.__cause__, TimeoutError)

@@ -23,8 +23,7 @@ from mind2web2.llm_client.messages import with_fewer_images
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
-from mind2web2.scheduling.guard import check_look
-from mind2web2.scheduling.scheduler import STOPPED, cut_off
+from mind2web2.scheduling.scheduler import STOPPED, check_look, cut_off
 from mind2web2.utils.api_misuse import script_api
 
 Purpose = Literal["verify", "extract", "script"]
@@ -321,6 +320,11 @@ class FailureLatch:
         return failure
 
 
+def unexpected(error: Exception) -> JudgeError:
+    """Return the judge failure for an unforeseen error of its client."""
+    return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
+
+
 class JudgeSession:
     """The part of a ``Judge`` that every implementation shares: failure, ledger and image limit."""
 
@@ -332,7 +336,7 @@ class JudgeSession:
     @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
-        check_look("what the judge has been asked")
+        check_look("the ledger of the judge")
         return self._ledger
 
     @property

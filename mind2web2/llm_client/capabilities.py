@@ -1,4 +1,4 @@
-"""What a model and its server take: known by name, or learned from a refusal and remembered."""
+"""The request forms that a model and its server accept: known by name, or learned from a refusal."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mind2web2.llm_client.messages import image_urls, longest_side_px, with_cont
 
 log = logging.getLogger(__name__)
 
-# o1, o3, o4-mini, gpt-5 and later; gpt-5-chat is an ordinary model, and gpt-35 is Azure's name of 3.5.
+# o1, o3, o4-mini, gpt-5 and later; gpt-5-chat is an ordinary model, and gpt-35 is Azure's name for 3.5.
 _REASONING = re.compile(r"(?:o\d+|gpt-[5-9](?!\d)(?!\S*-chat))(?![a-z0-9])")
 
-# How servers name what they refuse, for each output mode.
+# Words of refusals, for each output mode.
 _MODE_WORDS = {
     OutputMode.STRICT_SCHEMA: (
         "response_format",
@@ -38,26 +38,26 @@ _MODE_WORDS = {
 # A number on its own, not one in a name, a path or an index.
 _NUMBER = re.compile(r"(?<![\w.\-\[])\d+(?![\w\-\]]|\.\d)")
 _PIXELS = re.compile(r"(\d{3,5}) ?(?:pixels|px)|(\d{3,5}) ?[x\u00d7] ?\d{3,5}")
-# Images smaller than this show a judge nothing that it could read.
+# Smaller images are not readable.
 _SMALLEST_SIDE_PX = 500
 _STRINGS = "content as a list"
 
-# The server has the mode, but cannot take this one schema.
+# Words of refusals that concern one schema only.
 _ONE_SCHEMA_WORDS = ("invalid schema", "schema contains", "grammar")
 
 
 def is_reasoning_model(model: str) -> bool:
-    """Tell whether the name is one of a model that takes no temperature."""
+    """Tell whether this is a model that takes no temperature."""
     return _REASONING.match(model.lower().rsplit("/", 1)[-1]) is not None
 
 
 class Capabilities:
-    """Decides what each request may contain, from what earlier ones were refused for.
+    """Chooses the form of each request by the refusals of earlier ones.
 
     Args:
         modes: the provider's ways to fill a template, the best first.
-        one_by_one: whether a request with more images than any that was taken goes alone, so that a limit
-            costs one refusal and not one for each request that is made at the time.
+        one_by_one: whether a request with more images than any before is sent alone, so that a limit costs
+            one refusal instead of one for each concurrent request.
     """
 
     def __init__(self, modes: Sequence[OutputMode], *, one_by_one: bool = True) -> None:
@@ -69,7 +69,7 @@ class Capabilities:
     def wire(
         self, request: ChatRequest, messages: Sequence[dict[str, object]], schema: TemplateSchema | None
     ) -> WireRequest:
-        """Return the request in the best form that is not known to be refused."""
+        """Return the request in the best form that was not refused before."""
         temperature = 0.0 if request.temperature is None else request.temperature
         model = request.model
         if not self._takes(model, _STRINGS):
@@ -88,7 +88,7 @@ class Capabilities:
         )
 
     def learn(self, wire: WireRequest, failure: RequestFailedError) -> bool:
-        """Remember what the refusal is about; return whether the request can be put otherwise."""
+        """Remember the reason of a refusal; return whether another form of the request remains."""
         refused = self._blamed(wire, failure) if failure.is_refused_request else None
         if refused is None:
             return False
@@ -102,10 +102,10 @@ class Capabilities:
 
     @asynccontextmanager
     async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
-        """Wait until it is known whether the model takes so many images, or let this request find out.
+        """Wait while another request tests whether the model takes so many images, or be the test.
 
         Raises:
-            ImagesRefusedError: it does not take these.
+            ImagesRefusedError: the model does not take these.
         """
         known, count = self._images[model], len(images)
         while self._one_by_one and count > known.taken and known.probe is not None:
@@ -121,7 +121,7 @@ class Capabilities:
         except ImagesRefusedError:
             raise
         except Exception:
-            # An outage tells nothing of images; the others are not to meet it one after another.
+            # Not about images, such as an outage: other requests need not go alone.
             known.taken = max(known.taken, count)
             raise
         finally:
@@ -129,7 +129,7 @@ class Capabilities:
             probe.set()
 
     def image_refusal(self, wire: WireRequest, failure: RequestFailedError) -> ImagesRefusedError | None:
-        """Remember what a refusal says of images, and return it where fewer or smaller ones may pass."""
+        """Remember the image limit in a refusal; return the error if fewer or smaller images may pass."""
         images = image_urls(wire.messages)
         if not images:
             return None
@@ -162,13 +162,13 @@ class Capabilities:
         if not schema.is_object or (mode is OutputMode.STRICT_SCHEMA and schema.strict is None):
             return False
         if not self._refused:
-            return True  # the usual case, for which naming the schema would cost too much
+            return True  # the usual case; serialising the schema would cost too much
         return self._takes(model, mode.value) and self._takes(model, _one_schema(mode, schema))
 
     def _blamed(self, wire: WireRequest, failure: RequestFailedError) -> str | None:
-        """Find what the refusal names among what was sent and can be left out."""
+        """Return the feature in the request that the refusal names and that can be left out."""
         if wire.temperature is not None and "temperature" in failure.words:
-            # a value that no provider takes is the user's to correct; the parameter itself is not
+            # a value out of range is the user's error
             return "temperature" if 0 <= wire.temperature <= 1 else None
         if wire.marks_cache and "cache_control" in failure.words:
             return "cache_control"
@@ -184,11 +184,11 @@ class Capabilities:
 
 @dataclass(slots=True)
 class _ImagesTaken:
-    """What is known of the images that a model takes.
+    """The known image limits of a model.
 
     Args:
-        taken: the most that a request had which was not refused for them.
-        probe: set once the request that goes alone has been answered.
+        taken: most images in an accepted request.
+        probe: set once the request that was sent alone has a reply.
     """
 
     limit: ImageLimit = field(default_factory=ImageLimit)
@@ -196,16 +196,16 @@ class _ImagesTaken:
     probe: asyncio.Event | None = None
 
     def check(self, model: str, images: Sequence[str]) -> None:
-        """Refuse what the model is known not to take."""
+        """Refuse images beyond the known limit."""
         limit = self.limit
         is_too_many = limit.max_images is not None and len(images) > limit.max_images
         side_px = 0 if limit.max_side_px is None else longest_side_px(images)
         if is_too_many or side_px > (limit.max_side_px or 0):
-            raise limit.refusal(f"judge {model} takes {limit.in_words()}, as an earlier reply has said")
+            raise limit.refusal(f"judge {model} takes {limit.in_words()}, as an earlier reply stated")
 
 
 def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:
-    """Return the limit that a refusal names, or one to try next; ``None`` where it is not about images."""
+    """Return the limit that a refusal names, or the next one to try; ``None`` if it is not about images."""
     words = failure.words
     match failure.image_fault:
         case "too many":
@@ -223,7 +223,7 @@ def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLim
 
 
 def _fewer(failure: RequestFailedError, count: int) -> int:
-    """Return how many images a refusal allows, or half where it names no number below that sent."""
+    """Return the number of images that a refusal allows, or half of those sent."""
     if count > 1 and re.search(r"\b(?:one|single) image", failure.words):
         return 1
     # The largest: "too many images and documents: 120 + 0 > 100". A size in bytes is no number of images.

@@ -1,4 +1,4 @@
-"""What is said to a model and what comes back, independent of any provider."""
+"""Requests to a model and its replies, independent of any provider."""
 
 from __future__ import annotations
 
@@ -13,24 +13,19 @@ from pydantic import BaseModel, ConfigDict
 from mind2web2.errors import ImagesRefusedError
 from mind2web2.llm_client.failures import NOTHING_SAID, Allowances, Service
 
-# Chat messages as providers take them (eval-scripts.md): {"role", "content"}, the content a text or a
-# list of {"type": "text"} and {"type": "image_url"} parts.
+# A chat message (eval-scripts.md): {"role", "content"}, the content a text or a list of {"type": "text"} and
+# {"type": "image_url"} parts.
 Message = Mapping[str, Any]
 
-# Says what is wrong with a reply's JSON, in words a model can act on; ``None`` if it is as it should be.
+# Returns the problem with a reply's JSON, to be shown to the model; ``None`` if it is valid.
 ReplyCheck = Callable[[str], Awaitable[str | None]]
 
-# Entered once per HTTP request, many times over its life: an ``asyncio.Semaphore``, for instance.
+# Entered around each HTTP request: an ``asyncio.Semaphore``, for instance.
 Limit = AbstractAsyncContextManager[Any]
 
 
 class ImageLimit(BaseModel):
-    """How many images a judge is shown with one question, and how large; ``None`` stands for any.
-
-    Args:
-        max_images: 0 shows text alone.
-        max_side_px: of an image's longer side.
-    """
+    """Most images in one question, and the longest side of an image; ``None`` for any."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -47,14 +42,14 @@ class ImageLimit(BaseModel):
         return ImagesRefusedError(reason, self.max_images, self.max_side_px)
 
     def merged(self, other: ImageLimit) -> ImageLimit:
-        """Return the limit that keeps to both."""
+        """Return the limit that respects both."""
         return ImageLimit(
             max_images=_least(self.max_images, other.max_images),
             max_side_px=_least(self.max_side_px, other.max_side_px),
         )
 
     def in_words(self) -> str:
-        """Return what a judge with this limit takes."""
+        """Return a description such as ``at most 3 images``."""
         side = "" if self.max_side_px is None else f" of at most {self.max_side_px} pixels a side"
         if self.max_images is None:
             return f"images{side}"
@@ -73,18 +68,16 @@ def _least(one: int | None, other: int | None) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Requests, tokens and dollars of one request, one judgment or many; two add up.
+    """Requests, tokens and dollars of one request, one judgment or many.
 
     Args:
-        input_tokens: all tokens of the request, cached or not, as the provider reported them.
-        cached_tokens: the part of ``input_tokens`` that the provider had in its prompt cache.
+        input_tokens: all tokens of the request, cached or not.
+        cached_tokens: the part of ``input_tokens`` from the provider's prompt cache.
         output_tokens: tokens of the reply, hidden reasoning included.
-        cache_write_tokens: the part of ``input_tokens`` that was put into the prompt cache, where
-            that has a price of its own.
-        judgments: questions that got an answer.
-        requests: HTTP requests sent, retries and repairs included.
+        cache_write_tokens: the part of ``input_tokens`` that was written into the prompt cache.
+        requests: HTTP requests, retries and repairs included.
         unreported_requests: possibly billed requests whose token usage the server did not report.
-        cost_usd: ``None`` where the price of a part is not known.
+        cost_usd: ``None`` if the price of a part is not known.
     """
 
     input_tokens: int = 0
@@ -97,7 +90,7 @@ class Usage:
     cost_usd: float | None = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        """Return the sum of both; its dollars are unknown where those of one are."""
+        """Return the sum; its dollars are unknown if one part's are."""
         is_priced = self.cost_usd is not None and other.cost_usd is not None
         return Usage(
             self.input_tokens + other.input_tokens,
@@ -117,14 +110,11 @@ class ChatRequest:
 
     Args:
         model: the provider's name of the model or deployment.
-        messages: the conversation.
-        template: the pydantic class the reply must fill, or ``None`` for free text.
-        temperature: ``None`` means the default rule: 0, and nothing at all for reasoning models.
-        reasoning_effort: passed on where given.
-        extra: further parameters of the provider's call, passed on as they are.
-        name: tells this question from equal ones, such as another trial; it is not sent to the model.
-        check: returns what is wrong with a reply, ``None`` if nothing is, where the template itself cannot
-            tell, as its class is in another process.
+        template: the pydantic class that the reply must fill; ``None`` for free text.
+        temperature: ``None`` for the default: 0, and none for reasoning models.
+        extra: further parameters of the provider's call.
+        name: distinguishes equal questions, such as trials; not sent to the model.
+        check: checks a reply where the template's class is in another process.
     """
 
     model: str
@@ -139,17 +129,16 @@ class ChatRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a model answered.
+    """The reply of a model.
 
     Args:
-        text: the reply as text; JSON where a template was asked for and the model complied.
-        value: the filled template, or ``None`` (no template, or declined).
-        declined: why the model declined the content (refusal, content filter), else ``None``.
-        usage: tokens of all attempts behind this reply, repairs included.
-        served_model: the model's name as the provider reported it.
-        system_fingerprint: the backend's version as reported, where it is.
-        attempts: HTTP requests sent, retries and repairs included.
-        judgment: the key that the reply is stored under, where it is; no part of what was said.
+        text: JSON if the request has a template and the model complied.
+        value: the filled template; ``None`` without one or if declined.
+        declined: the reason if the model declined the content (refusal, content filter), else ``None``.
+        usage: of all attempts, repairs included.
+        served_model: as the provider reported it, like ``system_fingerprint``.
+        attempts: HTTP requests, retries and repairs included.
+        judgment: the key of the stored judgment.
     """
 
     text: str
@@ -167,19 +156,17 @@ class ChatProvider(Protocol):
 
     @property
     def endpoint(self) -> str:
-        """Return what tells this provider from others, such as ``openai https://api.openai.com/v1``."""
+        """Return provider and address, such as ``openai https://api.openai.com/v1``."""
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
-        """Answer one request, retrying what can pass.
+        """Answer one request, with retries after temporary failures.
 
         Args:
-            request: what is asked.
-            limit: entered around each HTTP request, and not while waiting to try again.
+            limit: entered around each HTTP request, but not while waiting for a retry.
 
         Raises:
-            JudgeError: the family's members say what failed for good; ``ContextTooLongError`` where
-                the request does not fit the model's context, ``ImagesRefusedError`` where the model takes
-                fewer or smaller images.
+            JudgeError: a permanent failure; ``ContextTooLongError`` if the request exceeds the model's
+                context, ``ImagesRefusedError`` if the model takes fewer or smaller images.
         """
 
     async def close(self) -> None:
@@ -194,10 +181,10 @@ class TemplateSchema:
     """The JSON schema of a template.
 
     Args:
-        name: the template's name as providers allow it.
-        full: the schema as pydantic gives it, with every property required.
-        strict: the same in the strict subset, or ``None`` where that cannot say it (free-form dicts).
-        is_object: whether the template is filled by a JSON object, as modes and tools require.
+        name: the template's name in the characters that providers allow.
+        full: pydantic's schema with every property required.
+        strict: the same in the strict subset, ``None`` if it cannot be expressed there (free-form dicts).
+        is_object: whether a JSON object fills the template, as modes and tools require.
     """
 
     name: str
@@ -207,7 +194,7 @@ class TemplateSchema:
 
 
 class OutputMode(Enum):
-    """How a model is made to fill a template."""
+    """The ways to make a model fill a template."""
 
     STRICT_SCHEMA = "json_schema"
     TOOL = "tool"
@@ -216,24 +203,19 @@ class OutputMode(Enum):
 
     @property
     def shows_schema(self) -> bool:
-        """Tell whether the schema must be part of the messages, since the provider is not given it."""
+        """Tell whether the schema must be part of the messages, as no parameter holds it."""
         return self in (OutputMode.JSON, OutputMode.PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One HTTP request, with everything decided.
+    """One HTTP request in its final form; ``ChatRequest`` describes the common fields.
 
     Args:
-        model: the provider's name of the model or deployment.
-        messages: checked messages.
-        mode: how the reply is structured; ``PLAIN`` without a template.
-        schema: what is asked for, or ``None`` for free text.
-        temperature: ``None`` sends none.
-        reasoning_effort: ``None`` sends none.
-        marks_cache: whether to say which part of the prompt later requests share, where that must be said.
-        extra: further parameters, sent as they are.
-        name: tells this question from equal ones; of use where replies come back in a file.
+        mode: ``PLAIN`` without a template.
+        schema: ``None`` for free text.
+        temperature: ``None`` sends none, like ``reasoning_effort``.
+        marks_cache: whether to mark the part of the prompt that later requests share, for Claude.
     """
 
     model: str
@@ -249,16 +231,12 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What one HTTP request brought.
+    """The reply to one HTTP request; ``ChatReply`` describes the common fields.
 
     Args:
-        text: the reply, empty where there was none.
-        declined: why the model declined, else ``None``.
-        is_truncated: whether the reply was cut off by a token limit.
-        usage: tokens of this request.
-        served_model: the model's name as the provider reported it.
-        system_fingerprint: the backend's version, where reported.
-        allowances: what the server says is left of its rate limits.
+        text: empty if there was none.
+        is_truncated: whether a token limit cut the reply off.
+        allowances: the state of the server's rate limits.
     """
 
     text: str
@@ -271,7 +249,7 @@ class Completion:
 
 
 class ReplyPart(BaseModel):
-    """Part of a reply's body: what is read of it, whatever else a server adds."""
+    """Part of a reply's body; unknown fields are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -281,7 +259,7 @@ class Transport(Protocol):
 
     @property
     def service(self) -> Service:
-        """Return where this leads and what a user can correct."""
+        """Return the server and the settings that a user can correct."""
 
     @property
     def modes(self) -> Sequence[OutputMode]:
@@ -291,11 +269,11 @@ class Transport(Protocol):
         """Make one HTTP request.
 
         Raises:
-            RequestFailedError: it brought no completion.
+            RequestFailedError: there is no completion.
         """
 
     async def models(self) -> list[str]:
-        """Return the names of the server's models, empty if this protocol has no such list.
+        """Return the names of the server's models, empty if the protocol has no such list.
 
         Raises:
             RequestFailedError: there is no connection, or no such list.

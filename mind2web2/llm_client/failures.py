@@ -1,4 +1,4 @@
-"""What a failed HTTP request to a judge means: try again, ask otherwise, or give up with which cure."""
+"""Failed HTTP requests to a judge: whether a retry or another form helps, and the error for the user."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from mind2web2.errors import (
     JudgeUnavailableError,
 )
 
-# Go's way to write a duration, which OpenAI's servers use: 120ms, 6m0s, 1h2m3.5s.
+# A duration in Go's format, which OpenAI's servers use: 120ms, 6m0s, 1h2m3.5s.
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What is left of one rate limit, in requests or in tokens.
+    """The state of one rate limit, in requests or in tokens.
 
     Args:
-        remaining: may still be used before the limit resets.
-        limit: what there is after it has, ``None`` where the server does not say.
-        reset_s: seconds until then.
+        remaining: usable before the reset.
+        limit: usable after the reset, ``None`` where the server does not report it.
+        reset_s: seconds until the reset.
     """
 
     remaining: float
@@ -39,7 +39,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class Allowances:
-    """Both rate limits of a model; ``None`` where the server says nothing of one."""
+    """Both rate limits of a model, ``None`` where the server does not report one."""
 
     requests: Allowance | None = None
     tokens: Allowance | None = None
@@ -49,33 +49,21 @@ NOTHING_SAID = Allowances()
 
 
 def allowances_in(headers: Mapping[str, str]) -> Allowances:
-    """Return what the headers of OpenAI, Azure and compatible servers, or Anthropic's, say is left."""
-    if "x-ratelimit-remaining-requests" in headers or "x-ratelimit-remaining-tokens" in headers:
-        return Allowances(_openai(headers, "requests"), _openai(headers, "tokens"))
-    if (
-        "anthropic-ratelimit-requests-remaining" in headers
-        or "anthropic-ratelimit-tokens-remaining" in headers
+    """Return the rate limits that OpenAI, Azure, compatible servers or Anthropic report in headers."""
+    return Allowances(_allowance(headers, "requests"), _allowance(headers, "tokens"))
+
+
+def _allowance(headers: Mapping[str, str], unit: str) -> Allowance | None:
+    # OpenAI names the time until the reset, Anthropic its moment. Without it, a wait could not be computed.
+    for name, seconds in (
+        (f"x-ratelimit-{{}}-{unit}", _duration_s),
+        (f"anthropic-ratelimit-{unit}-{{}}", _seconds_until),
     ):
-        return Allowances(_anthropic(headers, "requests"), _anthropic(headers, "tokens"))
-    return NOTHING_SAID
-
-
-def _openai(headers: Mapping[str, str], unit: str) -> Allowance | None:
-    names = [f"x-ratelimit-{what}-{unit}" for what in ("remaining", "limit", "reset")]
-    remaining, limit, reset = (headers.get(name, "") for name in names)
-    return _allowance(remaining, limit, _duration_s(reset))
-
-
-def _anthropic(headers: Mapping[str, str], unit: str) -> Allowance | None:
-    names = [f"anthropic-ratelimit-{unit}-{what}" for what in ("remaining", "limit", "reset")]
-    remaining, limit, reset = (headers.get(name, "") for name in names)
-    return _allowance(remaining, limit, _seconds_until(reset))
-
-
-def _allowance(remaining: str, limit: str, reset_s: float | None) -> Allowance | None:
-    left, whole = _count(remaining), _count(limit)
-    # Without a time of reset nobody could tell how long to wait; a refusal then says it.
-    return None if left is None or reset_s is None else Allowance(left, whole, reset_s)
+        remaining = _count(headers.get(name.format("remaining"), ""))
+        reset_s = seconds(headers.get(name.format("reset"), ""))
+        if remaining is not None and reset_s is not None:
+            return Allowance(remaining, _count(headers.get(name.format("limit"), "")), reset_s)
+    return None
 
 
 def _count(text: str) -> float | None:
@@ -107,24 +95,24 @@ def _seconds_until(moment: str) -> float | None:
     return max(0.0, (when - datetime.now(UTC)).total_seconds())
 
 
-# 424 is Bedrock's "error while processing the model"; 5xx are handled as a range.
+# Temporary, beside 5xx. 424 is Bedrock's "error while processing the model".
 _PASSING_STATUSES = frozenset({408, 409, 424, 429})
 
-# 529 is Anthropic's "overloaded"; on Bedrock a throttled model may say so with other statuses as well.
+# 529 is Anthropic's "overloaded"; Bedrock reports throttling with other statuses, too.
 _TOO_FAST_STATUSES = frozenset({429, 529})
 _TOO_FAST_MARK = "throttlingexception"
 
 # A gateway without a working server behind it.
 _OUTAGE_STATUSES = frozenset({502, 503, 504})
 
-# A quota is refilled by a person, not by waiting; the rest of the 429s pass.
+# A quota is refilled by a person; other 429s are temporary.
 _QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
-# What OpenAI says of a spent quota, and Gemini of its limits by the minute, with the time when to come back.
+# OpenAI's words for a spent quota; Gemini uses them for limits per minute, with a time to retry.
 _QUOTA_WORDS = "exceeded your current quota"
 _TIME_TO_COME_BACK = re.compile(r"retry in [\d.]+ ?m?s|\bretrydelay\b")
 _SOON_S = 900.0
 
-# OpenAI's answer to one request that is larger than the account's tokens per minute: it never passes.
+# OpenAI's reply to a request that is larger than the account's tokens per minute: permanent.
 _TOO_LARGE_FOR_RATE = "request too large"
 
 _DECLINED_CODES = frozenset(
@@ -132,7 +120,7 @@ _DECLINED_CODES = frozenset(
 )
 _DECLINED_MARKS = ("responsibleaipolicyviolation", "content management policy", "input was flagged")
 
-# Some local servers report an overlong request as their own error.
+# Some local servers report a request that is too long as their own error.
 _TOO_LONG_STATUSES = (400, 422, 500)
 _TOO_LONG_CODES = frozenset(
     {"context_length_exceeded", "string_above_max_length", "exceed_context_size_error"}
@@ -150,8 +138,8 @@ _TOO_LONG_PHRASES = (
     "maximum model length",
 )
 
-# What servers say of images, with statuses for which they are known to say so. The rest of a text may quote
-# the request.
+# Servers' words about images, and the statuses that come with them. Only the start of a text is searched: the
+# rest may quote the request.
 _IMAGE_STATUSES = frozenset({400, 404, 415, 422, 500, 501})
 BODY_TOO_LARGE = 413
 _BLAME_CHARS = 1000
@@ -171,7 +159,7 @@ _NO_IMAGES = re.compile(
     r"|image_url[^\n]{0,20}only supported|unknown variant .?image_url|unsupported content[^\n]{0,40}image"
     r"|no endpoints? found[^\n]{0,40}image|missing data required for image|input should be 'text'"
 )
-# A fault of one image, or of its form, says nothing about other images.
+# A fault of one image does not concern others.
 _ONE_IMAGE = re.compile(
     r"image.{0,20}format|format.{0,20}image|mime|invalid (?:image|base64)|damaged"
     r"|could not (?:process|download|load)"
@@ -187,31 +175,39 @@ _MOST_WORDS_CHARS = 5000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Where a judge is reached, and the settings a user can correct.
+    """A judge's server, and the settings that a user can correct.
 
     Args:
-        endpoint: what tells this provider from others; never holds a secret.
-        key_name: what a user knows the key by: the environment variables that hold it, or that it was given.
-        address_name: likewise for the setting that leads to this address.
-        secrets: never to appear in an error text, whatever a server sends back.
+        endpoint: provider and address; without secrets.
+        key_name: the environment variables of the key, or another name that the user knows.
+        address_name: the same for the address.
+        secrets: removed from error texts, whatever a server sends back.
+        address: as the user gave it, for messages; the endpoint may differ by a final ``/v1``.
     """
 
     endpoint: str
     key_name: str
     address_name: str
     secrets: tuple[str, ...] = ()
+    address: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return provider and address for messages."""
+        provider, _, address = self.endpoint.partition(" ")
+        return f"{provider} {self.address or address}"
 
 
 class RequestFailedError(Exception):
-    """One HTTP request failed; stays inside this package and ends as a ``JudgeError``.
+    """One HTTP request failed; the client turns it into a ``JudgeError``.
 
     Args:
         text: the server's message or the client's.
-        is_sent: ``False`` if no connection was made, so that nothing of the request was sent.
+        is_sent: ``False`` if no connection was made.
         is_connection_lost: the connection failed, before or after the request was sent.
 
     Attributes:
-        words: codes and message in lower case, to look for phrases in.
+        words: codes and message in lower case, to search for phrases.
     """
 
     def __init__(
@@ -237,19 +233,19 @@ class RequestFailedError(Exception):
         self.is_unreachable = is_connection_lost or not is_sent or status in _OUTAGE_STATUSES
 
     def __str__(self) -> str:
-        """Return the status and the server's words on one line."""
+        """Return status and message on one line."""
         return f"{self.status} {self.text}" if self.status else self.text
 
     @property
     def kind(self) -> str:
-        """Return the status, or that nothing of any use came about, for counting."""
+        """Return the status, or the kind of failure without one, for counting."""
         if not self.is_sent:
             return "no connection"
         return str(self.status) if self.status else "no reply"
 
     @property
     def is_refused_request(self) -> bool:
-        """Tell whether the server found fault with what the request says."""
+        """Tell whether the server rejected the content of the request."""
         return self.status in (400, 422)
 
     @property
@@ -263,7 +259,7 @@ class RequestFailedError(Exception):
 
     @property
     def is_too_long(self) -> bool:
-        """Tell whether a shorter request may pass."""
+        """Tell whether a shorter request may succeed."""
         if self.status == 413:
             return True
         if self.status not in _TOO_LONG_STATUSES:
@@ -272,7 +268,7 @@ class RequestFailedError(Exception):
 
     @property
     def image_fault(self) -> ImageFault | None:
-        """Tell what the server says is wrong with the images of a request, if anything."""
+        """Return the reason for which the server rejects the images, if it does."""
         if self.status == BODY_TOO_LARGE:
             return "too many"
         words = self.words[:_BLAME_CHARS]
@@ -303,7 +299,7 @@ class RequestFailedError(Exception):
 
     @property
     def _is_open_soon(self) -> bool:
-        """Tell whether the server names a time, not far away, at which it lets requests in again."""
+        """Tell whether the server names a near time at which it accepts requests again."""
         if self.retry_after_s is not None:
             return self.retry_after_s <= _SOON_S
         limits = (self.allowances.requests, self.allowances.tokens)
@@ -313,12 +309,12 @@ class RequestFailedError(Exception):
 
     @property
     def is_too_fast(self) -> bool:
-        """Tell whether the server wants fewer requests for a while."""
+        """Tell whether the server asks for fewer requests."""
         return self.can_pass and (self.status in _TOO_FAST_STATUSES or _TOO_FAST_MARK in self.words)
 
     @property
     def can_pass(self) -> bool:
-        """Tell whether the same request may pass later."""
+        """Tell whether the failure is temporary, so that the same request may succeed later."""
         if self.is_quota_spent or self.is_too_long or self.image_fault or self.wants_strings:
             return False
         if self.status == 429 and _TOO_LARGE_FOR_RATE in self.words:
@@ -333,7 +329,7 @@ def failure_from_body(
     secrets: tuple[str, ...] = (),
     allowances: Allowances = NOTHING_SAID,
 ) -> RequestFailedError:
-    """Return the failure that an error status and its body describe, in any of the shapes servers use."""
+    """Return the failure that an error status and its body describe, in any server's format."""
     error = _error_object(body)
     text = error.get("message") or body or "no explanation"
     if text.lstrip().lower().startswith(("<!doctype", "<html")):
@@ -349,16 +345,16 @@ def failure_from_body(
 
 
 def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
-    """Return the error for a failure that is final; it names the cure."""
-    where = f"judge {model} at {service.endpoint}"
+    """Return the error for a final failure; it names the cure."""
+    where = f"judge {model} at {service.shown}"
     if failure.is_too_long:
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:
         wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
         return JudgeUnavailableError(f"{where} unavailable: {failure}{wish}; try again later")
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
-    # Of the others, a firewall may forbid one request for what it says, and a router want more credit for a
-    # long one than for the rest.
+    # Of the others, a firewall may reject one request for its content, and a router may ask more credit for a
+    # long one.
     is_for_all = failure.status == 401 or (failure.is_quota_spent and failure.status == 429)
     if is_for_all or failure.status in (402, 403, 404):
         return JudgeAccessError(text, is_for_all=is_for_all)
@@ -375,8 +371,8 @@ def one_line(text: str, secrets: tuple[str, ...] = ()) -> str:
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
-    """Return the text with every secret blotted out."""
-    # Local servers take keys such as "test", which also stand in messages as plain words.
+    """Return the text without its secrets."""
+    # Local servers take keys such as "test", which are also plain words.
     for secret in (secret for secret in secrets if len(secret) >= _SHORTEST_SECRET):
         text = text.replace(secret, "***")
     return text
@@ -397,7 +393,7 @@ def _cure(failure: RequestFailedError, service: Service, model: str) -> str:
 
 
 def _error_object(body: str) -> dict[str, str]:
-    """Find message, code, type and param in ``{"error": {...}}``, ``{"error": "text"}`` or a bare object."""
+    """Return message, code, type and param, of an object, of its ``error``, or of an error as text."""
     try:
         parsed = json.loads(body)
     except (ValueError, RecursionError):
@@ -415,7 +411,7 @@ def _error_object(body: str) -> dict[str, str]:
 
 
 def _without_input(detail: Any) -> object:
-    """Keep what a validating server says and where, without the request that some send back."""
+    """Keep messages and locations of a validation error, without the request that some servers quote."""
     if not isinstance(detail, list):
         return detail
     found = [item for item in detail if isinstance(item, dict)]

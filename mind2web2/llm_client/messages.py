@@ -1,7 +1,4 @@
-"""Chat messages: checked before they cost anything, made fit to be sent, and encoded as a request's body.
-
-Large texts and images are encoded once for all requests that share them.
-"""
+"""Chat messages: checked, adapted to the judge, and encoded as the body of a request."""
 
 from __future__ import annotations
 
@@ -23,15 +20,15 @@ Piece = bytes | HashedText
 
 _ROLES = ("system", "developer", "user", "assistant")
 _IMAGE_SCHEMES = ("data:image/", "https://", "http://")
-# An image's size stands within its first bytes, unless it begins with pages of metadata.
-_START_CHARS = 64 * 1024
+# The header with an image's size, usually and with long metadata before it.
+_HEADER_CHARS = (4096, 64 * 1024)
 
 
 def checked_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the messages as they can be sent.
+    """Return the messages in a form that can be sent.
 
     Raises:
-        ValueError: a message has not the shape of eval-scripts.md; the text says which and what is wrong.
+        ValueError: a message has another structure than in eval-scripts.md.
     """
     if isinstance(messages, str | Mapping) or not isinstance(messages, Sequence) or not messages:
         raise ValueError("messages must be a non-empty list of {'role', 'content'} objects")
@@ -39,7 +36,7 @@ def checked_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def with_text_at_end(messages: Sequence[Mapping[str, Any]], text: str) -> list[dict[str, Any]]:
-    """Return the messages with a final part added to the user's last turn."""
+    """Return the messages with a text added to the user's last turn."""
     *earlier, last = ({**message} for message in messages)
     if last["role"] != "user":
         return [*earlier, last, {"role": "user", "content": text}]
@@ -52,7 +49,7 @@ def with_text_at_end(messages: Sequence[Mapping[str, Any]], text: str) -> list[d
 
 
 def with_content_as_text(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the messages with one text as their content where there are no images in it."""
+    """Return the messages with a string as their content, apart from those with images."""
     return [
         {**message, "content": "\n".join(part["text"] for part in message["content"])}
         if not isinstance(message["content"], str)
@@ -63,7 +60,7 @@ def with_content_as_text(messages: Sequence[Mapping[str, Any]]) -> list[dict[str
 
 
 def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
-    """Return the messages with the first images only, and a note in the place of each other one."""
+    """Return the messages with the first images only, and a note in place of each other image."""
     left = count
     fewer: list[Message] = []
     for message in messages:
@@ -80,28 +77,29 @@ def with_fewer_images(messages: Sequence[Message], count: int) -> list[Message]:
 
 def image_urls(messages: Sequence[Message]) -> list[str]:
     """Return the addresses of all images, in their order."""
-    return list(_image_urls(messages))
-
-
-def _image_urls(messages: Sequence[Message]) -> Iterator[str]:
-    for message in messages:
-        content = message.get("content")
-        for part in () if isinstance(content, str) else content or ():
-            if part.get("type") == "image_url":
-                yield part["image_url"]["url"]
+    return [
+        part["image_url"]["url"]
+        for message in messages
+        if not isinstance(message.get("content"), str)
+        for part in message.get("content") or ()
+        if part.get("type") == "image_url"
+    ]
 
 
 def longest_side_px(images: Sequence[str]) -> int:
     """Return the longest side of the images that are given as data, 0 where none is."""
-    return max((max(_size_px(url)) for url in images), default=0)
+    return max((max(image_size_px(url) or (0, 0)) for url in images), default=0)
 
 
-def _size_px(url: str) -> tuple[int, int]:
-    head, _, data = url[:_START_CHARS].partition(";base64,")
-    try:
-        return size_px(base64.b64decode(data[: len(data) // 4 * 4])) if head.startswith("data:") else (0, 0)
-    except (DocumentError, binascii.Error):
-        return 0, 0
+def image_size_px(url: str) -> tuple[int, int] | None:
+    """Return width and height of an image that is given as data, ``None`` for another or a damaged one."""
+    head, _, data = url[: _HEADER_CHARS[-1]].partition(";base64,")
+    for length in _HEADER_CHARS if head.startswith("data:") else ():
+        try:
+            return size_px(base64.b64decode(data[: min(length, len(data)) // 4 * 4]))
+        except (DocumentError, binascii.Error):
+            continue
+    return None
 
 
 def _checked_message(message: object, where: str) -> dict[str, Any]:
@@ -134,7 +132,7 @@ def _checked_part(part: object, where: str) -> dict[str, Any]:
 
 
 def sendable_text(text: str) -> str:
-    """Return the text with half surrogate pairs, which no request can carry, replaced by U+FFFD."""
+    """Return the text with lone surrogates, which no request can carry, replaced by U+FFFD."""
     if isinstance(text, HashedText) and text.is_sendable:
         return text
     try:
@@ -145,14 +143,14 @@ def sendable_text(text: str) -> str:
 
 
 class JsonBody:
-    """The body of a request with these messages, on one line.
+    """The JSON body of a request, on one line.
 
-    A page comes to megabytes and is in hundreds of requests, many of them under way at the same time. So the
-    body refers to what each ``HashedText`` keeps of its encoding, and is put together while it is sent.
+    A page has megabytes and is part of hundreds of concurrent requests. So the body refers to the encoding
+    that each ``HashedText`` keeps, and is assembled when it is sent.
 
     Raises:
-        TypeError: a parameter is no value of JSON.
-        ValueError: it is a number that JSON has not.
+        TypeError: a parameter is no JSON value.
+        ValueError: a number is infinite or NaN.
     """
 
     def __init__(self, parameters: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> None:
@@ -160,7 +158,7 @@ class JsonBody:
 
     @property
     def size_bytes(self) -> int:
-        """Return the length of the whole."""
+        """Return the length of the body."""
         return sum(
             piece.json_bytes if isinstance(piece, HashedText) else len(piece) for piece in self._pieces
         )
@@ -168,10 +166,10 @@ class JsonBody:
     def pieces(self) -> Iterator[bytes]:
         """Yield the body in pieces, made one at a time."""
         for piece in self._pieces:
-            yield from _encoded(piece)
+            yield from piece.json_pieces if isinstance(piece, HashedText) else (piece,)
 
     def sha256(self) -> str:
-        """Return the hex digest of the whole, which is never in memory."""
+        """Return the hex digest of the body, without assembling it in memory."""
         digest = hashlib.sha256()
         for piece in self.pieces():
             digest.update(piece)
@@ -181,16 +179,12 @@ class JsonBody:
         return b"".join(self.pieces())
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        # In one piece, which takes the fewest writes, and which nobody holds while the judge thinks.
+        # In one piece, which takes the fewest writes and is freed once it is sent.
         yield bytes(self)
 
 
-def _encoded(piece: Piece) -> tuple[bytes, ...]:
-    return piece.json_pieces if isinstance(piece, HashedText) else (piece,)
-
-
 def _joined(pieces: Iterator[Piece]) -> list[Piece]:
-    """Return the pieces with those small ones that stand side by side made one."""
+    """Return the pieces with adjacent small ones joined."""
     joined: list[Piece] = []
     small: list[bytes] = []
     for piece in pieces:
@@ -239,7 +233,7 @@ def _part_pieces(part: Mapping[str, Any]) -> Iterator[Piece]:
 
 
 def _up_to_value(fields: Mapping[str, Any], last: str) -> bytes:
-    """Return the object with one field moved to its end, up to where that field's value begins."""
+    """Return the object with one field moved to its end, up to that field's value."""
     others = {name: value for name, value in fields.items() if name != last}
     return _compact({**others, last: 0})[: -len("0}")]
 

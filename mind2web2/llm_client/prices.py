@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 from mind2web2.llm_client.chat import Usage
 
-# What a request in a batch job costs, of its usual price: at OpenAI and at Azure.
+# Of the usual price, at OpenAI and at Azure.
 BATCH_PRICE_SHARE = 0.5
 
 # Below every model's surcharge for long prompts, so that totals of many requests are priced as such.
 _SAMPLE_TOKENS = 1000
-# Below this, every token of a kind costs the same; from here on some models charge more for all of them.
+# From here on some models charge more for all tokens of a prompt.
 _SHORT_PROMPT_TOKENS = 32_000
-# Some prices hang on the time of day.
+# Some prices depend on the time of day.
 _RATES_HOLD_S = 60
 
-# Routers' prefixes of a model's name, and whose price list it is found in.
+# Routers' prefixes of model names, and the providers whose price lists hold the models.
 _PREFIXES = {"openai/": "openai", "azure/": "azure", "anthropic/": "anthropic", "bedrock/": "aws"}
 
 
@@ -38,7 +38,7 @@ _own_prices: dict[str, OwnPrice] = {}
 
 
 def set_own_prices(prices: Mapping[str, OwnPrice]) -> None:
-    """Price these models so, whatever the price list says, and no others."""
+    """Set the user's own prices, which override the price list; earlier ones are removed."""
     _own_prices.clear()
     _own_prices.update(prices)
     _rates.cache_clear()
@@ -95,7 +95,7 @@ class _Rates(NamedTuple):
     output: Decimal
 
     def price(self, usage: Usage) -> Decimal:
-        """Return what the price list would calculate, in a hundredth of the time."""
+        """Return the same price as the price list, in a hundredth of the time."""
         cached, written = _cached_and_written(usage)
         return (
             self.request
@@ -123,7 +123,7 @@ def _rates(model_name: str, period: int) -> _Rates | None:  # noqa: ARG001 (rate
 
 
 def _cached_and_written(usage: Usage) -> tuple[int, int]:
-    # a server's numbers may contradict each other; a part is never more than the whole
+    # A server's numbers may contradict each other.
     cached = min(usage.cached_tokens, usage.input_tokens)
     return cached, min(usage.cache_write_tokens, usage.input_tokens - cached)
 

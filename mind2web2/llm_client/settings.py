@@ -19,14 +19,14 @@ KEY_GIVEN = "the key given"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A key or an address, with what a user knows it by."""
+    """A key or an address, with its name for the user."""
 
     value: str
     name: str
 
 
 def setting(given: str | None, given_name: str, variable_name: str) -> Setting:
-    """Return what was given, else what the environment variable holds."""
+    """Return the given value, else that of the environment variable."""
     if given:
         return Setting(given, given_name)
     value = variable(variable_name)
@@ -34,7 +34,7 @@ def setting(given: str | None, given_name: str, variable_name: str) -> Setting:
 
 
 def variable(name: str) -> str:
-    """Return the environment variable, empty where it is not set."""
+    """Return the environment variable, empty if it is not set."""
     return os.environ.get(name, "").strip()
 
 
@@ -50,7 +50,7 @@ def require_all(settings: dict[str, str]) -> None:
 
 
 def check_address(url: str, name: str) -> None:
-    """Check that a server's address can be one.
+    """Check a server's address.
 
     Raises:
         UsageError: it has no scheme or no host.
@@ -68,18 +68,26 @@ def check_keys(keys: dict[str, str]) -> None:
     """Check that each named key can be sent in a header.
 
     Raises:
-        UsageError: a key has characters that no key has, such as a typographic quote or a line break.
+        UsageError: a key contains an impossible character, such as a typographic quote or a line break.
     """
     for name, key in keys.items():
         if not (key.isascii() and key.isprintable()):
-            raise UsageError(f"{name} holds characters that no key has: copy it again")
+            raise UsageError(f"{name} contains characters that no key has: copy it again")
 
 
 def public_address(url: str) -> str:
-    """Return the address without user, password, query and final slash, fit for logs and results."""
+    """Return the address without user, password, query and final slash, for logs and results."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
+
+
+def endpoint_name(provider: str, url: str) -> str:
+    """Return the name of a server for records: the same with and without a final ``/v1``."""
+    address = public_address(url)
+    if provider == "openai" and not urlsplit(address).path:
+        address += "/v1"
+    return f"{provider} {address}"
 
 
 _VARIABLES = {
@@ -93,7 +101,7 @@ def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     """Return the endpoint that a client of the provider would have, ``None`` where its address is not set.
 
     Raises:
-        UsageError: the address is none.
+        UsageError: the address is invalid.
     """
     region = variable("AWS_REGION")
     addresses = {
@@ -105,4 +113,4 @@ def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     if not address:
         return None
     check_address(address, ADDRESS_GIVEN if base_url else _VARIABLES[provider])
-    return f"{provider} {public_address(address)}"
+    return endpoint_name(provider, address)

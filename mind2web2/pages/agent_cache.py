@@ -17,7 +17,8 @@ from mind2web2.urls.keys import lookup_key, storage_key
 
 _HOST_END = re.compile("[/?#]")
 
-Choice = Literal["missing", "failed", "suspect"]
+# Doubtful ones are missing or suspect.
+Choice = Literal["missing", "failed", "suspect", "doubtful"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,8 @@ class CitedPage:
             return self.is_suspect
         if choice == "failed":
             return self.kind is None and self.record is not None
+        if choice == "doubtful" and self.is_suspect:
+            return True
         # What a server sent instead of the page while it was out of order is not the page.
         return self.kind is None or (self.record is not None and self.record.is_transient)
 

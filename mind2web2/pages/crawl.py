@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
-from typing import Protocol
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
 from mind2web2.errors import DocumentError
 from mind2web2.pages.agent_cache import AgentCache, Choice, PageJob, TaskCitations, TaskPages, page_jobs
+from mind2web2.pages.archive import Archive, PageCapturer
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls
 from mind2web2.pages.link_extraction import LinkJudge
@@ -25,13 +26,6 @@ log = logging.getLogger(__name__)
 
 # Judge requests at once; each is one answer.
 _ANSWERS_AT_ONCE = 10
-
-
-class PageCapturer(Protocol):
-    """What is asked of a browser."""
-
-    async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
-        """Return what the page yielded; the record says what failed; ``MachineError`` for no browser."""
 
 
 CapturerOpener = Callable[[], AbstractAsyncContextManager[PageCapturer]]
@@ -107,17 +101,21 @@ async def crawl(
     *,
     choice: Choice = "missing",
     pages_at_once: int = 5,
+    archive: Archive | None = None,
 ) -> list[TaskPages]:
     """Get the chosen pages into the tasks' caches, and return how all cited pages are stored then.
 
     No browser is opened where nothing is to be captured. Whatever ends the run, each page is stored as soon
     as it is there, and the lists of cited URLs say what is cached.
 
+    Args:
+        archive: asked for a copy of each page that is unavailable or looks wrong.
+
     Raises:
         MachineError: there is no browser to be had.
         CacheWriteError: the cache cannot be written.
     """
-    run = _Crawl(tasks, cache, progress, choice)
+    run = _Crawl(tasks, cache, progress, choice, archive)
     try:
         left = await run.copy_known(await run.plan())
         if left:
@@ -138,12 +136,18 @@ async def crawl(
 
 class _Crawl:
     def __init__(
-        self, tasks: Sequence[TaskCitations], cache: AgentCache, progress: CrawlProgress, choice: Choice
+        self,
+        tasks: Sequence[TaskCitations],
+        cache: AgentCache,
+        progress: CrawlProgress,
+        choice: Choice,
+        archive: Archive | None,
     ) -> None:
         self._tasks = {task.task_id: task for task in tasks}
         self._cache = cache
         self._progress = progress
         self._choice: Choice = choice
+        self._archive = archive
         self._jobs_left: Counter[str] = Counter()
 
     async def plan(self) -> list[PageJob]:
@@ -193,7 +197,7 @@ class _Crawl:
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
-        if self._choice == "suspect":
+        if self._choice in ("suspect", "doubtful"):
             return None
         # What a server sent while it was out of order is what a capture is to replace.
         lasting = (cache for cache, record in held if record is None or not record.is_transient)
@@ -213,6 +217,8 @@ class _Crawl:
         self._progress.running[job.url] = time.monotonic()
         try:
             page = await capturer.capture(job.url, log)
+            if self._archive is not None and (page.record.kind is None or page.record.is_suspect):
+                page = await self._archive.copy_for(page, self._moment(job), capturer) or page
             is_stored = False
             for task_id, url in job.wanted_by:
                 store = partial(_store, self._cache.of(task_id), page, url, self._choice == "missing")
@@ -220,6 +226,20 @@ class _Crawl:
         finally:
             self._progress.running.pop(job.url, None)
         await self._done(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
+
+    def _moment(self, job: PageJob) -> datetime | None:
+        """Return when the first of the answers that cite a page was made."""
+        moments = self._archive.moments if self._archive is not None else {}
+        page = lookup_key(job.url)
+        return min(
+            (
+                moments[task_id][name]
+                for task_id, _ in job.wanted_by
+                for name, urls in self._tasks[task_id].urls_by_answer.items()
+                if name in moments.get(task_id, ()) and any(lookup_key(url) == page for url in urls)
+            ),
+            default=None,
+        )
 
     async def _done(self, job: PageJob, outcome: PageOutcome) -> None:
         self._progress.outcomes.append(outcome)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from mind2web2.capture.record import trouble_notes
+from mind2web2.capture.record import notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
 from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
 from mind2web2.pages.prepared import PageContent, PageKind, PageSettings, PreparedPage, cut_text
@@ -417,7 +417,7 @@ def _page(request: PageRequest, content: PageContent, sha256: str | None) -> Pre
     captured_at = captured_by = None
     record = request.record()
     if record is not None and record.kind == content.kind:
-        notes = (*notes, *trouble_notes(record))
+        notes = (*notes, *notes_for_judge(record))
         troubles = tuple(dict.fromkeys(trouble.kind for trouble in record.troubles))
         captured_at, captured_by = record.captured_at, record.browser or None
         if record.is_transient and doubt is None:

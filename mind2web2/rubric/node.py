@@ -11,6 +11,7 @@ from pydantic_core import CoreSchema, SchemaSerializer, core_schema
 from mind2web2.rubric.aggregation import Outcome, Status, aggregate
 from mind2web2.rubric.evidence import Evidence
 from mind2web2.utils.api_misuse import report_missing, script_api
+from mind2web2.utils.private_attributes import check_private_attributes
 
 PlainFields = dict[str, Any]
 STATUSES: tuple[str, ...] = get_args(Status)
@@ -450,7 +451,7 @@ class VerificationNode:
         if self.critical and not child.critical:
             raise _not_critical(child, self)
 
-    # What blocks others
+    # Leaves that block others
 
     @property
     def has_blocking_leaf(self) -> bool:
@@ -480,7 +481,7 @@ class VerificationNode:
         return self._blocked_as
 
     def _update_blocking(self) -> None:
-        """Carry a change of what blocks from here towards the root, as far as it reaches."""
+        """Propagate a change of the blocking leaves towards the root, as far as it matters."""
         node: VerificationNode | None = self
         while node is not None:
             blocks = bool(node._blocking_children) if node._children else node._verdict.blocks
@@ -539,7 +540,7 @@ class VerificationNode:
             self._pending.refuse(f"{what} node '{self._id}'")
 
     def check_settled(self, what: str) -> None:
-        """Give the attempt up if verdicts on this tree are pending, which ``what`` depends on."""
+        """Refuse the attempt if ``what`` depends on pending verdicts of this tree."""
         if self._tree.watch is not None:
             self._tree.watch.refuse(f"{what} node '{self._id}'")
 
@@ -595,5 +596,6 @@ def _evidence(evidence: object) -> Evidence | None:
 
 _PLAIN = SchemaSerializer(core_schema.any_schema())
 _AS_FIELDS = core_schema.plain_serializer_function_ser_schema(VerificationNode.model_dump)
+check_private_attributes("pydantic")
 # Nodes in a script's own data are written as their fields.
 VerificationNode.__pydantic_serializer__ = SchemaSerializer(core_schema.any_schema(serialization=_AS_FIELDS))

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind2web2.runs.bootstrap import LEVEL, METHOD, RESAMPLES, SEED, Interval, intervals_of
+from mind2web2.errors import UsageError
 from mind2web2.runs.comparability import mixture_warnings
-from mind2web2.runs.metrics import SampledMetric, sampled_metrics, too_few
+from mind2web2.runs.metrics import SampledMetric, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, score_grid
+from mind2web2.statistics.bootstrap import LEVEL, METHOD, RESAMPLES, SEED, SampledInterval, sampled_intervals
 from mind2web2.utils.names import name_list, natural_key
 
 # Pass@k of either agent, whose k may differ.
@@ -18,22 +19,16 @@ PASS = "pass_at_k"
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One metric of two agents, over the same tasks.
+    """One metric of two agents over the tasks where both have a value.
 
     Args:
-        tasks: how many have a value of both; other tasks enter neither.
-        first: the first agent's; ``None`` where no task has a value of both, as is ``second``.
-        interval: of the second's minus the first's.
-        reason: why there is no interval, in a few words.
-        digits: after the point, as published.
+        first: the first agent's value; ``None`` where no task has a value of both, like ``second``.
+        sampled: the interval of the second value minus the first.
     """
 
-    tasks: int
     first: float | None
     second: float | None
-    interval: Interval | None
-    reason: str | None
-    digits: int
+    sampled: SampledInterval
 
     @property
     def value(self) -> float | None:
@@ -42,23 +37,17 @@ class Difference:
 
     @property
     def is_clear(self) -> bool:
-        """Tell whether other tasks of the kind would hardly turn the difference round."""
-        return self.interval is not None and self.interval.excludes(0)
+        """Tell whether other tasks of the kind would hardly change the sign of the difference."""
+        return self.sampled.interval is not None and self.sampled.interval.excludes(0)
 
     def summary(self) -> dict[str, Any]:
         """Return it as ``mind2web2 metrics --json`` prints it."""
-        low, high = (None, None) if self.interval is None else (self.interval.low, self.interval.high)
-        numbers = {
-            "first": self.first,
-            "second": self.second,
-            "difference": self.value,
-            "low": low,
-            "high": high,
-        }
+        numbers = {"first": self.first, "second": self.second, "difference": self.value}
         rounded = {
-            name: None if value is None else round(value, self.digits) for name, value in numbers.items()
+            name: None if value is None else round(value, self.sampled.digits)
+            for name, value in numbers.items()
         }
-        return {**rounded, "clear": self.is_clear, "tasks": self.tasks, "reason": self.reason}
+        return {**rounded, **self.sampled.summary(), "clear": self.is_clear}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,7 @@ class AgentComparison:
 
     Args:
         differences: by the metrics' names in ``summary.json``; pass@k is ``pass_at_k``.
-        warnings: what else differs between the two, one line each.
+        warnings: other differences of the two, one line each.
     """
 
     first: str
@@ -99,10 +88,11 @@ def compared(
     """Compare two agents, each given by its name and answers.
 
     Args:
-        task_ids: the tasks that count, whatever is missing of them counting as 0; by default those in which
-            both agents have a score.
+        task_ids: the tasks that count, with 0 for what is missing; by default those in which both agents have
+            a score.
 
     Raises:
+        UsageError: there is no such task.
         ValueError: two answers of an agent have the same task and name.
     """
     names = (first[0], second[0])
@@ -127,6 +117,11 @@ def _grids(
         return [score_grid(own, wanted) for own in answers], []
     tasks = [{answer.task_id for answer in own if answer.score is not None} for own in answers]
     common = tasks[0] & tasks[1]
+    if not common:
+        raise UsageError(
+            f"nothing to compare: no task has scores of both {names[0]} and {names[1]}; evaluate both on the "
+            "same tasks, or name tasks with --task_list, where missing answers count as 0"
+        )
     warnings = [
         f"tasks of {name} alone, left out: {name_list(own - common)}"
         for name, own in zip(names, tasks, strict=True)
@@ -156,15 +151,12 @@ def _differences(
         if tasks:
             sides[name] = first[name].over(tasks), second[name].over(tasks)
     # Each resample takes the same tasks of both agents: that some tasks are hard for all cancels out.
-    intervals = intervals_of({name: other.minus(one) for name, (one, other) in sides.items()})
-    found = {}
-    for name, metric in first.items():
-        if name not in sides:
-            found[name] = Difference(0, None, None, None, too_few(0), metric.digits)
-            continue
-        one, other = sides[name]
-        interval, reason = intervals[name], too_few(len(one.tasks))
-        if interval is None and reason is None:
-            reason = "the difference is the same at every task"
-        found[name] = Difference(len(one.tasks), one.value, other.value, interval, reason, metric.digits)
-    return found
+    differences = {name: other.minus(one) for name, (one, other) in sides.items()}
+    digits = {name: metric.digits for name, metric in first.items()}
+    sampled = sampled_intervals(differences, digits, "the difference is the same at every task")
+    return {
+        name: Difference(sides[name][0].value, sides[name][1].value, sampled[name])
+        if name in sides
+        else Difference(None, None, sampled[name])
+        for name in first
+    }

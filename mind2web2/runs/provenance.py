@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mind2web2 import __version__
 from mind2web2.capture.pdf import RenderedPdf
-from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, trouble_notes
+from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, notes_for_judge
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import JudgmentSource
 from mind2web2.llm_client.chat import Completion, ImageLimit, Message
@@ -34,8 +34,12 @@ from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.names import name_list
 from mind2web2.verification.claims import BinaryEvalResult
-from mind2web2.verification.context import EvaluatorConfig
-from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages, verification_messages
+from mind2web2.verification.context import (
+    NO_INSTRUCTION,
+    EvaluatorConfig,
+    extraction_messages,
+    verification_messages,
+)
 
 NO_PROVENANCE = "it does not say what it was made from"
 # Libraries that send requests to judges, or render and scale the pages that judges see.
@@ -286,5 +290,5 @@ def _page_with_all_notes() -> PreparedPage:
         text_chars=content.text_chars,
         text_chars_stored=content.text_chars_stored,
         images=content.images,
-        notes=(*content.notes, *trouble_notes(record)),
+        notes=(*content.notes, *notes_for_judge(record)),
     )

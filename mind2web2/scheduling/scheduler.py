@@ -1,21 +1,20 @@
-"""Deferred verifications: judged in the background, done before the script can see a result.
+"""Deferred verifications: judged in the background, and decided before the script sees a result.
 
-What a deferred verification depends on is noted when the script asks: prerequisites that are decided count
-as they are, pending ones are waited for, and those asked for later do not exist for it. So the tree comes out
-as in program order. A script may be deferred as long as nothing that it does could tell the difference; where
-something could, the attempt is refused as a whole, and the answer is evaluated again in program order
-(``AttemptRefusedError``).
+A deferred verification records its prerequisites when the script calls it: decided ones count as they are,
+pending ones are awaited, and later ones do not exist for it. So the tree is that of sequential execution.
+Where the script reads something that depends on pending verdicts and cannot wait, the attempt is refused as a
+whole (``AttemptRefusedError``), and the answer is evaluated again sequentially, with replies from the store.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MethodType
 from typing import Any, NoReturn, TypeVar
 
@@ -23,43 +22,223 @@ from mind2web2.errors import AttemptRefusedError, JudgeError
 from mind2web2.rubric.aggregation import Status
 from mind2web2.rubric.evidence import Evidence
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.scheduling.guard import ProgramOrderNeeded, stop_script, watched_attempt
-from mind2web2.scheduling.options import Pace, current_pace
-from mind2web2.scheduling.pending import NotedPrerequisites, PendingVerdict, noted_prerequisites
+from mind2web2.rubric.preconditions import possible_blocks
 from mind2web2.utils.aio import loop_turn
+from mind2web2.utils.installation import is_installed
 
-log = logging.getLogger(__name__)
-
+# More than any provider accepts at once; bounds the pending verifications of one script.
+MOST_PENDING = 256
 # Far more than any rubric has; a script that asks for more loops without end.
 MOST_VERIFICATIONS = 10_000
-# With this message the run cancels a script, and a script's run its verifications: no time limit ran out.
+# The message of a cancellation by the run: no time limit of the script has expired.
 STOPPED = "stopped by the run"
 
-# Scripts are not ours: their result is checked elsewhere.
+# The script's own function; its result is checked elsewhere.
 EvaluateAnswer = Callable[..., Awaitable[Any]]
 Thing = TypeVar("Thing")
+Kind = TypeVar("Kind", bound=type)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How many judge requests of one answer may run at the same time; no setting changes a verdict.
+
+    Args:
+        sequential: one verification, and one source page, after another.
+        most_pending: deferred verifications of one script; the next one waits.
+    """
+
+    sequential: bool = False
+    most_pending: int = MOST_PENDING
+
+
+_DEFAULT_PACE = Pace()
+_pace: ContextVar[Pace] = ContextVar("mind2web2_pace", default=_DEFAULT_PACE)
+
+
+def current_pace() -> Pace:
+    """Return the pace of the running evaluation; the default outside of any run."""
+    return _pace.get()
+
+
+@contextmanager
+def pace_kept(pace: Pace) -> Iterator[None]:
+    """Set the pace for the ``with`` block and all tasks that it starts."""
+    token = _pace.set(pace)
+    try:
+        yield
+    finally:
+        _pace.reset(token)
+
+
+# Exceptions that stop a script
+
+
+class MustRunSequentially(BaseException):
+    """Raised in a script whose attempt is refused.
+
+    Not an ``Exception``, so that the script's own handlers do not catch it.
+    """
+
+
+class ScriptBlockedError(BaseException):
+    """Raised in a script that would never end; no ``Exception`` for the same reason."""
+
+
+# Why the script of this context was stopped: the script may catch the error.
+blocks_noted: ContextVar[list[str] | None] = ContextVar("blocks_noted", default=None)
+
+
+def stop_script(reason: str) -> NoReturn:
+    """Stop the script that runs in this context."""
+    noted = blocks_noted.get()
+    if noted is not None:
+        noted.append(reason)
+    raise ScriptBlockedError(reason)
+
+
+# Objects that check each access by the script, such as its page cache and its client
+
+_watching: set[type] = set()
+
+
+def watching(kind: Kind) -> Kind:
+    """Mark a class whose objects check every read and change themselves; subclasses are not marked."""
+    _watching.add(kind)
+    return kind
+
+
+def is_watching(thing: object) -> bool:
+    """Tell whether an object checks every read and change itself."""
+    return type(thing) in _watching
+
+
+def check_look(what: str) -> None:
+    """Refuse the attempt if its script reads ``what``, which pending verifications may change."""
+    deferral = _current.get()
+    if deferral is not None and deferral.has_pending and is_on_the_loop():
+        deferral.refuse(f"a look at {what}")
+
+
+def check_change(what: str) -> None:
+    """Note that the script changes ``what``, which another attempt would find changed.
+
+    With pending verifications the attempt is refused before the change; otherwise it continues sequentially.
+    """
+    deferral = _current.get()
+    if deferral is not None and is_on_the_loop():
+        if deferral.has_pending:
+            deferral.refuse(f"a change of {what}")
+        deferral.is_sequential = True
+
+
+def check_asking() -> None:
+    """Raise if the attempt is refused; deferred verifications still finish, as they are paid for."""
+    deferral = _current.get()
+    if deferral is not None and not _is_deferred.get():
+        deferral.check_refusal()
+
+
+def is_on_the_loop() -> bool:
+    """Tell whether this code runs on an event loop, as scripts do, rather than in a worker thread of ours."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+# Pending verdicts
+
+
+@dataclass(eq=False)
+class PendingVerdict:
+    """A deferred verification.
+
+    Args:
+        leaf: where the verdict will be written, if anywhere.
+        status: the verdict; ``None`` before there is one, and after a failure.
+    """
+
+    leaf: VerificationNode | None
+    status: Status | None = None
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def outcome(self) -> Status:
+        """Wait for the verdict and return it.
+
+        Raises:
+            JudgeError: the verification failed.
+        """
+        await self.finished.wait()
+        if self.status is None:
+            name = None if self.leaf is None else self.leaf.id
+            raise JudgeError(f"no verdict on '{name}', which was to come first")
+        return self.status
+
+
+@dataclass(frozen=True, slots=True)
+class NotedPrerequisites:
+    """The leaves that may block a verification, as they were when the script asked.
+
+    Args:
+        decided: the reason to skip it, unless one of ``pending`` blocks as well.
+        pending: in the order in which they are checked.
+    """
+
+    decided: str | None
+    pending: tuple[PendingVerdict, ...] = ()
+
+    async def skip_reason(self) -> str | None:
+        """Return why the verification is skipped, ``None`` if it is not."""
+        for each in self.pending:
+            status = await each.outcome()
+            if status in ("failed", "skipped") and each.leaf is not None:
+                return _skip_reason(each.leaf, status)
+        return self.decided
+
+
+def noted_prerequisites(
+    node: VerificationNode | None, extra: Sequence[VerificationNode], verdicts: Mapping[int, PendingVerdict]
+) -> NotedPrerequisites:
+    """Return what blocks a verification, or may block it.
+
+    Args:
+        verdicts: the pending ones, by the ``id`` of the leaf.
+    """
+    pending: list[PendingVerdict] = []
+    for leaf in possible_blocks(node, extra):
+        verdict = verdicts.get(id(leaf))
+        if verdict is None:
+            return NotedPrerequisites(_skip_reason(leaf, leaf.verdict.status), tuple(pending))
+        pending.append(verdict)
+    return NotedPrerequisites(None, tuple(pending))
+
+
+def _skip_reason(leaf: VerificationNode, status: str) -> str:
+    return f"not judged, because '{leaf.id}' {'failed' if status == 'failed' else 'was skipped'}"
 
 
 @dataclass(frozen=True)
 class Request:
-    """A verification, or several at the same time, that a script asks for.
+    """One verification, or several at the same time, that a script asks for.
 
     Args:
-        leaves: where the verdicts go, one for each coroutine.
-        start: notes what each depends on and returns the rest of the work, ``None`` for one whose
-            arguments make no sense where others do not suffer from that.
+        leaves: where the verdicts are written, one for each coroutine.
+        start: records the prerequisites and returns the coroutines that judge; ``None`` in the place of one
+            with invalid arguments.
     """
 
     leaves: Sequence[VerificationNode | None]
     start: Callable[[], Sequence[Coroutine[Any, Any, bool] | None]]
 
     def fits(self) -> bool:
-        """Tell whether every verdict goes to a leaf of its own that has none yet."""
+        """Tell whether every verdict has a leaf of its own that is not decided yet."""
         nodes = [leaf for leaf in self.leaves if leaf is not None]
         if len({id(node) for node in nodes}) < len(nodes):
             return False
         return all(
-            type(node) is VerificationNode  # no subclass of a script's own
+            type(node) is VerificationNode  # a subclass may do anything with a verdict
             and not node.children
             and not node.is_pending
             and node.verdict.status == "initialized"
@@ -67,8 +246,7 @@ class Request:
         )
 
 
-# From a method that asks for verifications to what notes the request; it returns None where that is not
-# to be done apart from the method, as a subclass has its own.
+# Takes a method's arguments and returns its request, ``None`` where it must not be deferred.
 Noting = Callable[..., Request | None]
 _noting: dict[object, Noting] = {}
 
@@ -79,80 +257,81 @@ def deferrable(method: Callable[..., Awaitable[Any]], noting: Noting) -> None:
 
 
 class Deferral:
-    """One run of a script's ``evaluate_answer``, with the verifications that are pending.
+    """One run of a script's ``evaluate_answer``, with its pending verifications.
 
     Args:
         pace: ``sequential`` defers nothing.
-        logger: the script's, whose handlers do not count verdicts as long as they are those of now.
+
+    Attributes:
+        is_sequential: nothing is deferred from now on.
+        blocks_held: ``async with`` blocks of the script, in which nothing is deferred.
+        failure: of a deferred verification.
     """
 
-    def __init__(self, pace: Pace, logger: object = None) -> None:
-        self.pace = pace
-        self._keeps_order = pace.sequential
-        self._verifications = 0
-        self._listeners = (_listeners(log) or set()) | (_listeners(logger) or set())
-        self._loggers: list[logging.Logger] = []
+    def __init__(self, pace: Pace) -> None:
+        self.is_sequential = pace.sequential
+        self.blocks_held = 0
+        self.failure: Exception | None = None
         self.refusal: str | None = None
+        self._most_pending = pace.most_pending
+        self._verifications = 0
         self._program = asyncio.current_task()
         self._tasks: set[asyncio.Task[None]] = set()
         self._verdicts: dict[int, PendingVerdict] = {}  # by the id of the leaf
-        self.failure: Exception | None = None  # of a verification that nobody waited for
         self._one_finished = asyncio.Event()
-        self._held = 0
-        self._beside = 0
 
     # What the script asks for
 
     async def run(self, method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any) -> None:
-        """Call a method whose result is not used: deferred where that can be done."""
+        """Call a method whose result is not used: deferred where possible."""
         request = self._request(method, arguments, keywords)
         if request is None or not request.fits():
             await method(*arguments, **keywords)
             return
-        while len(self._tasks) + len(request.leaves) > self.pace.most_under_way and self._tasks:
+        while len(self._tasks) + len(request.leaves) > self._most_pending and self._tasks:
             self._one_finished.clear()
             with self._cut_off_noted():
                 await self._one_finished.wait()
         if self.failure is not None:
             raise self.failure
-        # All of them look before the first one is under way: they do not wait for one another.
+        # All verifications of a request record their prerequisites before the first one starts.
         coroutines = request.start()
         for leaf, coroutine in zip(request.leaves, coroutines, strict=True):
             if coroutine is not None:
-                self._put_under_way(leaf, coroutine)
-        # So that the first requests are on their way while the script asks for the last.
+                self._start(leaf, coroutine)
+        # Send the first requests before the script asks for the last.
         await loop_turn()
 
     def _request(
         self, method: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Request | None:
-        self._check_refusal()
-        may_defer = not (self._keeps_order or self._held or self._beside) and self.is_program()
+        self.check_refusal()
+        may_defer = not self.is_sequential and not self.blocks_held and self.is_program()
         if not may_defer or not isinstance(method, MethodType):
             return None
         noting = _noting.get(method.__func__)
         try:
             return None if noting is None else noting(method.__self__, *arguments, **keywords)
         except (TypeError, ValueError):
-            # The method itself will say what is wrong with its arguments.
+            # The method itself reports its invalid arguments.
             return None
 
-    def _put_under_way(self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, bool]) -> None:
+    def _start(self, leaf: VerificationNode | None, coroutine: Coroutine[Any, Any, bool]) -> None:
         verdict = PendingVerdict(leaf)
         if leaf is not None:
             leaf.mark_pending(self)
             self._verdicts[id(leaf)] = verdict
         context = copy_context()
         context.run(_is_deferred.set, True)
-        task = asyncio.create_task(self._carried_out(coroutine, verdict), context=context)
+        task = asyncio.create_task(self._judged(coroutine, verdict), context=context)
         self._tasks.add(task)
         task.add_done_callback(lambda done: self._finish(done, verdict, coroutine))
 
-    async def _carried_out(self, coroutine: Coroutine[Any, Any, bool], verdict: PendingVerdict) -> None:
+    async def _judged(self, coroutine: Coroutine[Any, Any, bool], verdict: PendingVerdict) -> None:
         try:
             await coroutine
         except Exception as error:
-            # Kept for whoever waits: settle() raises it.
+            # settle() raises it.
             self.failure = self.failure or error
             verdict.finished.set()
 
@@ -160,62 +339,38 @@ class Deferral:
         self, task: asyncio.Task[None], verdict: PendingVerdict, coroutine: Coroutine[Any, Any, bool]
     ) -> None:
         self._tasks.discard(task)
-        coroutine.close()  # a task that is cancelled before its first step never comes to it
+        coroutine.close()  # a task that is cancelled before its first step never starts it
         if verdict.leaf is not None and self._verdicts.get(id(verdict.leaf)) is verdict:
             del self._verdicts[id(verdict.leaf)]
             verdict.leaf.clear_pending()
         verdict.finished.set()
         self._one_finished.set()
-        self._check_listeners()
 
-    # What a verification depends on
+    # Prerequisites and verdicts
 
     def prerequisites(
         self, node: VerificationNode | None, extra: Sequence[VerificationNode]
     ) -> NotedPrerequisites:
-        """Return what blocks a verification or may come to, as it stands now."""
-        self._check_refusal()
+        """Return what blocks a verification, or may block it."""
+        self.check_refusal()
         if self._tasks and not self.is_program():
             self.refuse("a verification in a task of the script's own, beside")
         return noted_prerequisites(node, extra, self._verdicts)
 
     async def decided(self, node: VerificationNode | None) -> None:
-        """Wait for a verdict on this very node that is under way."""
+        """Wait for the pending verdict on this node, if there is one."""
         verdict = self._verdicts.get(id(node))
         if verdict is not None:
             with self._cut_off_noted():
                 await verdict.finished.wait()
 
     def decide(self, node: VerificationNode, score: float, status: Status, evidence: Evidence) -> None:
-        """Write a verdict that may have been under way."""
+        """Write a verdict that may be pending."""
         verdict = self._verdicts.pop(id(node), None)
         node.take_verdict(score, status, evidence)
         if verdict is not None:
             verdict.status = status
             verdict.finished.set()
-
-    # What only program order gets right
-
-    @property
-    def has_work_under_way(self) -> bool:
-        """Tell whether a verification has been asked for and is not done."""
-        return bool(self._tasks)
-
-    def refuse(self, what: str) -> NoReturn:
-        """Give this attempt up: ``what`` needs verdicts that are under way, and cannot wait."""
-        self.refusal = self.refusal or what
-        raise ProgramOrderNeeded(self.refusal)
-
-    def keep_order(self, why: str) -> None:
-        """Defer nothing from now on: another attempt would not begin as this one did."""
-        if not self._keeps_order:
-            log.info("script keeps program order from now on reason=%s", why)
-        self._keeps_order = True
-
-    def check_asking(self) -> None:
-        """Raise where the attempt is given up, and this is no work that was deferred before."""
-        if not _is_deferred.get():
-            self._check_refusal()
 
     def count_verification(self) -> None:
         """Stop a script that verifies without end."""
@@ -223,23 +378,60 @@ class Deferral:
         if self._verifications > MOST_VERIFICATIONS:
             stop_script(f"it asked for more than {MOST_VERIFICATIONS:,} verifications")
 
-    def is_heard(self, logger: object) -> bool:
-        """Tell whether a handler or filter that the script has added may see what a verification logs."""
-        listeners = _listeners(logger)
-        if listeners is None or not isinstance(logger, logging.Logger):
-            return True
-        is_known = listeners <= self._listeners
-        if is_known and logger not in self._loggers:
-            self._loggers.append(logger)
-        return not is_known
+    # Refused attempts
 
-    def _check_listeners(self) -> None:
-        if any(map(self.is_heard, self._loggers)):
-            self.refusal = self.refusal or "a log handler that the script has added"
+    @property
+    def has_pending(self) -> bool:
+        """Tell whether a verification is pending."""
+        return bool(self._tasks)
+
+    def refuse(self, what: str) -> NoReturn:
+        """Refuse this attempt: ``what`` needs pending verdicts and cannot wait."""
+        self.refusal = self.refusal or what
+        raise MustRunSequentially(self.refusal)
+
+    def check_refusal(self) -> None:
+        """Raise if the attempt is refused."""
+        if self.refusal is not None:
+            raise MustRunSequentially(self.refusal)
+
+    def note_change(self) -> None:
+        """Let only the script's main task change a tree while verdicts are pending."""
+        if not self.is_program():
+            self.refuse("a change of the tree by a task of the script's own, beside")
+
+    def is_program(self) -> bool:
+        """Tell whether the script's main task runs, rather than a task that it has started."""
+        try:
+            return asyncio.current_task() is self._program
+        except RuntimeError:  # another thread
+            return False
+
+    # Waiting
+
+    async def settle(self) -> None:
+        """Wait for all pending verifications.
+
+        Raises:
+            JudgeError: the judge failed.
+        """
+        self.check_refusal()
+        if self._tasks and not self.is_program():
+            self.refuse("a look at the tree by a task of the script's own, beside")
+        task = asyncio.current_task()
+        if task is not None and task.cancelling() and self._tasks:
+            # A script that cleans up after its cancellation does not need the verdicts.
+            self._note_cut_off()
+            await self.stop()
+        with self._cut_off_noted():
+            await self.drain()
+        self.check_refusal()
+        if self.failure is not None:
+            raise self.failure
 
     @contextmanager
     def _cut_off_noted(self) -> Iterator[None]:
-        """Count it as a failure where the script's own time limit ends a wait for verdicts."""
+        """Note a failure where a time limit of the script's own ends a wait for verdicts."""
         try:
             yield
         except asyncio.CancelledError as error:
@@ -250,101 +442,24 @@ class Deferral:
     def _note_cut_off(self) -> None:
         self.failure = self.failure or cut_off("verdicts on earlier claims")
 
-    def note_change(self) -> None:
-        """Let nobody but the program and its own verifications change a tree while verdicts are under way."""
-        if not self.is_program():
-            self.refuse("a change of the tree by a task of the script's own, beside")
-
-    def _check_refusal(self) -> None:
-        if self.refusal is not None:
-            raise ProgramOrderNeeded(self.refusal)
-
-    def is_program(self) -> bool:
-        """Tell whether this is the script itself, or what it awaits, and no task that runs beside it."""
-        try:
-            return asyncio.current_task() is self._program
-        except RuntimeError:  # another thread
-            return False
-
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        """While a task of the script's own verifies, the program defers nothing."""
-        if self.is_program():
-            yield
-            return
-        self._beside += 1
-        try:
-            yield
-        finally:
-            self._beside -= 1
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """While the script holds something that a verification may need, nothing is deferred."""
-        self._held += 1
-        try:
-            yield
-        finally:
-            self._held -= 1
-
-    # Waiting for all of it
-
-    async def settle(self) -> None:
-        """Wait for all that is under way.
-
-        Raises:
-            JudgeError: the judge failed meanwhile.
-        """
-        self._check_refusal()
-        if self._tasks and not self.is_program():
-            self.refuse("a look at the tree by a task of the script's own, beside")
-        task = asyncio.current_task()
-        if task is not None and task.cancelling() and self._tasks:
-            # A script that cleans up while it is stopped has no use for verdicts.
-            self._note_cut_off()
-            await self.stop()
-        with self._cut_off_noted():
-            await self.drain()
-        self._check_listeners()
-        self._check_refusal()
-        self._loggers.clear()
-        if self.failure is not None:
-            raise self.failure
-
     async def drain(self) -> None:
-        """Wait for all that is under way, whatever comes of it."""
+        """Wait until no verification is pending, whatever their outcomes."""
         while self._tasks:
             await asyncio.wait(self._tasks)
 
     async def stop(self) -> None:
-        """Cancel all that is under way and wait for its end."""
+        """Cancel all pending verifications and wait for their end."""
         for task in self._tasks:
             task.cancel(STOPPED)
         await self.drain()
 
 
 def cut_off(what: str) -> JudgeError:
-    """Return why there is no result where a script's own time limit ran out."""
+    """Return why there is no result where a time limit of the script's own expired."""
     return JudgeError(
         f"the script stopped waiting for the judge on {what!r} (a time limit of its own, such as "
         "asyncio.timeout or wait_for): raise that limit, or run with --sequential"
     )
-
-
-def _listeners(logger: object) -> set[int] | None:
-    """Return what may see a record of a logger, ``None`` where that is not known."""
-    if logger is None:
-        return set()
-    if type(logger) not in (logging.Logger, logging.RootLogger):
-        return None
-    found = {id(logging.getLogRecordFactory())}
-    each: logging.Logger | None = logger  # type: ignore[assignment]  # checked above
-    while each is not None:
-        found.update(map(id, (*each.handlers, *each.filters)))
-        found.update(id(part) for handler in each.handlers for part in handler.filters)
-        found.update(id(value) for value in vars(each).values() if callable(value))
-        each = each.parent if each.propagate else None
-    return found
 
 
 _current: ContextVar[Deferral | None] = ContextVar("mind2web2_deferral", default=None)
@@ -352,12 +467,12 @@ _is_deferred: ContextVar[bool] = ContextVar("mind2web2_is_deferred", default=Fal
 
 
 def current_deferral() -> Deferral | None:
-    """Return the run of a script that this code is part of."""
+    """Return the scheduler of the script that this code belongs to."""
     return _current.get()
 
 
 def prerequisites_now(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> NotedPrerequisites:
-    """Return what blocks a verification or may come to, within a script's run or outside of any."""
+    """Return what blocks a verification, or may block it, within a script's run or outside of any."""
     deferral = _current.get()
     return noted_prerequisites(node, extra, {}) if deferral is None else deferral.prerequisites(node, extra)
 
@@ -374,33 +489,31 @@ def decide(node: VerificationNode, score: float, status: Status, evidence: Evide
 # A whole script
 
 
-def deferring(function: EvaluateAnswer, *, may_defer: bool, imports_own: bool) -> EvaluateAnswer:
-    """Return a script's function such that all it has deferred is done when it returns.
+def deferring(function: EvaluateAnswer, modules_before: Set[str]) -> EvaluateAnswer:
+    """Return a script's function such that nothing is pending when it returns.
 
-    Its call raises ``AttemptRefusedError`` where the answer is to be evaluated again in program order.
+    Its call raises ``AttemptRefusedError`` where the answer is to be evaluated again sequentially.
 
     Args:
-        may_defer: the syntax of its module defers verifications.
-        imports_own: it may import modules from outside the installation, which keep their state for another
-            attempt in the same process.
+        modules_before: names of the modules that were loaded before the script; a refused attempt unloads the
+            script's own helper modules, which may keep state.
     """
 
     @functools.wraps(function)
     async def evaluate_answer(*arguments: Any, **keywords: Any) -> Any:
-        around, pace = current_deferral(), current_pace()
+        around = current_deferral()
         if around is not None:
-            # One script's evaluation within another's: what is pending is that one's.
+            # One script evaluates another: the outer one has the scheduler.
             result = await function(*arguments, **keywords)
             if around.is_program():
                 await around.settle()
             return result
-        deferral = Deferral(pace, keywords.get("logger"))
-        if not may_defer or (imports_own and not pace.in_own_process):
-            deferral.keep_order("its syntax, or the modules that it imports")
-        token = _current.set(deferral)
+        token = _current.set(deferral := Deferral(current_pace()))
         try:
-            with watched_attempt(deferral):
-                return await _evaluated(deferral, function(*arguments, **keywords))
+            return await _evaluated(deferral, function(*arguments, **keywords))
+        except AttemptRefusedError:
+            _unload_helpers(modules_before)
+            raise
         finally:
             _current.reset(token)
 
@@ -416,16 +529,16 @@ async def _evaluated(deferral: Deferral, evaluation: Awaitable[Any]) -> Any:
             # The script may have caught a refusal; a cancellation of the whole is none.
             if _is_being_cancelled() or not (deferral.refusal or isinstance(error, Exception)):
                 raise
-            # Pending requests are paid for: their replies are stored for the next attempt.
+            # Pending requests are paid for: the store keeps their replies for the next attempt.
             await deferral.drain()
             if deferral.refusal is None:
                 if deferral.failure in (None, error):
                     raise
-                # In program order the judge's failure would have come first.
+                # In sequential execution the judge's failure would have come first.
                 raise deferral.failure from error
         else:
             return result
-        raise AttemptRefusedError(f"the script needs program order: {deferral.refusal}")
+        raise AttemptRefusedError(f"the script must run sequentially: {deferral.refusal}")
     finally:
         await deferral.stop()
 
@@ -435,14 +548,21 @@ def _is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-# What a script's changed syntax calls
+def _unload_helpers(modules_before: Set[str]) -> None:
+    for name in sys.modules.keys() - modules_before:
+        path = getattr(sys.modules[name], "__file__", None)
+        if isinstance(path, str) and not is_installed(path):
+            del sys.modules[name]
 
-# What evaluators, page caches and judges have.
+
+# Functions that a rewritten script calls
+
+# Attributes of evaluators, page caches and judges.
 _SHOWING = ("get_summary", "get_web", "ledger")
 
 
 async def deferred(method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any) -> None:
-    """Call a method whose result is not used, and wait for it unless it may be deferred."""
+    """Call a method whose result is not used: deferred where possible, else awaited."""
     deferral = current_deferral()
     if deferral is None:
         await method(*arguments, **keywords)
@@ -451,15 +571,15 @@ async def deferred(method: Callable[..., Awaitable[Any]], /, *arguments: Any, **
 
 
 async def read(thing: Thing) -> Thing:
-    """Return a thing; one that shows verdicts, or what they have led to, once they are all there."""
-    # Of the class, since a look at the object itself may be what has to wait.
+    """Return a thing; first wait for pending verdicts where it shows them or their effects."""
+    # Of the class, since access to the object itself may refuse the attempt.
     kind = thing if isinstance(thing, type) else type(thing)
     shows = issubclass(kind, VerificationNode) or any(hasattr(kind, name) for name in _SHOWING)
     return await settled(thing) if shows else thing
 
 
 async def settled(thing: Thing) -> Thing:
-    """Return a thing once all verdicts are there."""
+    """Return a thing after all pending verdicts."""
     deferral = current_deferral()
     if deferral is not None:
         await deferral.settle()
@@ -467,12 +587,15 @@ async def settled(thing: Thing) -> Thing:
 
 
 @asynccontextmanager
-async def in_program_order() -> AsyncIterator[None]:
-    """Finish what is pending, and let each verification inside of the block be waited for."""
+async def sequentially() -> AsyncIterator[None]:
+    """Wait for pending verdicts, and defer nothing in the ``async with`` block."""
     deferral = current_deferral()
     if deferral is None:
         yield
         return
     await deferral.settle()
-    with deferral.held():
+    deferral.blocks_held += 1
+    try:
         yield
+    finally:
+        deferral.blocks_held -= 1

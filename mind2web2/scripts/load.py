@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import inspect
 import itertools
-import logging
 import re
 import sys
 import warnings
@@ -15,12 +14,10 @@ from pathlib import Path
 from types import CodeType, ModuleType
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scheduling import scheduler as deferral
-from mind2web2.scheduling.scheduler import EvaluateAnswer, deferring
-from mind2web2.scripts.rewrite import HiddenNames, defer_verifications, imports_own_modules
+from mind2web2.scheduling import scheduler
+from mind2web2.scheduling.scheduler import EvaluateAnswer
+from mind2web2.scripts.rewrite import HiddenNames, defer_verifications
 from mind2web2.utils.text import parsed
-
-log = logging.getLogger(__name__)
 
 REQUIRED_PARAMETERS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 
@@ -39,31 +36,20 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         AttributeError: the script defines no ``evaluate_answer``.
         TypeError: ``evaluate_answer`` is not ``async def`` or lacks a parameter of the contract.
         EvalScriptError: the script ends the program (``sys.exit``) while it is imported.
-        Exception: whatever else the script raises while it is imported, syntax errors included.
+        Exception: any other exception of the script's module code, syntax errors included.
     """
     script_path = Path(path)
     source = read_script(script_path)
-    tree, names = deferring_tree(source, script_path)
-    code = compile_script(tree, script_path)
-    module = new_module(script_path)
-    function = _loaded(code, module, names, script_path)
-    return deferring(function, may_defer=names is not None, imports_own=imports_own_modules(tree))
-
-
-def _loaded(code: CodeType, module: ModuleType, names: HiddenNames | None, path: Path) -> EvaluateAnswer:
+    # The names are plain ASCII, so that the script's encoding does not matter here.
+    names = HiddenNames.unused_in(source.decode("latin-1"))
+    code = compile_script(deferring_tree(source, script_path, names), script_path)
+    module, modules_before = new_module(script_path), sys.modules.keys() | set()
     sys.modules[module.__name__] = module
-    if names is not None:
-        vars(module).update(
-            {
-                names.deferred: deferral.deferred,
-                names.read: deferral.read,
-                names.settled: deferral.settled,
-                names.in_program_order: deferral.in_program_order,
-            }
-        )
+    for function in ("deferred", "read", "settled", "sequentially"):
+        setattr(module, getattr(names, function), getattr(scheduler, function))
     try:
-        execute_script(code, module, path)
-        return find_evaluate_answer(module, path)
+        execute_script(code, module, script_path)
+        return scheduler.deferring(find_evaluate_answer(module, script_path), modules_before)
     except BaseException:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
         raise
@@ -94,22 +80,15 @@ def parse_script(source: bytes, path: Path) -> ast.Module:
         return parsed(source, str(path))
 
 
-def deferring_tree(source: bytes, path: Path) -> tuple[ast.Module, HiddenNames | None]:
-    """Return a script's syntax tree with verifications deferred, and what it calls for that.
-
-    The names are ``None`` where the script is to run as it stands.
-    """
+def deferring_tree(source: bytes, path: Path, names: HiddenNames) -> ast.Module:
+    """Return a script's syntax tree with verifications deferred."""
     tree = parse_script(source, path)
-    # Of another encoding than the script's perhaps, but names that matter here are plain ASCII.
-    names = HiddenNames.unused_in(source.decode("latin-1"))
     try:
-        if defer_verifications(tree, names):
-            return tree, names
-        log.info("script keeps program order, as it may run tasks or threads of its own path=%s", path)
+        defer_verifications(tree, names)
     except RecursionError:
-        # An expression nested so deeply runs as it stands.
-        tree = parse_script(source, path)
-    return tree, None
+        # A script with expressions nested so deeply runs as it is.
+        return parse_script(source, path)
+    return tree
 
 
 def compile_script(tree: ast.Module, path: Path) -> CodeType:

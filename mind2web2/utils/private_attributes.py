@@ -37,6 +37,7 @@ REQUIREMENTS = {
     "arxiv": "arxiv>=4.0,<5",
     "httpx2": "httpx2[socks]>=2.16,<3",
     "openai": "openai[aiohttp]>=3.52,<4",
+    "pydantic": "pydantic>=2.14,<3",
     PYTHON: "Python 3.11",
     "time-machine": "time-machine>=3.6,<4",
 }
@@ -50,6 +51,9 @@ PRIVATE_ATTRIBUTES = (
     PrivateAttribute("aiohttp", "aiohttp", "BaseConnector", "_factory", _UNASKED),
     PrivateAttribute("aiohttp", "aiohttp.client_proto", "ResponseHandler", "should_close", _UNASKED),
     PrivateAttribute("arxiv", "arxiv", "Client", "_session", "limit the time and size of arXiv's replies"),
+    PrivateAttribute(
+        "pydantic", "pydantic", "BaseModel", "__pydantic_serializer__", "write nodes in a script's own models"
+    ),
     PrivateAttribute(
         PYTHON, "asyncio", "Task", "_log_traceback", "find errors of tasks that an eval script never awaited"
     ),

@@ -11,21 +11,25 @@ from typing import Any
 from mind2web2.errors import MachineError, Mind2Web2Error
 from mind2web2.judge.protocol import Subject, cut_off_noted
 from mind2web2.prompts import encodable
-from mind2web2.rubric.consistency import check_trials
-from mind2web2.rubric.evidence import Evidence
+from mind2web2.rubric.evidence import Evidence, check_trials
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.scheduling.guard import is_watching
-from mind2web2.scheduling.pending import NotedPrerequisites
-from mind2web2.scheduling.scheduler import Request, current_deferral, decide, deferrable, prerequisites_now
+from mind2web2.scheduling.scheduler import (
+    NotedPrerequisites,
+    Request,
+    current_deferral,
+    decide,
+    deferrable,
+    is_watching,
+    prerequisites_now,
+)
 from mind2web2.urls.keys import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
-from mind2web2.verification.context import Asking, ScriptAccess
-from mind2web2.verification.messages import NO_INSTRUCTION
+from mind2web2.verification.context import NO_INSTRUCTION, Asking, ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 
-# Returns the URLs, and whether there were sources at all; raises what reading them has raised.
+# Returns the URLs, and whether there were sources at all; raises the error of reading them.
 NotedSources = Callable[[], tuple[list[str], bool]]
 Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
@@ -54,9 +58,9 @@ class Verifier(ScriptAccess):
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
 
     def may_defer(self, sources: Sources) -> bool:
-        """Tell whether client, log and page cache show a script what program order shows."""
-        cache, capture, deferral = self._asking.cache, self._asking.capture, current_deferral()
-        if not is_watching(self._asking.judge) or (deferral and deferral.is_heard(self.logger)):
+        """Tell whether client and page cache show a script the same as in sequential execution."""
+        cache, capture = self._asking.cache, self._asking.capture
+        if not is_watching(self._asking.judge):
             return False
         if sources is None or cache is None:
             return True
@@ -105,11 +109,9 @@ class Verifier(ScriptAccess):
             "use_screenshot": use_screenshot,
         }
         deferral = current_deferral()
-        if deferral is None:
-            return await self.noted(claim, node, sources, **options)
-        await deferral.decided(node)
-        with deferral.beside():
-            return await self.noted(claim, node, sources, **options)
+        if deferral is not None:
+            await deferral.decided(node)
+        return await self.noted(claim, node, sources, **options)
 
     def noted(
         self,
@@ -367,7 +369,7 @@ class VerificationBatch:
         return [None if isinstance(each, Exception) else each for each in self._noted()]
 
     def _noted(self) -> list[Coroutine[Any, Any, bool] | Exception]:
-        """Note all verifications before the first is under way."""
+        """Record all verifications before the first one starts."""
         noted: list[Coroutine[Any, Any, bool] | Exception] = []
         try:
             for claim, sources, node, words in self._items:

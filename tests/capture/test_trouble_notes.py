@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, trouble_notes
+from mind2web2.capture.record import CaptureRecord, Trouble, TroubleKind, notes_for_judge
 
 PAGE = "https://lake.example/fish/pike"
 
@@ -24,7 +24,7 @@ def test_a_judge_is_told_of_each_trouble_once():
         captured_at="2025-07-14T00:00:00+00:00",
         troubles=tuple(Trouble(kind=kind, detail=detail) for kind, detail in troubles),
     )
-    assert trouble_notes(record) == (
+    assert notes_for_judge(record) == (
         "signs of trouble when this page was captured: the server answered with an error (HTTP status 403)",
         "signs of trouble when this page was captured: the site may have shown a robot check or a block "
         "instead of the page",
@@ -41,4 +41,4 @@ def test_every_kind_of_trouble_has_words(kind):
         captured_at="2025-07-14T00:00:00+00:00",
         troubles=(Trouble(kind=kind, detail="detail"),),
     )
-    assert len(trouble_notes(record)) == 1
+    assert len(notes_for_judge(record)) == 1

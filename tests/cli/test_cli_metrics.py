@@ -82,6 +82,8 @@ def test_intervals_are_beside_the_means(tmp_path, monkeypatch):
     assert ["partial", "completion", "0.25", "0", "0.0833", "to", "0.4167"] in rows
     assert ["success", "rate", "0", "0", "0", "to", "0.2646"] in rows
     assert "95% interval: BCa bootstrap, 10,000 resamples of the tasks with all their answers." in lines
+    exact = "95% interval of success rate, pass@1: exact (Clopper-Pearson), as all tasks have the same value."
+    assert exact in lines
     assert all(len(line) <= 80 for line in lines if line.startswith(("│", "┏", "┡")))
 
 
@@ -130,6 +132,20 @@ def test_what_the_scores_rest_on(results):
     assert "Warning: results in doubt, which the next run judges again: 1 (d/answer_1.md)" in rows
     assert any(row.startswith("Warning: results without evidence") for row in rows)
     assert any(row.startswith("Warning: scores without a rubric tree") for row in rows)
+
+
+def test_cautions_of_the_run_are_shown_again(results):
+    """Unavailable pages and undecided claims of the results that count."""
+    gone = evidence(False, False, pages=[{"url": "u", "outcome": "unavailable", "reason": "HTTP status 404"}])
+    more = {"eval_breakdown": gone, "undecided_leaves": ["depth"], "ignored_arguments": ["soucre"]}
+    add_result(results.parent, "c/answer_1", 0, **more)
+    lines = call(main, "metrics", "bot").stdout.splitlines()
+    assert "Warning: unavailable cited pages: 1 (c 1); claims on them count as failed" in lines
+    assert "Warning: c/answer_1.md: never decided by the script, counted 0: depth" in lines
+    ignored = "Warning: 1 argument was ignored, as the toolkit does not know it: c.py: soucre"
+    assert ignored in lines
+    of_others = call(main, "metrics", "bot", "--task_id", "a").stdout
+    assert "unavailable cited pages" not in of_others and "depth" not in of_others
 
 
 def test_stale_results_and_answers_without_any(tmp_path, monkeypatch):
@@ -242,14 +258,15 @@ def test_answers_that_do_not_exist_are_one_line(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for number in range(5):
         add_result(tmp_path, f"t{number}/answer_1", 1)
-    for number in (2, 3):
-        add_result(tmp_path, f"t0/answer_{number}", None if number == 3 else 1)
+    for answer, score in (("t0/answer_2", 1), ("t1/answer_2", 1), ("t2/answer_2", 1), ("t0/answer_3", None)):
+        add_result(tmp_path, answer, score)
     lines = call(main, "metrics", "bot").stdout.splitlines()
     assert "Warning: answers without a score: 1, not counted in the averages" in lines
     assert (
-        "Warning: missing answers: 8 (t1 answer_2, t1 answer_3, t2 answer_2 and 5 more), "
-        "not counted in the averages"
+        "Warning: answer_3 exists for only 1 of 5 tasks, but counts as a run; if it is there by mistake, "
+        "remove it from answers and results"
     ) in lines
+    assert ("Warning: missing answers: 2 (t3 answer_2, t4 answer_2), not counted in the averages") in lines
     assert [line.split(":")[1] for line in lines if line.startswith("No result")] == [" t0/answer_3.md"]
 
 
@@ -311,6 +328,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
     ("words", "message"),
     [
         (["bot", "bot"], "an agent is named twice: name each one once"),
+        (["bot", "scout"], "nothing to compare: no task has scores of both bot and scout; evaluate both"),
         (["nobody"], "no results of agent nobody under eval_results: run mind2web2 evaluate nobody first"),
         (["../bot"], "agent '../bot' begins with a dot"),
         (["bot", "--task_list", "gone.txt"], "cannot read the task list gone.txt: "),
@@ -326,6 +344,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
 def test_what_cannot_be_averaged(results, words, message):
     """Exit status 2 and one line."""
     (results.parent / "empty.txt").write_text("# nothing\n")
+    add_result(results.parent, "c/answer_1", 1, agent="scout")
     (results.parent / "binary.txt").write_bytes(b"\xff\xfe\x00")
     run = call(main, "metrics", *words)
     assert (run.returncode, run.stdout) == (2, "")

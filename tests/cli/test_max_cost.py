@@ -63,7 +63,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
             assert (run.returncode, run.stderr) == (1, "")
             no_result = r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$"
             [reason] = re.findall(no_result, run.stdout, re.M)
-            assert reason == "--max_cost 0.3 is reached; what the judge has said is kept"
+            assert reason == "--max_cost 0.3 is reached; the judge's replies so far are stored"
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
             )

@@ -20,7 +20,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import select_work
 from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.scheduling.options import Pace as Order
+from mind2web2.scheduling.scheduler import Pace as Order
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

@@ -13,9 +13,8 @@ from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_
 
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import JudgeError
-from mind2web2.judge.batch.client import BatchClient
 from mind2web2.judge.batch.endpoints import batch_endpoints
-from mind2web2.judge.batch.jobs import BatchJobs
+from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
 from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.batch.transfer import BatchPace
 from mind2web2.judge.budget import Budget

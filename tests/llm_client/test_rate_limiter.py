@@ -93,7 +93,7 @@ def test_a_server_without_limits_is_used_at_the_given_concurrency():
     assert (slowdown.refusals, slowdown.in_words()) == (0, "")
 
 
-@pytest.mark.parametrize("at_once", [1, 30, 64])
+@pytest.mark.parametrize("at_once", [1, 30, 32])
 def test_a_usual_number_goes_out_at_once(at_once):
     """An answer's claims do not wait for a window to open."""
     server = WindowedServer(tells=False)
@@ -114,11 +114,11 @@ def test_what_the_headers_say_is_used_without_a_refusal(limits, at_once):
 
 
 @pytest.mark.parametrize("limit", [5, 20])
-def test_a_limit_below_the_first_window_costs_one_round_of_refusals(limit):
+def test_a_limit_below_the_first_window_costs_at_most_one_round_of_refusals(limit):
     """Nothing is known yet when the first requests go out; from then on the headers tell."""
     server = WindowedServer(requests=limit)
     took_s, _ = run(server, limit * 5)
-    assert server.refusals <= 64
+    assert server.refusals <= 32
     assert took_s <= 5 * 60 + 10
 
 
@@ -127,12 +127,12 @@ def test_a_limit_below_the_first_window_costs_one_round_of_refusals(limit):
     [(1, True), (7, True), (60, True), (600, True), (7, False), (60, False), (600, False)],
 )
 def test_refusals_alone_are_enough(limit, wishes):
-    """Without headers no request is lost, and at least a third of the limit is used."""
+    """Without headers no request is lost, and nearly the whole limit is used."""
     server = WindowedServer(requests=limit, tells=False, wishes=wishes)
     took_s, slowdown = run(server, limit * 6)
     assert slowdown.refusals == server.refusals
-    assert server.refusals <= 100 + limit * 5
-    assert took_s <= 60 * 6 * 3
+    assert server.refusals <= 120 + limit
+    assert took_s <= 60 * 7
 
 
 def refilled(rate_s, burst, latency_s=LATENCY_S, wishes=False):
@@ -160,7 +160,7 @@ def refilled(rate_s, burst, latency_s=LATENCY_S, wishes=False):
     [(3 / 60, 3, 1.0), (3 / 60, 1, 1.0), (1.0, 1, 1.0), (1.0, 60, 1.0), (10.0, 10, 8.0), (10.0, 600, 1.0)],
 )
 def test_a_limit_that_refills_costs_no_request(rate_s, burst, latency_s, wishes):
-    """Whatever was refused is asked again; at least half of the limit is used, and refusals stay rare."""
+    """Refused requests are sent again, at least two thirds of the limit are used, and refusals stay rare."""
     send, state = refilled(rate_s, burst, latency_s, wishes)
     count = int(rate_s * 360)
 
@@ -171,8 +171,8 @@ def test_a_limit_that_refills_costs_no_request(rate_s, burst, latency_s, wishes)
 
     replies, took_s = run_virtually(all_of_them())
     assert len(replies) == count
-    assert took_s <= 2 * count / rate_s
-    assert state["refusals"] <= 2 * 64 + 0.4 * count + 50
+    assert took_s <= 1.5 * count / rate_s
+    assert state["refusals"] <= 85 + 0.06 * count
 
 
 def in_turn(*steps, **settings):
@@ -213,13 +213,13 @@ def test_an_isolated_refusal_holds_no_other_request_back():
 @pytest.mark.parametrize("wish_s", [5.0, 90.0])
 def test_all_wait_where_most_requests_are_refused(wish_s):
     """As long as the server asks; then single requests probe it until one succeeds."""
-    times_s, _ = in_turn(*[refused(wish_s)] * 6, refused(wish_s), YES, YES, None)
-    assert times_s == [0] * 6 + [wish_s] + [2 * wish_s] * 3
+    times_s, _ = in_turn(*[refused(wish_s)] * 3, refused(wish_s), YES, YES, None)
+    assert times_s == [0] * 3 + [wish_s] + [2 * wish_s] * 3
 
 
 def test_a_wait_beyond_the_patience_holds_no_request_back():
     """The refused request fails and names the time; others are sent soon and do so too."""
-    times_s, _ = in_turn(*[refused(86_400.0)] * 6, None)
+    times_s, _ = in_turn(*[refused(86_400.0)] * 3, None)
     assert times_s[-1] <= 5
 
 

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from mind2web2.errors import UsageError
 from mind2web2.runs.comparison import compared
 from mind2web2.runs.reader import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
@@ -25,7 +26,7 @@ def test_a_small_gain_at_every_task_is_clear():
     found = compared(("old", agent(hard_and_easy(60))), ("new", agent(hard_and_easy(60, 0.05))))
     score = found.differences["avg_score"]
     assert score.value == pytest.approx(score.second - score.first)
-    assert 0 < score.interval.low < score.value < score.interval.high < 0.1
+    assert 0 < score.sampled.interval.low < score.value < score.sampled.interval.high < 0.1
     assert score.is_clear
     assert not found.differences["success_rate"].is_clear
 
@@ -34,7 +35,7 @@ def test_a_gain_at_some_tasks_and_a_loss_at_others_is_not():
     """Nought is inside."""
     found = compared(("old", agent(hard_and_easy(60, seed=1))), ("new", agent(hard_and_easy(60, seed=2))))
     assert not found.differences["avg_score"].is_clear
-    assert found.differences["avg_score"].interval is not None
+    assert found.differences["avg_score"].sampled.interval is not None
 
 
 def test_turned_round_the_difference_changes_its_sign():
@@ -42,16 +43,16 @@ def test_turned_round_the_difference_changes_its_sign():
     old, new = ("old", agent(hard_and_easy(40))), ("new", agent(hard_and_easy(40, 0.1)))
     there, back = (compared(*pair).differences["avg_score"] for pair in ((old, new), (new, old)))
     assert back.value == -there.value
-    assert (back.interval.low, back.interval.high) == pytest.approx(
-        (-there.interval.high, -there.interval.low), abs=1e-3
+    assert (back.sampled.interval.low, back.sampled.interval.high) == pytest.approx(
+        (-there.sampled.interval.high, -there.sampled.interval.low), abs=1e-3
     )
 
 
 def test_only_tasks_that_both_have_are_compared():
-    """Whoever skipped the hard ones gains nothing by it; what is left out is named."""
+    """Skipping hard tasks gains nothing; omitted tasks are named."""
     found = compared(("old", agent([1.0] * 6 + [0.0] * 6)), ("new", agent([1.0, *[0.5] * 5, *[None] * 6])))
     score = found.differences["avg_score"]
-    assert (found.tasks, score.first, score.tasks) == (tuple(f"task_{k}" for k in range(6)), 1.0, 6)
+    assert (found.tasks, score.first, score.sampled.tasks) == (tuple(f"task_{k}" for k in range(6)), 1.0, 6)
     assert score.second == pytest.approx(3.5 / 6)
     assert found.warnings == (
         "tasks of old alone, left out: task_6, task_7, task_8, task_9, task_10, task_11",
@@ -63,7 +64,7 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
     task_ids = [f"task_{number}" for number in range(8)]
     found = compared(("old", agent([1.0] * 8)), ("new", agent([1.0] * 4 + [None] * 4)), task_ids)
     score = found.differences["avg_score"]
-    assert (score.first, score.second, score.tasks) == (1.0, 0.5, 8)
+    assert (score.first, score.second, score.sampled.tasks) == (1.0, 0.5, 8)
     assert score.is_clear
 
 
@@ -73,19 +74,26 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
         pytest.param([0.5] * 8, [0.5] * 8, "the difference is the same at every task", id="equal"),
         pytest.param([0.0] * 8, [0.5] * 8, "the difference is the same at every task", id="alike"),
         pytest.param([0.0, 0.5], [0.5, 0.5], "2 tasks are too few, 6 are needed", id="two tasks"),
-        pytest.param([0.5], [None], "no value is known", id="no common task"),
     ],
 )
 def test_without_spread_there_is_no_interval(first, second, reason):
     """And no difference is called clear."""
     score = compared(("old", agent(first)), ("new", agent(second))).differences["avg_score"]
-    assert (score.interval, score.reason, score.is_clear) == (None, reason, False)
+    assert (score.sampled.interval, score.sampled.reason, score.is_clear) == (None, reason, False)
+
+
+def test_agents_without_a_common_task_cannot_be_compared():
+    """With a task list they can: missing answers count as 0."""
+    agents = (("old", agent([0.5])), ("new", agent([None])))
+    with pytest.raises(UsageError, match="no task has scores of both old and new; evaluate both on"):
+        compared(*agents)
+    assert compared(*agents, ["task_0"]).differences["avg_score"].second == 0.0
 
 
 def test_all_against_none_is_clear():
     """Though no certainty: the exact limits count."""
     score = compared(("old", agent([0.0] * 8)), ("new", agent([1.0] * 8))).differences["avg_score"]
-    assert (score.interval.low, score.interval.high) == (pytest.approx(0.2612, abs=1e-4), 1.0)
+    assert (score.sampled.interval.low, score.sampled.interval.high) == (pytest.approx(0.2612, abs=1e-4), 1.0)
     assert score.is_clear
 
 
@@ -115,7 +123,17 @@ def test_the_summary_is_rounded_as_published():
     found = compared(("old", agent(hard_and_easy(30))), ("new", agent(hard_and_easy(30, 0.1)))).summary()
     assert (found["first"], found["second"], found["num_tasks"], found["level"]) == ("old", "new", 30, 0.95)
     score = found["metrics"]["avg_score"]
-    assert list(score) == ["first", "second", "difference", "low", "high", "clear", "tasks", "reason"]
+    assert list(score) == [
+        "first",
+        "second",
+        "difference",
+        "low",
+        "high",
+        "exact",
+        "tasks",
+        "reason",
+        "clear",
+    ]
     assert score["difference"] == pytest.approx(score["second"] - score["first"], abs=2e-4)
     assert score["low"] == round(score["low"], 4)
     assert found["metrics"]["avg_time_seconds"]["difference"] is None

@@ -1,4 +1,4 @@
-"""An agent's metrics: hand-computed cases, and what holds for any answers."""
+"""An agent's metrics: hand-computed cases, and properties that hold for any answers."""
 
 import math
 
@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.statistics.bootstrap import METHOD
 
 
 def answers(table, **fields):
@@ -91,11 +92,17 @@ def test_the_published_summary():
         "warnings": [],
         "intervals": {
             "level": 0.95,
-            "method": "BCa bootstrap over tasks, Student's quantiles",
+            "method": METHOD,
             "resamples": 10_000,
             "seed": 0,
             "metrics": {
-                name: {"low": None, "high": None, "tasks": 3, "reason": "3 tasks are too few, 6 are needed"}
+                name: {
+                    "low": None,
+                    "high": None,
+                    "exact": False,
+                    "tasks": 3,
+                    "reason": "3 tasks are too few, 6 are needed",
+                }
                 for name in (
                     "avg_score",
                     "success_rate",
@@ -171,6 +178,20 @@ def test_runs_of_different_tasks_are_pointed_out():
     assert "pass@3 rests on fewer than 3 answers at: b 1" in metrics.warnings
 
 
+def test_a_stray_answer_is_named_instead_of_all_tasks_without_it():
+    """It counts as a run all the same, as the metrics are defined."""
+    table = {f"t{number}": [1.0] for number in range(1, 21)}
+    table["t1"] = [1.0, *"-" * 9, 0.5]
+    for task_ids in (None, list(table)):
+        metrics = agent_metrics("bot", answers(table), task_ids)
+        assert (metrics.num_runs, len(metrics.missing)) == (2, 19)
+        assert metrics.warnings[0] == (
+            "answer_11 exists for only 1 of 20 tasks, but counts as a run; if it is there by mistake, remove "
+            "it from answers and results"
+        )
+        assert not any("missing answers" in warning for warning in metrics.warnings)
+
+
 def test_a_run_without_any_score_is_no_attempt():
     """Pass@k claims no more attempts than were judged; with a task list the run counts, as zeros."""
     table = answers({"a": [1.0, None], "b": [0.0, None]})
@@ -194,13 +215,13 @@ def test_tasks_outside_the_list_are_left_out_and_named():
     """They enter no number, words and times included."""
     table = [ScoredAnswer("a", "answer_1.md", 0.0, 10), ScoredAnswer("x", "answer_2.md", 1.0, 99, 5.0)]
     metrics = agent_metrics("bot", table, ["a"])
-    assert (metrics.num_runs, metrics.avg_score, metrics.avg_time_s) == (1, 0.0, None)
+    assert (metrics.num_runs, metrics.avg_score, metrics.avg_time_seconds) == (1, 0.0, None)
     assert metrics.avg_answer_word_count == 10
     assert metrics.warnings == ("tasks not in the task list, left out: x",)
 
 
 def test_scores_of_different_judges_are_not_averaged_silently():
-    """A judge that nobody named is another one, too."""
+    """An unnamed judge is another one, too."""
     mixed = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]}, judge_model="gpt-5")]
     [warning] = agent_metrics("bot", mixed).warnings
     assert "different judge models are averaged: gpt-5 (1 answers), o4-mini (1 answers)" in warning
@@ -217,7 +238,7 @@ def test_words_and_times_average_what_is_known():
     ]
     metrics = agent_metrics("bot", table)
     assert (metrics.avg_answer_word_count, metrics.avg_answer_word_count_std) == (150, 0)
-    assert metrics.avg_time_s == 45
+    assert metrics.avg_time_seconds == 45
 
 
 def test_tasks_and_runs_are_listed_in_natural_order():
@@ -234,7 +255,7 @@ def test_almost_one_is_no_success():
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, math.nan, math.inf, True, "1"])
-def test_what_is_no_score_is_refused(score):
+def test_values_that_are_no_scores_are_refused(score):
     """A number outside 0 and 1 would spoil every average."""
     with pytest.raises(ValueError, match=r"a/answer_1\.md is not within 0 and 1"):
         ScoredAnswer("a", "answer_1.md", score)

@@ -1,6 +1,7 @@
 """Deferred verifications give what program order gives: made-up scripts, random verdicts, random times."""
 
 import asyncio
+import os
 import tempfile
 from pathlib import Path
 
@@ -8,12 +9,14 @@ from generated_scripts import SEQUENTIAL, RandomJudge, made_up_script, outcome_o
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mind2web2.scheduling.options import Pace
+from mind2web2.scheduling.scheduler import Pace
 
 SEEDS = st.integers(0, 10**9)
-THOROUGH = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck))
+# make fuzz tries more.
+EXAMPLES = int(os.environ.get("EXAMPLES", "80"))
+THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 # Pages are files, and files take their time.
-WITH_PAGES = settings(THOROUGH, max_examples=100)
+WITH_PAGES = settings(THOROUGH, max_examples=EXAMPLES // 2)
 
 
 def both_outcomes(source, verdicts, times, pace, *, with_pages=False, fails_one_in=None):

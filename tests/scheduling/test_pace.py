@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mind2web2.scheduling.options import Pace, current_pace, pace_kept
+from mind2web2.scheduling.scheduler import Pace, current_pace, pace_kept
 
 
 async def test_a_pace_is_kept_in_all_that_is_started():

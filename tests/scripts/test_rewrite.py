@@ -10,9 +10,10 @@ NAMES = HiddenNames("D", "R", "S", "P")
 
 
 def changed(source):
-    """Return the source as it runs, ``None`` where it is left alone."""
+    """Return the source as it runs."""
     tree = ast.parse(source)
-    return ast.unparse(tree) if defer_verifications(tree, NAMES) else None
+    defer_verifications(tree, NAMES)
+    return ast.unparse(tree)
 
 
 def body(statement):
@@ -39,6 +40,8 @@ def body(statement):
         ("x = sum((n.size for n in m))", "x = sum((n.size for n in m))"),
         ("x = sorted(m, key=lambda n: n.score)", "x = sorted(m, key=await S(lambda n: n.score))"),
         ("x: n.status = n.score", "x: n.status = (await R(n)).score"),
+        ("t = asyncio.create_task(f())", "t = (await S(asyncio)).create_task(f())"),
+        ("await asyncio.sleep(1)", "await asyncio.sleep(1)"),
         ("await asyncio.gather(f(), g())", "await (await S(asyncio)).gather(f(), g())"),
         ("async with lock:\n        pass", "async with P(), lock:\n        pass"),
         (
@@ -46,11 +49,7 @@ def body(statement):
             "match x:\n        case n.status:\n            y = (await R(n)).status",
         ),
         ("g = lambda: n.size", "g = lambda: n.size"),
-        ("x = vars(n)", "x = (await S(vars))(n)"),
-        ("x = getattr(n, 'score', 0)", "x = getattr(await R(n), 'score', 0)"),
-        ("x = getattr(n, 'size')", "x = getattr(n, 'size')"),
         ("x = client.ledger.judgments", "x = (await R(client)).ledger.judgments"),
-        ("x = client.asked", "x = (await S(client)).asked"),
         ("x = await client.async_response(m)", "x = await client.async_response(m)"),
     ],
 )
@@ -78,21 +77,6 @@ def test_a_verdict_that_goes_to_a_name_somebody_reads_is_waited_for(reading):
     assert verifying in changed(f"{verifying}\n{reading}\n")
 
 
-@pytest.mark.parametrize(
-    "looks", ["n.status", "cache.has(n)", "vars(n)", "n.__dict__", "client.asked", "getattr(n, 'score')"]
-)
-def test_functions_that_look_are_found(looks):
-    """The script waits before it calls one, rather than run twice."""
-    source = f"def a(n):\n    return {looks}\n\nasync def f():\n    x = a(n)"
-    assert changed(source) == source.replace("x = a(n)", "x = (await S(a))(n)")
-
-
-def test_functions_that_read_are_waited_before():
-    """Also those that do so by way of others; only where they can be waited for."""
-    source = "def a(n):\n    return n.status\n\ndef b(n):\n    return a(n)\n\nasync def f():\n    x = b(n)"
-    assert changed(source) == source.replace("x = b(n)", "x = (await S(b))(n)")
-
-
 def test_hidden_names_are_the_scripts_own_nowhere():
     """Inside of classes they stay what they are."""
     names = HiddenNames.unused_in("__mind2web2_0_deferred__ = 1")
@@ -104,7 +88,7 @@ def test_everything_keeps_its_place():
     """Whatever is put in has the place of what it stands for."""
     source = "async def f():\n    await e.verify(n.score,\n        n)\n"
     tree = ast.parse(source)
-    assert defer_verifications(tree, NAMES)
+    defer_verifications(tree, NAMES)
     compile(tree, "x", "exec")
     places = {
         (node.lineno, node.col_offset)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from mind2web2.capture.browser.process import BrowserProcess
 from mind2web2.capture.browser.program import BrowserProgram, find_browser, user_agent
@@ -16,7 +16,7 @@ from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import BrowserGoneError
 
 if TYPE_CHECKING:
-    from patchright.async_api import BrowserContext, CDPSession, Page, ViewportSize
+    from patchright.async_api import BrowserContext, CDPSession, Page, StorageState, ViewportSize
 
 log = logging.getLogger(__name__)
 
@@ -125,6 +125,7 @@ class Browser:
             permissions=[],  # an empty list refuses them all, none at all leaves some as they are
             accept_downloads=False,
             ignore_https_errors=ignore_certificate_errors,
+            storage_state=cast("StorageState | None", self._settings.storage_state),
             color_scheme="light",
             reduced_motion="reduce",
         )

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from mind2web2.capture.network.addresses import IPAddress, literal_address, refusal_reason
 from mind2web2.capture.network.lookup import Resolver, SystemResolver, is_unknown_name
+from mind2web2.capture.network.upstream import Upstream, is_private_name, parsed_upstream, upstream_for
 from mind2web2.capture.settings import NetworkSettings
 
 LOOKUP_TIMEOUT_S = 10.0
@@ -36,10 +37,11 @@ _BAD_PORTS = frozenset(int(port) for port in _BAD_PORT_LIST.split())
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Addresses to try in this order, all of them checked."""
+    """Addresses to try in this order, all of them checked, or the proxy that looks the name up."""
 
     addresses: tuple[IPAddress, ...]
     port: int
+    upstream: Upstream | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,18 @@ class DestinationFailedError(Exception):
 
 
 class Destinations:
-    """Finds the checked addresses of hosts, each name looked up once a minute at most."""
+    """Finds the checked addresses of hosts, each name looked up once a minute at most.
+
+    Raises:
+        UsageError: the settings name a proxy that is none.
+    """
 
     def __init__(self, network: NetworkSettings, resolve: Resolver | None = None) -> None:
         self._network = network
         self._host_map = {_plain(host): address for host, address in network.host_map.items()}
+        for scheme in ("http", "https"):
+            if network.proxies.get(scheme):
+                parsed_upstream(network.proxies[scheme])  # an unusable one fails now, not with every page
         self._resolve = resolve or SystemResolver()
         self._known: dict[str, tuple[float, tuple[IPAddress, ...]]] = {}
         self._lookups: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -94,18 +103,25 @@ class Destinations:
             return Destination(await self._addresses_of(_plain(mapped_host)), mapped_port)
         if port in _BAD_PORTS:
             raise DestinationRefusedError(f"port {port} belongs to a service that is not the web's")
+        upstream = upstream_for(host, port, self._network.proxies)
+        if upstream is not None:
+            self._check_unresolved(host)
+            return Destination((), port, upstream)
         addresses = await self._addresses_of(host)
         return Destination(self._checked(addresses), port)
 
+    def _check_unresolved(self, host: str) -> None:
+        """Refuse private addresses and names; where other names lead, only the proxy knows."""
+        literal = _literal(host)
+        if literal is not None:
+            self._checked((literal,))
+        elif is_private_name(host) and not self._network.allow_private_network:
+            raise PrivateDestinationError(f"{host} is a name of this machine or a private network")
+
     async def _addresses_of(self, host: str) -> tuple[IPAddress, ...]:
-        try:
-            literal = literal_address(host)
-        except ValueError as error:
-            raise DestinationRefusedError(f"not a host: {error}") from error
+        literal = _literal(host)
         if literal is not None:
             return (literal,)
-        if not _HOST_NAME.fullmatch(host):
-            raise DestinationRefusedError("not a host name")
         if host == "localhost" or host.endswith(".localhost"):
             return (IPv4Address("127.0.0.1"), IPv6Address("::1"))
         return await self._looked_up(host)
@@ -143,6 +159,21 @@ class Destinations:
         if not found:
             raise DestinationFailedError(ConnectFailure("name_not_found", f"{host} has no address"))
         return tuple(found)
+
+
+def _literal(host: str) -> IPAddress | None:
+    """Return the address that a host is written as, ``None`` for a name.
+
+    Raises:
+        DestinationRefusedError: it is neither.
+    """
+    try:
+        literal = literal_address(host)
+    except ValueError as error:
+        raise DestinationRefusedError(f"not a host: {error}") from error
+    if literal is None and not _HOST_NAME.fullmatch(host):
+        raise DestinationRefusedError("not a host name")
+    return literal
 
 
 def _plain(host: str) -> str:

@@ -23,6 +23,7 @@ from mind2web2.capture.network.destinations import (
     connect,
 )
 from mind2web2.capture.network.lookup import Resolver
+from mind2web2.capture.network.upstream import Rewrite, Stream, UpstreamError, begin_request, open_tunnel
 from mind2web2.capture.record import RefusedConnection
 from mind2web2.capture.settings import NetworkSettings
 
@@ -256,7 +257,7 @@ class ProxySession:
         if self._is_optimistic:
             write_reply(writer, SocksReply.SUCCEEDED)
         try:
-            upstream = await self._connect(host, port)
+            upstream, rewrite = await self._connect(host, port)
         except DestinationRefusedError as refusal:
             self._record_refusal(_refused(host, port, refusal))
             self._turn_away(writer, SocksReply.NOT_ALLOWED)
@@ -267,6 +268,8 @@ class ProxySession:
             self.failures.pop(host, None)
             if not self._is_optimistic:
                 write_reply(writer, SocksReply.SUCCEEDED)
+            if rewrite is not None:
+                await self._send_request(host, reader, upstream[1], rewrite)
             await self._tunnel((reader, writer), upstream)
 
     def _turn_away(self, writer: asyncio.StreamWriter, reply: SocksReply) -> None:
@@ -276,20 +279,37 @@ class ProxySession:
             write_reply(writer, reply)
             writer.close()
 
-    async def _connect(self, host: str, port: int) -> _Stream:
+    async def _send_request(
+        self, host: str, reader: asyncio.StreamReader, upstream: asyncio.StreamWriter, rewrite: Rewrite
+    ) -> None:
+        try:
+            async with asyncio.timeout(self._limits.idle_timeout_s):
+                request = await begin_request(reader, rewrite)
+            upstream.write(request)
+        except (UpstreamError, OSError, EOFError, asyncio.LimitOverrunError) as error:
+            upstream.transport.abort()
+            self._record_failure(host, ConnectFailure("unreachable", str(error)))
+            raise EOFError from error
+
+    async def _connect(self, host: str, port: int) -> tuple[Stream, Rewrite | None]:
         if self.is_exhausted:
             raise DestinationRefusedError(f"the limit of {self._max_bytes} bytes is used up")
         if len(self._tunnels) > self._limits.max_tunnels:
             raise DestinationRefusedError(f"more than {self._limits.max_tunnels} connections at once")
         destination = await self._destinations.find(host, port)
+        if destination.upstream is not None:
+            try:
+                return await open_tunnel(destination.upstream, host, port)
+            except UpstreamError as error:
+                raise DestinationFailedError(ConnectFailure("unreachable", str(error))) from error
         connection = await connect(host, destination)
         try:
-            return await asyncio.open_connection(sock=connection, limit=CHUNK_BYTES)
+            return await asyncio.open_connection(sock=connection, limit=CHUNK_BYTES), None
         except BaseException:
             connection.close()
             raise
 
-    async def _tunnel(self, client: _Stream, upstream: _Stream) -> None:
+    async def _tunnel(self, client: Stream, upstream: Stream) -> None:
         (from_client, to_client), (from_upstream, to_upstream) = client, upstream
         try:
             async with asyncio.timeout(self._limits.idle_timeout_s) as silence, asyncio.TaskGroup() as pipes:
@@ -341,9 +361,6 @@ class ProxySession:
     def _record_failure(self, host: str, failure: ConnectFailure) -> None:
         if host in self.failures or len(self.failures) < MAX_RECORDED:
             self.failures[host] = failure
-
-
-_Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 def _refused(host: str, port: int, refusal: DestinationRefusedError) -> RefusedConnection:

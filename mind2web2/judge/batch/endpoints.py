@@ -1,13 +1,12 @@
-"""OpenAI's and Azure's files and batches endpoints, over the official SDK: jobs of many requests."""
+"""The files and batches endpoints of OpenAI and Azure, over the official SDK."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pydantic import BaseModel, ValidationError
 
@@ -25,6 +24,8 @@ from mind2web2.llm_client.openai_protocol import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from openai import AsyncOpenAI
+
 
 # The lower of both providers' limits; the bytes leave room for what an upload adds.
 MOST_REQUESTS_A_FILE = 50_000
@@ -32,11 +33,11 @@ MOST_BYTES_A_FILE = 190_000_000
 
 _NAME = "mind2web2_job"
 _OVER = frozenset({"completed", "failed", "expired", "cancelled"})
-# Azure takes a moment to look at an upload before a job may name it.
+# Azure validates an upload before a job may name it.
 _FILE_PENDING = frozenset({"pending", "running"})
 _FILE_WAIT_S = 1.0
 _CHUNK_BYTES = 1 << 20
-# What servers without these endpoints answer.
+# Statuses of servers without these endpoints.
 _NOT_THERE = (404, 405, 501)
 
 Part = TypeVar("Part", bound=BaseModel)
@@ -77,18 +78,18 @@ class BatchReport(ReplyPart):
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing more will come."""
+        """Tell whether the job has ended."""
         return self.status in _OVER
 
     @property
     def done(self) -> int:
-        """Return how many of its requests have been dealt with."""
+        """Return the number of its finished requests."""
         counts = self.request_counts or _Counts()
         return counts.completed + counts.failed
 
     @property
     def problems(self) -> list[tuple[str, str]]:
-        """Return code and words of what went wrong with the job as a whole."""
+        """Return code and message of each error of the job as a whole."""
         listed = (self.errors.data if self.errors else None) or []
         return [(error.code or "", error.message or "") for error in listed]
 
@@ -109,22 +110,21 @@ class _Line(ReplyPart):
     error: _Error | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LineHead:
-    """Whose reply a line of a job's results is, and whether it is one."""
+class LineHead(NamedTuple):
+    """The request that a line of results belongs to, and whether it holds a reply rather than an error."""
 
     custom_id: str
     is_reply: bool
 
 
 def line_frame(custom_id: str, url: str) -> tuple[bytes, bytes]:
-    """Return what comes before and after a request's body in the line of a job's input that asks it."""
+    """Return the start and the end of an input line, between which the request's body stands."""
     head = json.dumps({"custom_id": custom_id, "method": "POST", "url": url}).encode()
     return head[:-1] + b', "body": ', b"}\n"
 
 
 def line_head(line: bytes) -> LineHead | None:
-    """Return whose reply a line of results is, ``None`` where it is damaged."""
+    """Return the head of a line of results, ``None`` if the line is damaged."""
     try:
         read = _Line.model_validate_json(line)
     except ValidationError:
@@ -133,10 +133,10 @@ def line_head(line: bytes) -> LineHead | None:
 
 
 def read_line(line: bytes, secrets: tuple[str, ...] = ()) -> Completion:
-    """Return what a line of a job's results brought.
+    """Return the completion in a line of results.
 
     Raises:
-        RequestFailedError: an error, as the same request sent on its own would have met.
+        RequestFailedError: the line holds an error, the same as for a direct request.
     """
     read = _Line.model_validate_json(line)
     if read.response is not None:
@@ -154,8 +154,8 @@ class BatchEndpoints:
 
     Args:
         connect: makes the SDK's client and its connections.
-        service: where it leads.
-        url: what the requests of a job are sent to, as the provider calls it.
+        service: the server and the settings that a user can correct.
+        url: the endpoint that a job's requests name.
     """
 
     def __init__(self, connect: Callable[[], SdkPool], service: Service, url: str) -> None:
@@ -164,7 +164,7 @@ class BatchEndpoints:
         self._pools = PoolPerLoop(connect)
 
     async def check(self) -> None:
-        """Ask for a list of jobs, as a server with these endpoints can give.
+        """Check that the server has these endpoints.
 
         Raises:
             UsageError: it has none, or refuses the key.
@@ -175,48 +175,43 @@ class BatchEndpoints:
         except RequestFailedError as failure:
             if failure.status in _NOT_THERE:
                 raise UsageError(
-                    f"{self.service.endpoint} has no batch endpoints ({failure}): evaluate without --batch"
+                    f"{self.service.shown} has no batch endpoints ({failure}): evaluate without --batch"
                 ) from failure
             if failure.status in (401, 403):
                 raise UsageError(
-                    f"{self.service.endpoint} refuses the key for its batch endpoints, check "
+                    f"{self.service.shown} refuses the key for its batch endpoints, check "
                     f"{self.service.key_name}: {failure}"
                 ) from failure
             raise
 
     async def upload(self, path: Path) -> str:
-        """Hand in a job's input and return the file's id once a job may name it."""
+        """Upload a job's input and return the file's id once a job may name it."""
         file = await asyncio.to_thread(path.open, "rb")
         try:
-            with sdk_failures(self.service.secrets):
-                sent = await self._pools.here().sdk.files.with_raw_response.create(
-                    file=(path.name, file, "application/jsonl"), purpose="batch"
-                )
+            content = (path.name, file, "application/jsonl")
+            creation = self._sdk.files.with_raw_response.create(file=content, purpose="batch")
+            uploaded = await self._reply(_File, creation)
         finally:
             file.close()
-        uploaded = self._read(_File, sent.content)
         while uploaded.status in _FILE_PENDING:
             await asyncio.sleep(_FILE_WAIT_S)
-            with sdk_failures(self.service.secrets):
-                looked = await self._pools.here().sdk.files.with_raw_response.retrieve(uploaded.id)
-            uploaded = self._read(_File, looked.content)
+            uploaded = await self._reply(_File, self._sdk.files.with_raw_response.retrieve(uploaded.id))
         if uploaded.status == "error":
             raise RequestFailedError(f"the provider cannot read the uploaded file {uploaded.id}")
         return uploaded.id
 
     async def create(self, file_id: str, name: str) -> BatchReport:
-        """Start a job; ``name`` is of ours, to find it by."""
-        with sdk_failures(self.service.secrets):
-            made = await self._pools.here().sdk.batches.with_raw_response.create(
-                input_file_id=file_id,
-                endpoint=cast(Any, self.url),  # Azure's are not among the SDK's literals
-                completion_window="24h",
-                metadata={_NAME: name},
-            )
-        return self._read(BatchReport, made.content)
+        """Start a job; ``name`` is our own, to find it by."""
+        creation = self._sdk.batches.with_raw_response.create(
+            input_file_id=file_id,
+            endpoint=cast(Any, self.url),  # Azure's are not among the SDK's literals
+            completion_window="24h",
+            metadata={_NAME: name},
+        )
+        return await self._reply(BatchReport, creation)
 
     async def find(self, name: str, since_s: float) -> BatchReport | None:
-        """Return the job with this name, ``None`` where none was started since that moment."""
+        """Return the job with this name, ``None`` if none was started since that moment."""
         after: str | None = None
         while True:
             page = await self._list(limit=100, after=after)
@@ -229,24 +224,21 @@ class BatchEndpoints:
             after = page.data[-1].id
 
     async def report(self, batch_id: str) -> BatchReport:
-        """Return how far a job is."""
-        with sdk_failures(self.service.secrets):
-            looked = await self._pools.here().sdk.batches.with_raw_response.retrieve(batch_id)
-        return self._read(BatchReport, looked.content)
+        """Return the state of a job."""
+        return await self._reply(BatchReport, self._sdk.batches.with_raw_response.retrieve(batch_id))
 
     async def cancel(self, batch_id: str) -> None:
         """Ask the provider to stop a job."""
         with sdk_failures(self.service.secrets):
-            await self._pools.here().sdk.batches.with_raw_response.cancel(batch_id)
+            await self._sdk.batches.with_raw_response.cancel(batch_id)
 
     async def download(self, file_id: str, path: Path) -> None:
         """Append a file of results to the one at ``path``, piece by piece."""
         import httpx2
 
-        sdk = self._pools.here().sdk
         try:
             with sdk_failures(self.service.secrets):
-                async with sdk.files.with_streaming_response.content(file_id) as response:
+                async with self._sdk.files.with_streaming_response.content(file_id) as response:
                     async for chunk in response.iter_bytes(_CHUNK_BYTES):
                         await asyncio.to_thread(_append, path, chunk)
         except httpx2.HTTPError as error:
@@ -255,23 +247,27 @@ class BatchEndpoints:
     async def delete(self, file_id: str) -> None:
         """Delete a file at the provider."""
         with sdk_failures(self.service.secrets):
-            await self._pools.here().sdk.files.with_raw_response.delete(file_id)
+            await self._sdk.files.with_raw_response.delete(file_id)
 
     async def close(self) -> None:
         """Close the connection pool."""
         await self._pools.close()
 
+    @property
+    def _sdk(self) -> AsyncOpenAI:
+        return self._pools.here().sdk
+
     async def _list(self, limit: int, after: str | None = None) -> _Page:
         query: Mapping[str, object] = {"limit": limit} | ({} if after is None else {"after": after})
-        with sdk_failures(self.service.secrets):
-            listed = await self._pools.here().sdk.batches.with_raw_response.list(extra_query=query)
-        return self._read(_Page, listed.content)
+        return await self._reply(_Page, self._sdk.batches.with_raw_response.list(extra_query=query))
 
-    def _read(self, kind: type[Part], content: bytes) -> Part:
+    async def _reply(self, kind: type[Part], call: Awaitable[Any]) -> Part:
+        with sdk_failures(self.service.secrets):
+            response = await call
         try:
-            return kind.model_validate_json(content)
+            return kind.model_validate_json(response.content)
         except ValidationError as error:
-            start = one_line(content[:200].decode(errors="replace"), self.service.secrets)
+            start = one_line(response.content[:200].decode(errors="replace"), self.service.secrets)
             raise RequestFailedError(f"the reply is not of a batch endpoint but {start!r}") from error
 
 

@@ -1,8 +1,7 @@
-"""Questions to a judge in batch jobs: gathered, sent together, waited for, also across runs.
+"""A judge behind batch jobs: questions are collected, sent together and waited for, also across runs.
 
-A question waits until its reply is there, for a day if need be. While nothing new has been asked for a
-short time, everybody who could ask is presumed to wait as well, and what has been gathered becomes a job.
-When that is presumed wrongly there is one job more, and nothing else is different.
+A question waits for its reply up to a day. When no new question has arrived for a short time, all callers are
+presumed to wait, and the collected questions become a job. A wrong presumption costs one job more.
 """
 
 from __future__ import annotations
@@ -11,192 +10,46 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
 
 from mind2web2.errors import JudgeError, JudgeUnavailableError
-from mind2web2.judge.batch.endpoints import BatchEndpoints, BatchReport, line_frame, read_line
-from mind2web2.judge.batch.state import BatchFolder, Gathering, JobRecord, LinePlace, Question
-from mind2web2.judge.batch.transfer import BatchPace, Courier, JobProgress
-from mind2web2.judge.direct import unexpected
+from mind2web2.judge.batch.endpoints import BatchEndpoints, BatchReport, read_line
+from mind2web2.judge.batch.state import (
+    BatchFolder,
+    Collector,
+    IsStored,
+    JobInput,
+    JobRecord,
+    LinePlace,
+    Question,
+    WaitingReplies,
+)
+from mind2web2.judge.batch.transfer import BatchPace, BatchTransfer, JobProgress
+from mind2web2.judge.protocol import unexpected
+from mind2web2.llm_client.chat import Completion, Limit, WireRequest
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import JsonBody
-from mind2web2.llm_client.retry import count_requests
-
-# Bodies come to megabytes: so many are hashed or written at once, whoever else waits has none.
-_BODIES_AT_ONCE = 2
-
-
-class Gatherer:
-    """Gathers questions for jobs that keep to a file's limits.
-
-    Args:
-        folder: where inputs are written.
-        url: what the requests of a job are sent to, as the provider calls it.
-        most_requests: in one job; may be lowered.
-        most_bytes: in one job's input.
-    """
-
-    def __init__(self, folder: BatchFolder, url: str, most_requests: int, most_bytes: int) -> None:
-        self.most_requests = most_requests
-        self._most_bytes = most_bytes
-        self._folder = folder
-        self._url = url
-        self._gathering = folder.gathering()
-        self._full: list[Gathering] = []
-        self._counts = self._bytes = 0
-        self._arrivals = self._coming = 0
-        self._bodies = asyncio.Semaphore(_BODIES_AT_ONCE)
-        self._changed = asyncio.Event()
-
-    async def named(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
-        """Return by what a question is known."""
-        self._coming += 1
-        try:
-            async with self._bodies:
-                body_sha256 = await asyncio.to_thread(lambda: make_body().sha256())
-        finally:
-            self._coming -= 1
-            self._changed.set()
-        return custom_id or body_sha256, body_sha256
-
-    async def add(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
-        """Write a question into the input of the next job; its body is not kept."""
-        self._arrivals += 1
-        self._coming += 1
-        try:
-            async with self._bodies:
-                await self._write(question, make_body())
-        finally:
-            self._coming -= 1
-            self._changed.set()
-
-    async def _write(self, question: Question, body: JsonBody) -> None:
-        opening, closing = line_frame(question[0], self._url)
-        size_bytes = len(opening) + body.size_bytes + len(closing)
-        if self._counts and (
-            self._counts + 1 > self.most_requests or self._bytes + size_bytes > self._most_bytes
-        ):
-            self._turn_over()
-        self._counts += 1
-        self._bytes += size_bytes
-        line = chain((opening,), body.pieces(), (closing,))
-        await asyncio.to_thread(self._gathering.write, question, line)
-
-    def _turn_over(self) -> None:
-        self._full.append(self._gathering)
-        self._gathering = self._folder.gathering()
-        self._counts = self._bytes = 0
-
-    async def due(self, quiet_s: Callable[[], float]) -> list[Gathering]:
-        """Return the inputs that are to go out: full ones at once, what there is when nothing new comes.
-
-        Args:
-            quiet_s: tells for how long nothing new must have come.
-        """
-        while not self._full:
-            await self._changed.wait()
-            self._changed.clear()
-            if self._counts and await self._is_quiet(quiet_s):
-                self._turn_over()
-        due, self._full = self._full, []
-        return due
-
-    async def _is_quiet(self, quiet_s: Callable[[], float]) -> bool:
-        """Wait until nobody seems to be about to ask; ``False`` if there is enough for a job before."""
-        loop = asyncio.get_running_loop()
-        while not self._full:
-            pause_s = quiet_s()
-            before, started_s = self._arrivals, loop.time()
-            await asyncio.sleep(pause_s)
-            # A loop that comes late has been busy: who wanted to ask could not.
-            is_idle = loop.time() - started_s < 1.5 * pause_s
-            if is_idle and self._arrivals == before and not self._coming:
-                return True
-        return False
-
-    async def all_written(self) -> None:
-        """Wait until every line that was begun is in its file: a full one does not wait for quiet."""
-        while self._coming:
-            self._changed.clear()
-            await self._changed.wait()
-        self._changed.set()
-
-    def remove(self) -> None:
-        """Delete what has not gone out."""
-        for gathering in (*self._full, self._gathering):
-            gathering.remove()
-
-
-# Tells whether the judgment with a key is stored.
-IsStored = Callable[[str], Awaitable[bool]]
-
-
-class WaitingReplies:
-    """Where the reply to each question is, until it is taken.
-
-    Args:
-        folder: of the jobs.
-        is_stored: a reply to what it knows is not needed any more.
-    """
-
-    def __init__(self, folder: BatchFolder, is_stored: IsStored | None) -> None:
-        self._folder = folder
-        self._is_stored = is_stored
-        self._places: dict[Question, list[LinePlace]] = {}
-        self._over: list[JobRecord] = []
-
-    def take(self, question: Question) -> LinePlace | None:
-        """Return where a reply to a question is, for one who asks."""
-        places = self._places.get(question)
-        return places.pop(0) if places else None
-
-    def put_back(self, question: Question, place: LinePlace) -> None:
-        """Keep a reply that was taken and of which nothing was made."""
-        self._places.setdefault(question, []).insert(0, place)
-
-    def add(self, record: JobRecord, places: Mapping[str, LinePlace]) -> None:
-        """Keep what a job has brought."""
-        for question in record.questions.items():
-            if question[0] in places:
-                self._places.setdefault(question, []).append(places[question[0]])
-        self._over.append(record)
-
-    async def recall(self, record: JobRecord) -> None:
-        """Keep what a job of an earlier run has brought that may be of use."""
-        found = await asyncio.to_thread(self._folder.places, record)
-        # What has met an error cost nothing, and may pass today.
-        places = {key: place for key, place in found.items() if place.is_reply}
-        if self._is_stored is not None:
-            # A run that was stopped has forgotten nothing, although it had stored some.
-            places = {key: place for key, place in places.items() if not await self._is_stored(key)}
-        self.add(record, places)
-        await asyncio.to_thread(self._keep_only_untaken, record)
-
-    def forget_used(self) -> None:
-        """Remove from disk what was taken."""
-        for record in self._over:
-            self._keep_only_untaken(record)
-
-    def _keep_only_untaken(self, record: JobRecord) -> None:
-        left = {question for question in record.questions.items() if self._places.get(question)}
-        if left != set(record.questions.items()):
-            self._folder.keep_only(record, left)
-
+from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
+from mind2web2.llm_client.provider import AsyncProviderClient, Sending
+from mind2web2.llm_client.retry import Retries, RetryPolicy, count_requests
 
 log = logging.getLogger(__name__)
 
-# OpenAI bounds the tokens that an account may have waiting.
+# OpenAI limits the tokens that an account may have waiting.
 _TOKENS_WAITING = "token_limit_exceeded"
-# What a job as a whole may be refused for, and the status that one such request would have met.
+# Refusals of a whole job, and the status of the same refusal for a direct request.
 _STATUS_OF_CODE = {"model_not_found": 404, "billing_hard_limit_reached": 402, "insufficient_quota": 402}
+# Most jobs that a question is sent with, if each fails temporarily.
+_MOST_ROUNDS = 4
 
 
 class TokensWaitingError(RequestFailedError):
-    """A job was refused since too many tokens are waiting; a smaller or a later one may pass."""
+    """A job was refused since too many tokens are waiting; a smaller or a later one may be accepted."""
 
 
 @dataclass(eq=False)
@@ -211,14 +64,14 @@ class _Job:
 
 
 class BatchJobs:
-    """Brings the reply to each question by batch jobs, while entered.
+    """Returns the reply to each question by batch jobs, while entered.
 
     Args:
         endpoints: the provider's; closed at the end.
-        folder: where jobs are remembered, so that a later run goes on with them.
-        model: whom the questions go to, for messages.
-        overwrite: cancel and forget the jobs of earlier runs.
-        is_stored: tells whether the judgment with a key is stored, so that no reply to it is needed.
+        folder: holds the jobs, so that a later run continues them.
+        model: for messages.
+        overwrite: cancel and delete the jobs of earlier runs.
+        is_stored: tells whether the judgment with a key is stored, so that its reply is not needed.
     """
 
     def __init__(
@@ -236,15 +89,15 @@ class BatchJobs:
         self._folder = folder
         self._model = model
         self._pace = pace or BatchPace()
-        self._courier = Courier(endpoints, folder, self._pace)
+        self._transfer = BatchTransfer(endpoints, folder, self._pace)
         self._overwrite = overwrite
-        self._gatherer = Gatherer(folder, endpoints.url, self._pace.most_requests, self._pace.most_bytes)
+        self._collector = Collector(folder, endpoints.url, self._pace.most_requests, self._pace.most_bytes)
         self._replies = WaitingReplies(folder, is_stored)
         self._one_at_a_time = False
         self._waiting: dict[Question, asyncio.Future[None]] = {}
-        self._under_way: dict[Question, _Job] = {}
+        self._open: dict[Question, _Job] = {}
         self._following: set[asyncio.Task[None]] = set()
-        self._tidying: set[asyncio.Task[None]] = set()
+        self._deletions: set[asyncio.Task[None]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._broken: JudgeError | None = None
         self._last_number = 0
@@ -258,7 +111,7 @@ class BatchJobs:
         except BaseException:
             await self._end()
             raise
-        self._start(self._submit_what_comes())
+        self._start(self._submit_all())
         return self
 
     async def __aexit__(
@@ -266,31 +119,31 @@ class BatchJobs:
     ) -> None:
         try:
             if kind is None:
-                # Whatever was used is in the store of judgments by now, or failed and is to be asked anew.
+                # Used replies are stored as judgments by now, or were unusable.
                 await asyncio.to_thread(self._replies.forget_used)
-                await asyncio.gather(*self._tidying, return_exceptions=True)
+                await asyncio.gather(*self._deletions, return_exceptions=True)
         finally:
             await self._end()
 
     def worked_s(self) -> float:
-        """Return seconds that have passed while no question waited for a job."""
+        """Return the seconds, from any start, during which no question waited for a job."""
         now_s = time.monotonic()
         waiting_s = 0.0 if self._waits_since_s is None else now_s - self._waits_since_s
         return now_s - self._waited_s - waiting_s
 
     async def line(self, custom_id: str, make_body: Callable[[], JsonBody]) -> bytes:
-        """Return the line of results on a question, from an earlier job or from the next.
+        """Return the line of results for a question, from an earlier job or from the next.
 
         Args:
-            custom_id: the question's name in a job; empty takes a hash.
-            make_body: called whenever the body is needed, which is not kept while the reply is waited for.
+            custom_id: the question's name in a job; empty for a hash.
+            make_body: called each time the body is needed, so that no body waits in memory.
 
         Raises:
-            RequestFailedError: the job brought none.
-            JudgeError: it is not known what the job brings, or it cannot be sent.
+            RequestFailedError: the job has no line for it.
+            JudgeError: the job's results are unknown, or it cannot be sent.
         """
-        question = await self._gatherer.named(custom_id, make_body)
-        # Two who ask the same at a time want a reply each.
+        question = await self._collector.named(custom_id, make_body)
+        # Two callers with the same question need a reply each.
         while (earlier := self._waiting.get(question)) is not None:
             await asyncio.wait({earlier})
         place = self._replies.take(question)
@@ -303,14 +156,14 @@ class BatchJobs:
             if place.is_reply:
                 self._replies.put_back(question, place)
             else:
-                # No later run has a look at it.
+                # No later run reads an error.
                 count_requests(requests=1, reported=1)
             raise
 
     async def _wait_for(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         if self._broken is not None:
             raise self._broken
-        job = self._under_way.get(question)
+        job = self._open.get(question)
         if job is not None and job.error is not None:
             raise job.error
         future = self._waiting[question] = asyncio.get_running_loop().create_future()
@@ -318,7 +171,7 @@ class BatchJobs:
             self._waits_since_s = time.monotonic()
         try:
             if job is None:
-                await self._gatherer.add(question, make_body)
+                await self._collector.add(question, make_body)
             await future
         finally:
             future.cancel()
@@ -327,84 +180,78 @@ class BatchJobs:
                 self._waited_s += time.monotonic() - self._waits_since_s
                 self._waits_since_s = None
 
-    async def _submit_what_comes(self) -> None:
+    async def _submit_all(self) -> None:
         while True:
-            for gathering in await self._gatherer.due(self._quiet_s):
-                await self._submit(gathering)
+            for job_input in await self._collector.due(self._quiet_s):
+                await self._submit(job_input)
 
     def _quiet_s(self) -> float:
         return self._pace.quiet_s * (1 + len(self._following))
 
-    async def _submit(self, gathering: Gathering) -> None:
+    async def _submit(self, job_input: JobInput) -> None:
         try:
-            await self._gatherer.all_written()
             while self._one_at_a_time and self._following:
                 await asyncio.wait(self._following, return_when=asyncio.FIRST_COMPLETED)
-            unwanted = {question for question in gathering.questions if not self._is_waited_for(question)}
-            await asyncio.to_thread(gathering.finish, unwanted)
-            if gathering.questions:
-                await self._send(self._new_job(gathering.questions), gathering)
+            job = self._new_job(dict(job_input.questions.keys()))
+            try:
+                job.record = await self._transfer.submit(job.record, job_input)
+            except RequestFailedError as failure:
+                self._give_up(job, failure)
+                if not failure.can_pass:
+                    self._close(job)
+                return
+            job.progress.status = "submitted"
+            log.info("batch %d submitted requests=%d", job.record.number, job.progress.total)
+            self._follow(job)
         finally:
-            await asyncio.to_thread(gathering.remove)
+            await asyncio.to_thread(job_input.remove)
 
-    def _is_waited_for(self, question: Question) -> bool:
-        future = self._waiting.get(question)
-        return future is not None and not future.done() and question not in self._under_way
-
-    def _new_job(self, questions: list[Question]) -> _Job:
+    def _new_job(self, questions: dict[str, str]) -> _Job:
         self._last_number += 1
         record = JobRecord(
             number=self._last_number,
             name=uuid4().hex,
             endpoint=self.endpoints.service.endpoint,
             created_s=time.time(),
-            questions=dict(questions),
+            questions=questions,
         )
-        return self._known(record, JobProgress(record.number, len(questions), record.created_s))
+        return self._opened(record, JobProgress(record.number, len(questions), record.created_s))
 
-    def _known(self, record: JobRecord, progress: JobProgress) -> _Job:
+    def _opened(self, record: JobRecord, progress: JobProgress) -> _Job:
         job = _Job(record, progress)
         self.progress.append(progress)
-        self._under_way.update(dict.fromkeys(job.questions, job))
+        self._open.update(dict.fromkeys(job.questions, job))
         return job
 
-    async def _send(self, job: _Job, gathering: Gathering) -> None:
-        try:
-            job.record = await self._courier.hand_in(job.record, gathering)
-        except RequestFailedError as failure:
-            self._lose(job, failure)
-            if not failure.can_pass:
-                self._withdraw(job)
-            return
-        job.progress.status = "submitted"
-        log.info("batch %d submitted requests=%d", job.record.number, job.progress.total)
-        self._follow(job)
+    def _close(self, job: _Job) -> None:
+        for question in job.questions:
+            self._open.pop(question, None)
 
     def _follow(self, job: _Job) -> None:
-        task = self._start(self._brought_home(job))
+        task = self._start(self._followed(job))
         self._following.add(task)
         task.add_done_callback(self._following.discard)
 
-    async def _brought_home(self, job: _Job) -> None:
+    async def _followed(self, job: _Job) -> None:
         try:
-            report = await self._courier.end_of(job.record, job.progress)
+            report = await self._transfer.end_of(job.record, job.progress)
         except RequestFailedError as failure:
-            self._lose(job, failure)
+            self._give_up(job, failure)
         else:
-            await self._finished(job, report)
+            await self._finish(job, report)
 
-    async def _finished(self, job: _Job, report: BatchReport) -> None:
+    async def _finish(self, job: _Job, report: BatchReport) -> None:
         job.record = job.record.model_copy(update={"is_over": True})
         await asyncio.to_thread(self._folder.save, job.record)
         places = await asyncio.to_thread(self._folder.places, job.record)
         if report.status == "cancelled":
-            # What was not answered has an error each, and is not to go out again.
+            # The other questions have an error each, and are not sent again by this run.
             places = {name: place for name, place in places.items() if place.is_reply}
         self._replies.add(job.record, places)
-        self._withdraw(job)
-        tidying = self._start(self._courier.delete_files(report))
-        self._tidying.add(tidying)
-        tidying.add_done_callback(self._tidying.discard)
+        self._close(job)
+        deletion = self._start(self._transfer.delete_files(report))
+        self._deletions.add(deletion)
+        deletion.add_done_callback(self._deletions.discard)
         job.progress.status, job.progress.is_over = report.status, True
         job.progress.done = replies = sum(place.is_reply for place in places.values())
         failure = None if len(places) == len(job.questions) else self._failure(job, report)
@@ -422,7 +269,7 @@ class BatchJobs:
             self._settle(question, None if question[0] in places else failure)
 
     def _first_error(self, places: Mapping[str, LinePlace]) -> RequestFailedError | None:
-        """Return what one of the questions has met that have an error for a reply."""
+        """Return the first error among the results."""
         place = next((place for place in places.values() if not place.is_reply), None)
         if place is None:
             return None
@@ -433,10 +280,10 @@ class BatchJobs:
         return None
 
     def _failure(self, job: _Job, report: BatchReport) -> RequestFailedError | JudgeError:
-        """Return what a question has met that the job has no line for."""
+        """Return the failure of a question for which the job has no line."""
         words = "; ".join(f"{code} {text}".strip() for code, text in report.problems)
-        what = f"batch {job.record.number} ({report.id}) is {report.status}"
-        text = one_line(f"{what}: {words}" if words else what, self.endpoints.service.secrets)
+        state = f"batch {job.record.number} ({report.id}) is {report.status}"
+        text = one_line(f"{state}: {words}" if words else state, self.endpoints.service.secrets)
         codes = tuple(code for code, _ in report.problems)
         if report.status == "cancelled":
             return JudgeUnavailableError(f"{text} at the provider; the same command asks again")
@@ -446,26 +293,22 @@ class BatchJobs:
         return RequestFailedError(text, status=status, codes=codes)
 
     def _too_many_tokens(self, job: _Job, text: str) -> RequestFailedError:
-        others = len(self._following) - 1
-        if others <= 0 and len(job.questions) == 1:
+        is_alone = len(self._following) <= 1
+        if is_alone and len(job.questions) == 1:
             return RequestFailedError(f"request too large: {text}", status=429)
-        if others <= 0:
-            # Halves of it go out, one after the other.
-            self._gatherer.most_requests = min(self._gatherer.most_requests, len(job.questions) // 2)
+        if is_alone:
+            # Its halves are sent one after the other.
+            self._collector.most_requests = min(self._collector.most_requests, len(job.questions) // 2)
         self._one_at_a_time = True
         return TokensWaitingError(text)
 
-    def _lose(self, job: _Job, failure: RequestFailedError) -> None:
-        """Give up following a job in this run; what it has asked is not sent again beside it."""
+    def _give_up(self, job: _Job, failure: RequestFailedError) -> None:
+        """Stop following a job in this run, which does not send its questions again either."""
         job.error = judge_error(failure, self.endpoints.service, self._model)
         job.progress.status, job.progress.is_over = "given up", True
         log.warning("batch %d given up for this run reason=%s", job.record.number, failure)
         for question in job.questions:
             self._settle(question, job.error)
-
-    def _withdraw(self, job: _Job) -> None:
-        for question in job.questions:
-            self._under_way.pop(question, None)
 
     def _settle(self, question: Question, error: Exception | None) -> None:
         future = self._waiting.get(question)
@@ -477,31 +320,29 @@ class BatchJobs:
             future.set_exception(error)
 
     async def _resume(self) -> None:
-        """Go on with the jobs of earlier runs."""
+        """Continue the jobs of earlier runs."""
         try:
-            await self._courier.check()
+            await self._transfer.check()
             records = await asyncio.to_thread(self._folder.records)
             self._last_number = max((record.number for record in records), default=0)
-            own = [record for record in records if record.endpoint == self.endpoints.service.endpoint]
-            for record in own:
-                await (self._abandon(record) if self._overwrite else self._recall(record))
+            for record in records:
+                if record.endpoint == self.endpoints.service.endpoint:
+                    await self._resume_job(record)
         except RequestFailedError as failure:
             raise judge_error(failure, self.endpoints.service, self._model) from failure
 
-    async def _recall(self, record: JobRecord) -> None:
-        if record.is_over:
-            await self._replies.recall(record)
-            return
-        named = await self._courier.found(record)
-        if named is None:
+    async def _resume_job(self, record: JobRecord) -> None:
+        if self._overwrite:
+            await self._transfer.cancel(record)
             await asyncio.to_thread(self._folder.remove, record)
-            return
-        progress = JobProgress(record.number, len(record.questions), record.created_s, True, "under way")
-        self._follow(self._known(named, progress))
-
-    async def _abandon(self, record: JobRecord) -> None:
-        await self._courier.cancel(record)
-        await asyncio.to_thread(self._folder.remove, record)
+        elif record.is_over:
+            await self._replies.recall(record)
+        elif (found := await self._transfer.found(record)) is None:
+            await asyncio.to_thread(self._folder.remove, record)
+        else:
+            count = len(record.questions)
+            progress = JobProgress(record.number, count, record.created_s, True, "in progress")
+            self._follow(self._opened(found, progress))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -510,7 +351,7 @@ class BatchJobs:
         return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Let nobody wait for work that broke down."""
+        """Fail all waiting questions if a task of ours broke."""
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if isinstance(error, Exception):
@@ -524,6 +365,80 @@ class BatchJobs:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.to_thread(self._gatherer.remove)
+        await asyncio.to_thread(self._collector.remove)
         await self.endpoints.close()
         await asyncio.to_thread(self._folder.unlock)
+
+
+class BatchTransport:
+    """Sends each request with a batch job.
+
+    Args:
+        jobs: entered by the caller.
+    """
+
+    modes = OpenAITransport.modes
+
+    def __init__(self, jobs: BatchJobs) -> None:
+        self._jobs = jobs
+        self.service = jobs.endpoints.service
+
+    async def send(self, wire: WireRequest) -> Completion:
+        """Return the completion of one request, from the first job that the provider accepts."""
+        while True:
+            try:
+                line = await self._jobs.line(wire.name, partial(request_body, wire))
+            except TokensWaitingError:
+                continue
+            return read_line(line, self.service.secrets)
+
+    async def models(self) -> list[str]:
+        """Return nothing: batch jobs check the server themselves."""
+        return []
+
+    async def close(self) -> None:
+        """Leave the jobs to the caller, who entered them."""
+
+
+class _Rounds:
+    """Sends each request at once, and with another job after a temporary error; no rate limiter."""
+
+    def __init__(self, limit: Limit | None, retries: Retries) -> None:
+        self.made = 0
+        self._limit: Limit = nullcontext() if limit is None else limit
+        self._retries = retries
+
+    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
+        """Return the completion of a request."""
+        for number in range(1, _MOST_ROUNDS + 1):
+            try:
+                async with self._limit:
+                    try:
+                        completion = await request()
+                    except RequestFailedError:
+                        self.made += 1
+                        raise
+                    # A cancelled caller has made no request: the run that fetches the reply counts it.
+                    self.made += 1
+                    return completion
+            except RequestFailedError as failure:
+                if not failure.can_pass or number == _MOST_ROUNDS:
+                    raise
+                log.info("asked again in another batch reason=%s", failure)
+                self._retries.note(failure.kind)
+        raise AssertionError("unreachable")
+
+
+class BatchClient(AsyncProviderClient):
+    """A judge behind batch jobs.
+
+    Args:
+        jobs: entered by the caller.
+    """
+
+    def __init__(self, jobs: BatchJobs) -> None:
+        # A request that goes alone would take a batch job of its own.
+        super().__init__(BatchTransport(jobs), RetryPolicy(), one_by_one=False)
+
+    def _attempts(self, model: str, limit: Limit | None) -> Sending:  # noqa: ARG002 (all are sent alike)
+        return _Rounds(limit, self.retries)

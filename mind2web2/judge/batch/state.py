@@ -1,19 +1,21 @@
-"""What is known of an agent's batch jobs, on disk: which questions are with the provider, what came back."""
+"""An agent's batch jobs on disk: inputs, records of jobs, and results until they are used."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-import os
-import threading
-from collections.abc import Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.judge.batch.endpoints import line_head
+from mind2web2.judge.batch.endpoints import line_frame, line_head
+from mind2web2.llm_client.messages import JsonBody
+from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import read_regular_file, write_whole
 
 if TYPE_CHECKING:
@@ -21,20 +23,24 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# The judgment's key, and the hash of the request's body: a repair asks otherwise about the same thing.
+Value = TypeVar("Value")
+
+# The judgment's key, and the hash of the request's body: a repair has the same key and another body.
 Question = tuple[str, str]
+# Tells whether the judgment with a key is stored.
+IsStored = Callable[[str], Awaitable[bool]]
 
 
 class JobRecord(BaseModel):
-    """A job and the questions in it.
+    """A job and its questions.
 
     Args:
         number: counts the agent's jobs.
-        name: of ours, in the job's metadata at the provider, to find it by.
-        endpoint: which server has it.
+        name: our own, in the job's metadata at the provider, to find it by.
+        endpoint: the provider's server.
         created_s: seconds since the epoch.
-        questions: body hashes by judgment key; of a job that is over, those whose reply was not used yet.
-        batch_id: the provider's name; ``None`` while it is not known whether the job has reached it.
+        questions: body hashes by judgment key; after the job's end, those with an unused reply.
+        batch_id: the provider's name; ``None`` until the provider has confirmed the job.
         is_over: its results are on disk.
     """
 
@@ -51,7 +57,7 @@ class JobRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LinePlace:
-    """Where a line of results is; ``is_reply`` tells it from one that reports an error."""
+    """The place of a line of results, which holds a reply or an error."""
 
     path: Path
     offset: int
@@ -65,57 +71,23 @@ class LinePlace:
             return file.read(self.length)
 
 
-class Gathering:
-    """The input of a job that is being gathered, written as questions come in; safe to use from threads.
-
-    Args:
-        path: the file, made with the first line.
-    """
+class JobInput:
+    """The input file of a job, written as questions arrive."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lengths: dict[Question, int] = {}
-        self._bytes = 0
-        self._is_finished = False
-        self._lock = threading.Lock()
-
-    @property
-    def questions(self) -> list[Question]:
-        """Return whose lines are in the file."""
-        return list(self._lengths)
+        self.questions: dict[Question, None] = {}  # in their order
+        self.size_bytes = 0
 
     def write(self, question: Question, line: Iterable[bytes]) -> None:
         """Append a question's line, piece by piece."""
-        with self._lock:
-            # A question that was given up may be asked once more before the job goes out.
-            if self._is_finished or question in self._lengths:
-                return
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("ab") as file:
-                # The disk may have been full halfway through a line.
-                file.truncate(self._bytes)
-                length = sum(file.write(piece) for piece in line)
-            self._lengths[question] = length
-            self._bytes += length
-
-    def finish(self, unwanted: Collection[Question]) -> None:
-        """Take no more lines, and drop those that nobody waits for any more."""
-        with self._lock:
-            self._is_finished = True
-            if self.path.exists():
-                os.truncate(self.path, self._bytes)
-            if not unwanted:
-                return
-            kept = self.path.with_suffix(".kept")
-            with self.path.open("rb") as source, kept.open("wb") as target:
-                for question, length in self._lengths.items():
-                    line = source.read(length)
-                    if question not in unwanted:
-                        target.write(line)
-            kept.replace(self.path)
-            self._lengths = {
-                question: length for question, length in self._lengths.items() if question not in unwanted
-            }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self.path.open("ab") as file:
+            # A full disk may have left half a line.
+            file.truncate(self.size_bytes)
+            length_bytes = sum(file.write(piece) for piece in line)
+        self.size_bytes += length_bytes
+        self.questions[question] = None
 
     def remove(self) -> None:
         """Delete the file."""
@@ -123,22 +95,18 @@ class Gathering:
 
 
 class BatchFolder:
-    """The folder of an agent's batch jobs; one run at a time works in it.
-
-    Args:
-        path: made when first written to.
-    """
+    """The folder of an agent's batch jobs; one run at a time uses it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock: FileLock | None = None
-        self._gatherings = 0
+        self._inputs = 0
 
     def lock(self) -> None:
         """Keep other runs out until ``unlock``.
 
         Raises:
-            UsageError: another run is at work here; two would pay for the same questions twice.
+            UsageError: another run uses the folder; two would pay for the same questions twice.
             ResultWriteError: the folder cannot be written.
         """
         from filelock import FileLock, Timeout
@@ -155,23 +123,21 @@ class BatchFolder:
             raise ResultWriteError(f"cannot write to {self._path}: {error.strerror}") from error
         self._lock = lock
         try:
-            self._remove_leftovers()
+            # Files of a run that was killed.
+            for left in [*self._path.glob("*.input"), *self._path.glob("*.part")]:
+                left.unlink(missing_ok=True)
         except OSError as error:
             self.unlock()
             raise ResultWriteError(f"cannot write to {self._path}: {error.strerror}") from error
 
-    def _remove_leftovers(self) -> None:
-        for left in [*self._path.glob("*.input"), *self._path.glob("*.kept"), *self._path.glob("*.part")]:
-            left.unlink(missing_ok=True)
-
     def unlock(self) -> None:
-        """Let other runs in."""
+        """Release the folder for other runs."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def records(self) -> list[JobRecord]:
-        """Return the jobs that are known here, oldest first.
+        """Return the known jobs, oldest first.
 
         Raises:
             UsageError: one of their records cannot be read.
@@ -183,7 +149,7 @@ class BatchFolder:
             except ValidationError as error:
                 log.warning("damaged record of a batch job ignored path=%s problem=%s", path, error)
             except OSError as error:
-                # What is not known to be asked would be asked, and paid, once more.
+                # Without the record its questions would be sent, and paid, a second time.
                 raise UsageError(
                     f"cannot read the record of a batch job {path}: {error.strerror}; "
                     "make it readable or remove it"
@@ -191,32 +157,32 @@ class BatchFolder:
         return found
 
     def save(self, record: JobRecord) -> None:
-        """Write a job down, in place of what was known of it."""
+        """Write a job's record."""
         write_whole(self._record_path(record), record.model_dump_json(indent=1))
 
     def keep_only(self, record: JobRecord, left: Collection[Question]) -> None:
-        """Forget what was asked in a job but these questions, and the job itself with the last of them."""
+        """Remove all of a job's questions but these, and the job itself if none is left."""
         if left:
             self.save(record.model_copy(update={"questions": dict(left)}))
         else:
             self.remove(record)
 
     def remove(self, record: JobRecord) -> None:
-        """Forget a job and its results."""
+        """Delete a job's record and its results."""
         self._record_path(record).unlink(missing_ok=True)
         self.results_path(record).unlink(missing_ok=True)
 
     def results_path(self, record: JobRecord) -> Path:
-        """Return the file of what a job brought."""
+        """Return the file of a job's results."""
         return self._path / f"{record.number:05d}.results.jsonl"
 
-    def gathering(self) -> Gathering:
-        """Return a new, empty input."""
-        self._gatherings += 1
-        return Gathering(self._path / f"{self._gatherings:05d}.input")
+    def new_input(self) -> JobInput:
+        """Return an empty input."""
+        self._inputs += 1
+        return JobInput(self._path / f"{self._inputs:05d}.input")
 
     def places(self, record: JobRecord) -> dict[str, LinePlace]:
-        """Return where the line to each of a job's questions is; damaged lines are none."""
+        """Return the places of a job's results by judgment key, without damaged lines."""
         path, offset = self.results_path(record), 0
         found: dict[str, LinePlace] = {}
         if not path.is_file():
@@ -234,3 +200,149 @@ class BatchFolder:
 
     def _record_path(self, record: JobRecord) -> Path:
         return self._path / f"{record.number:05d}.json"
+
+
+class Collector:
+    """Collects questions into inputs that keep to the limits of a file.
+
+    Args:
+        folder: where inputs are written.
+        url: the endpoint that a job's requests name.
+        most_requests: in one job; may be lowered.
+        most_bytes: in one job's input.
+    """
+
+    def __init__(self, folder: BatchFolder, url: str, most_requests: int, most_bytes: int) -> None:
+        self.most_requests = most_requests
+        self._most_bytes = most_bytes
+        self._folder = folder
+        self._url = url
+        self._input = folder.new_input()
+        self._full: list[JobInput] = []
+        self._arrivals = self._arriving = 0
+        # Bodies have megabytes: one at a time is encoded.
+        self._encoding = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    async def named(self, custom_id: str, make_body: Callable[[], JsonBody]) -> Question:
+        """Return the identity of a question."""
+        sha256 = await self._encoded(asyncio.to_thread(lambda: make_body().sha256()))
+        return custom_id or sha256, sha256
+
+    async def add(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
+        """Write a question into the input of the next job; its body is not kept in memory."""
+        self._arrivals += 1
+        await self._encoded(self._write(question, make_body))
+
+    async def _encoded(self, work: Coroutine[Any, Any, Value]) -> Value:
+        self._arriving += 1
+        try:
+            async with self._encoding:
+                # A thread goes on after its caller is cancelled.
+                return await to_the_end(work)
+        finally:
+            work.close()
+            self._arriving -= 1
+            self._changed.set()
+
+    async def _write(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
+        # A question whose caller was cancelled may come again.
+        if question in self._input.questions:
+            return
+        body = make_body()
+        opening, closing = line_frame(question[0], self._url)
+        size_bytes = len(opening) + body.size_bytes + len(closing)
+        count = len(self._input.questions)
+        is_full = count + 1 > self.most_requests or self._input.size_bytes + size_bytes > self._most_bytes
+        if count and is_full:
+            self._close_input()
+        line = chain((opening,), body.pieces(), (closing,))
+        await asyncio.to_thread(self._input.write, question, line)
+
+    def _close_input(self) -> None:
+        self._full.append(self._input)
+        self._input = self._folder.new_input()
+
+    async def due(self, quiet_s: Callable[[], float]) -> list[JobInput]:
+        """Return the inputs to send: full ones at once, the current one when no question arrives.
+
+        Args:
+            quiet_s: returns the seconds without a new question that it takes.
+        """
+        while not self._full:
+            await self._changed.wait()
+            self._changed.clear()
+            if self._input.questions and await self._is_quiet(quiet_s) and self._input.questions:
+                self._close_input()
+        due, self._full = self._full, []
+        return due
+
+    async def _is_quiet(self, quiet_s: Callable[[], float]) -> bool:
+        """Wait until no question arrives; ``False`` if an input is full before."""
+        loop = asyncio.get_running_loop()
+        while not self._full:
+            pause_s = quiet_s()
+            before, started_s = self._arrivals, loop.time()
+            await asyncio.sleep(pause_s)
+            # A late loop was busy, so that questions could not arrive.
+            is_idle = loop.time() - started_s < 1.5 * pause_s
+            if is_idle and self._arrivals == before and not self._arriving:
+                return True
+        return False
+
+    def remove(self) -> None:
+        """Delete the inputs that were not sent."""
+        for each in (*self._full, self._input):
+            each.remove()
+
+
+class WaitingReplies:
+    """The places of replies until they are used.
+
+    Args:
+        folder: of the jobs.
+        is_stored: replies to stored judgments are not needed any more.
+    """
+
+    def __init__(self, folder: BatchFolder, is_stored: IsStored | None) -> None:
+        self._folder = folder
+        self._is_stored = is_stored
+        self._places: dict[Question, list[LinePlace]] = {}
+        self._over: list[JobRecord] = []
+
+    def take(self, question: Question) -> LinePlace | None:
+        """Return the place of a reply and remove it, ``None`` if there is none."""
+        places = self._places.get(question)
+        return places.pop(0) if places else None
+
+    def put_back(self, question: Question, place: LinePlace) -> None:
+        """Keep a reply that was taken and not used."""
+        self._places.setdefault(question, []).insert(0, place)
+
+    def add(self, record: JobRecord, places: Mapping[str, LinePlace]) -> None:
+        """Keep the results of a job."""
+        for question in record.questions.items():
+            if question[0] in places:
+                self._places.setdefault(question, []).append(places[question[0]])
+        self._over.append(record)
+
+    async def recall(self, record: JobRecord) -> None:
+        """Keep the useful results of an earlier run's job."""
+        found = await asyncio.to_thread(self._folder.places, record)
+        # Errors cost nothing, and the same request may succeed today.
+        places = {key: place for key, place in found.items() if place.is_reply}
+        if self._is_stored is not None:
+            # A run that was killed may have stored some.
+            places = {key: place for key, place in places.items() if not await self._is_stored(key)}
+        self.add(record, places)
+        await asyncio.to_thread(self._keep_only_unused, record)
+
+    def forget_used(self) -> None:
+        """Remove used replies from disk."""
+        for record in self._over:
+            self._keep_only_unused(record)
+
+    def _keep_only_unused(self, record: JobRecord) -> None:
+        left = {question for question in record.questions.items() if self._places.get(question)}
+        if left != set(record.questions.items()):
+            self._folder.keep_only(record, left)

@@ -1,4 +1,4 @@
-"""One batch job's way: handed in, looked at until it is over, its results brought to disk."""
+"""A batch job at the provider: submit it, poll it until its end, download its results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mind2web2.judge.batch.endpoints import (
     BatchEndpoints,
     BatchReport,
 )
-from mind2web2.judge.batch.state import BatchFolder, Gathering, JobRecord
+from mind2web2.judge.batch.state import BatchFolder, JobInput, JobRecord
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.retry import RetryPolicy
 
@@ -26,24 +26,24 @@ Answer = TypeVar("Answer")
 
 _POLL_GROWTH = 1.5
 _DAY_S = 86_400.0
-# Once only, as nothing hangs on it.
+# Tried once, as nothing depends on it.
 _DELETION_TIMEOUT_S = 20.0
-# What providers answer for a job that is over or not there, which is as good as cancelled.
+# Statuses for a job that has ended or does not exist.
 _NOT_TO_BE_CANCELLED = (400, 404, 409)
 
 
 @dataclass(frozen=True)
 class BatchPace:
-    """When jobs are sent and looked at.
+    """When jobs are sent and polled.
 
     Args:
-        quiet_s: nothing new must have been asked for so long before a job is sent; longer by as much for
-            every job that is under way, since then there is less of a hurry.
-        first_poll_s: between looks at a new job; each later wait is half as long again.
-        longest_poll_s: at most between two looks.
+        quiet_s: a job is sent after so long without a new question, multiplied by one more than the number
+            of open jobs.
+        first_poll_s: between polls of a new job; each later wait is half as long again.
+        longest_poll_s: most seconds between two polls.
         most_requests: in one job.
         most_bytes: in one job's input.
-        retry: for each call of the provider; an outage shorter than this costs nothing.
+        retry: for each call of the provider.
         transfer_timeout_s: for the upload or download of one file.
     """
 
@@ -58,12 +58,12 @@ class BatchPace:
 
 @dataclass
 class JobProgress:
-    """How far a job is; written by those who work on it, read by a display.
+    """The progress of a job, for a display.
 
     Args:
         submitted_s: seconds since the epoch.
-        is_resumed: an earlier run has sent it.
-        status: the provider's word.
+        is_resumed: an earlier run has submitted it.
+        status: in the provider's words.
     """
 
     number: int
@@ -75,12 +75,12 @@ class JobProgress:
     is_over: bool = False
 
 
-class Courier:
-    """Carries jobs to a provider and their results back, trying again what can pass.
+class BatchTransfer:
+    """Submits jobs and downloads their results, with retries.
 
     Args:
         endpoints: the provider's.
-        folder: where jobs are written down, and results go.
+        folder: holds records and results.
     """
 
     def __init__(self, endpoints: BatchEndpoints, folder: BatchFolder, pace: BatchPace) -> None:
@@ -89,57 +89,57 @@ class Courier:
         self._pace = pace
 
     async def check(self) -> None:
-        """Make sure that the server has batch endpoints, as ``BatchEndpoints.check`` promises."""
-        await self._tried(self._endpoints.check)
+        """Check that the server has batch endpoints, as ``BatchEndpoints.check`` promises."""
+        await self._retried(self._endpoints.check)
 
-    async def hand_in(self, record: JobRecord, gathering: Gathering) -> JobRecord:
-        """Start a job with what was gathered and return its record with the provider's name in it.
+    async def submit(self, record: JobRecord, job_input: JobInput) -> JobRecord:
+        """Start a job and return its record with the provider's name in it.
 
         Raises:
-            RequestFailedError: it was not started; where that can pass, it may have been all the same, and
-                its record stays for a later run to look for it.
+            RequestFailedError: the job was not started. If the failure is temporary, the job may exist all
+                the same, and its record stays for a later run to look for it.
         """
-        file_id = await self._tried(
-            lambda: self._endpoints.upload(gathering.path), self._pace.transfer_timeout_s
+        file_id = await self._retried(
+            lambda: self._endpoints.upload(job_input.path), self._pace.transfer_timeout_s
         )
-        # Written down before it is sent: a run that is killed now looks for it at the provider.
+        # Before the job is created: if this run is killed, the next one looks for it at the provider.
         await asyncio.to_thread(self._folder.save, record)
         is_first = True
 
         async def create() -> BatchReport:
             nonlocal is_first
-            # An earlier try may have come through although its reply did not.
+            # An earlier try may have succeeded although its reply was lost.
             found = None if is_first else await self._find(record)
             is_first = False
             return found or await self._endpoints.create(file_id, record.name)
 
         try:
-            report = await self._tried(create)
+            report = await self._retried(create)
         except RequestFailedError as failure:
             if not failure.can_pass:
                 await asyncio.to_thread(self._folder.remove, record)
                 await self._delete(file_id)
             raise
-        return await self._named(record, report)
+        return await self._confirmed(record, report)
 
     async def found(self, record: JobRecord) -> JobRecord | None:
-        """Return the record with the provider's name in it, ``None`` where the job never got there."""
+        """Return the record with the provider's name in it, ``None`` if the provider has no such job."""
         if record.batch_id is not None:
             return record
-        report = await self._tried(lambda: self._find(record))
-        return None if report is None else await self._named(record, report)
+        report = await self._retried(lambda: self._find(record))
+        return None if report is None else await self._confirmed(record, report)
 
     async def end_of(self, record: JobRecord, progress: JobProgress) -> BatchReport:
-        """Wait until a job is over, bring its results to disk and return the last report.
+        """Wait until a job has ended, download its results and return the last report.
 
         Raises:
-            RequestFailedError: the provider does not tell.
+            RequestFailedError: the provider does not answer.
         """
         batch_id = str(record.batch_id)
         wait_s = self._pace.first_poll_s
         while True:
             try:
-                report = await self._tried(lambda: self._endpoints.report(batch_id))
+                report = await self._retried(lambda: self._endpoints.report(batch_id))
             except RequestFailedError as failure:
                 if failure.status == 404:
                     return BatchReport(id=batch_id, status="unknown to the provider")
@@ -149,28 +149,27 @@ class Courier:
                 break
             await asyncio.sleep(wait_s)
             wait_s = min(wait_s * _POLL_GROWTH, self._pace.longest_poll_s)
-        await self._tried(lambda: self._fetch(record, report), self._pace.transfer_timeout_s)
+        await self._retried(lambda: self._fetch(record, report), self._pace.transfer_timeout_s)
         return report
 
     async def cancel(self, record: JobRecord) -> None:
-        """Have the provider stop a job that may be under way, known by its name there or not.
+        """Stop a job at the provider, if it is there.
 
         Raises:
-            RequestFailedError: the provider does not answer, and the job may still be under way.
+            RequestFailedError: the provider does not answer, and the job may go on.
         """
-        named = None if record.is_over else await self.found(record)
-        if named is not None:
-            await self._tried(lambda: self._stop(str(named.batch_id)))
-
-    async def _stop(self, batch_id: str) -> None:
+        found = None if record.is_over else await self.found(record)
+        if found is None:
+            return
+        batch_id = str(found.batch_id)
         try:
-            await self._endpoints.cancel(batch_id)
+            await self._retried(lambda: self._endpoints.cancel(batch_id))
         except RequestFailedError as failure:
             if failure.status not in _NOT_TO_BE_CANCELLED:
                 raise
 
     async def delete_files(self, report: BatchReport) -> None:
-        """Delete a job's files at the provider, whose results are on disk here."""
+        """Delete a job's files at the provider, after its results were downloaded."""
         file_ids = (report.input_file_id, report.output_file_id, report.error_file_id)
         await asyncio.gather(*(self._delete(file_id) for file_id in file_ids if file_id))
 
@@ -184,10 +183,10 @@ class Courier:
         # A day: the provider's clock may differ from ours.
         return await self._endpoints.find(record.name, record.created_s - _DAY_S)
 
-    async def _named(self, record: JobRecord, report: BatchReport) -> JobRecord:
-        named = record.model_copy(update={"batch_id": report.id})
-        await asyncio.to_thread(self._folder.save, named)
-        return named
+    async def _confirmed(self, record: JobRecord, report: BatchReport) -> JobRecord:
+        confirmed = record.model_copy(update={"batch_id": report.id})
+        await asyncio.to_thread(self._folder.save, confirmed)
+        return confirmed
 
     async def _fetch(self, record: JobRecord, report: BatchReport) -> None:
         path = self._folder.results_path(record)
@@ -199,8 +198,8 @@ class Courier:
                 await asyncio.to_thread(_end_line, part)
         await asyncio.to_thread(part.replace, path)
 
-    async def _tried(self, call: Callable[[], Awaitable[Answer]], timeout_s: float | None = None) -> Answer:
-        """Return what a call brings, made again for as long as an outage may last."""
+    async def _retried(self, call: Callable[[], Awaitable[Answer]], timeout_s: float | None = None) -> Answer:
+        """Return the result of a call, with retries for as long as an outage may last."""
         retry = self._pace.retry
         give_up_at_s = time.monotonic() + retry.total_s
         tries = 0
@@ -213,7 +212,7 @@ class Courier:
                 if not failure.can_pass or tries >= retry.tries or time.monotonic() + pause_s >= give_up_at_s:
                     raise
                 log.log(
-                    # Told once: an outage may last for an hour.
+                    # One warning: an outage may last for an hour.
                     logging.WARNING if tries == 1 else logging.INFO,
                     "batch endpoints failed, trying again wait_s=%.2f give_up_s=%.0f reason=%s",
                     pause_s,
@@ -232,6 +231,6 @@ async def _in_time(call: Callable[[], Awaitable[Answer]], timeout_s: float) -> A
 
 
 def _end_line(path: Path) -> None:
-    """Keep the next file's first line apart, whatever the one before ended with."""
+    """End the last line, in case the file did not."""
     with path.open("ab") as file:
         file.write(b"\n")

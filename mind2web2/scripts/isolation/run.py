@@ -12,7 +12,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.scheduling.options import Pace
+from mind2web2.scheduling.scheduler import Pace
 from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.isolation.limits import MAX_FILE_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.processes import Exit, ForkServer, ScriptProcess, fork_server, script_process
@@ -60,7 +60,7 @@ class Isolation:
 
 @dataclass(frozen=True)
 class RunSide:
-    """What a run has for one answer.
+    """The run's settings and parts for one answer.
 
     Args:
         timeout_s: for the script; ``None`` for no limit.
@@ -153,7 +153,7 @@ def _job(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        pace=replace(run.pace, in_own_process=True),
+        pace=run.pace,
         limits=isolation.limits,
         variables=dict(isolation.variables),
         folder=Path.cwd(),
@@ -163,7 +163,7 @@ def _job(
         with_captures=cache.captures is not None,
         stored_at_first=cache.page_library.stored_at_first(cache),
         prices=own_prices(),
-        allow_private_network=isolation.network.allow_private_network,
+        network=isolation.network,
         as_of=run.as_of,
         zone=run.zone,
     )
@@ -213,7 +213,7 @@ async def _watch(
         received = connection.messages
         if not done and silent_checks * _CHECK_EVERY_S > limits.silence_s:
             raise EvalScriptError(
-                f"script {path.name} was stopped: nothing was heard of its process for "
+                f"script {path.name} was stopped: its process sent nothing for "
                 f"{limits.silence_s:g} s (a call that never ends and cannot be interrupted?)"
             )
 
@@ -253,7 +253,7 @@ def _exit_reason(ended: Exit | None, path: Path, limits: ScriptLimits) -> EvalSc
 
 
 def _signal_reason(number: int, path: Path, limits: ScriptLimits) -> EvalScriptError:
-    """Return what a signal says; its sender is not known."""
+    """Return the reason that a signal stands for; its sender is not known."""
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if name == "SIGXCPU":
         why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"

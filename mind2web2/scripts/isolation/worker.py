@@ -38,8 +38,7 @@ from mind2web2.pages.captures import PageCapture, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.guard import watching
-from mind2web2.scheduling.options import Pace, pace_kept
+from mind2web2.scheduling.scheduler import Pace, pace_kept, watching
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
 from mind2web2.scripts.isolation.limits import ScriptLimits
@@ -51,8 +50,7 @@ from mind2web2.scripts.isolation.rpc import (
     ledger_as_json,
     page_from,
 )
-from mind2web2.scripts.run import ScriptCall, script_result
-from mind2web2.scripts.watchdog import LoopGuard
+from mind2web2.scripts.run import LoopGuard, ScriptCall, script_result
 from mind2web2.verification.claims import BinaryEvalResult
 
 # What scripts import (eval-scripts.md), and modules that others import late: loaded once for all scripts.
@@ -107,7 +105,7 @@ class ScriptJob(BaseModel):
     with_captures: bool
     stored_at_first: frozenset[str] | None
     prices: dict[str, OwnPrice]
-    allow_private_network: bool
+    network: NetworkSettings
     as_of: datetime | None = None
     zone: str | None = None
 
@@ -185,7 +183,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     with (
         inputs_recorded(recorder),
         pace_kept(job.pace),
-        downloads_from(NetworkSettings(allow_private_network=job.allow_private_network)),
+        downloads_from(job.network),
         refusals_told(partial(judge.note, "refused_downloads")),
         services_answered_by(ask_run),
     ):

@@ -6,7 +6,13 @@ import pytest
 from capture.loaded import load
 from capture.small_site import SmallSite
 
+from mind2web2.capture.page import unfolding
 from mind2web2.capture.page.unfolding import unfold
+
+
+@pytest.fixture(autouse=True)
+def _time_for_busy_machines(monkeypatch):
+    monkeypatch.setattr(unfolding, "_FINISH_LIMIT_S", 60.0)
 
 
 @pytest.fixture
@@ -19,7 +25,7 @@ def site():
 async def unfolded(page, html):
     """Load HTML, unfold it, and return the loaded page with what was said about it."""
     loaded = await load(page, html)
-    return loaded, await unfold(loaded.worlds, 20, loaded.rest)
+    return loaded, await unfold(loaded.worlds, 120, loaded.rest)
 
 
 # What has to be read in the end, and the page.
@@ -236,7 +242,7 @@ async def test_what_a_control_opens_can_be_read(page, case):
     words = expected.replace(" Secret", "|Secret").split("|")
     loaded = await load(page, html)
     before = (await loaded.seen()).replace(" | ", "")
-    await unfold(loaded.worlds, 20, loaded.rest)
+    await unfold(loaded.worlds, 120, loaded.rest)
     seen = (await loaded.seen()).replace(" | ", "")
     assert [word for word in words if word not in before] != []
     assert [word for word in words if word not in seen] == []
@@ -501,7 +507,7 @@ async def test_a_page_with_nothing_folded_stays_as_it_is(page):
     html = "<h1>Title</h1><p>Text with a <a href='/x'>link</a></p><button>Send</button>"
     loaded = await load(page, html)
     before = await loaded.value("document.body.innerHTML")
-    result = await unfold(loaded.worlds, 20, loaded.rest)
+    result = await unfold(loaded.worlds, 120, loaded.rest)
     assert result.summary == ()
     assert await loaded.value("document.body.innerHTML") == before
 
@@ -525,7 +531,7 @@ async def test_sections_are_fetched_from_the_server(page, site):
     )
     site.pages["/part"] = "Secret 1"
     loaded = await load(page, url=site.url)
-    await unfold(loaded.worlds, 20, loaded.rest)
+    await unfold(loaded.worlds, 120, loaded.rest)
     assert "Secret 1" in await loaded.seen()
 
 
@@ -569,7 +575,7 @@ async def test_what_changes_by_itself_is_not_kept(page):
         "100)</script>"
     )
     loaded = await load(page, html)
-    await unfold(loaded.worlds, 20, loaded.rest)
+    await unfold(loaded.worlds, 120, loaded.rest)
     assert await loaded.value("document.body.innerText.split('Tick').length") == 2
 
 

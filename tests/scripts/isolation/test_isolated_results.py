@@ -27,7 +27,7 @@ from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import select_work
 from mind2web2.runs.run import Pace as AtOnce
 from mind2web2.runs.run import RunFolders, RunProgress, evaluate_work
-from mind2web2.scheduling.options import Pace
+from mind2web2.scheduling.scheduler import Pace
 from mind2web2.scripts.isolation.run import Isolation
 
 LAKE, OTHER, GONE = "https://lake.example/depth", "https://lake.example/other", "https://lake.example/gone"

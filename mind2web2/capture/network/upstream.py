@@ -1,0 +1,202 @@
+"""The HTTP proxy of a company's network, through which the filtering proxy reaches the internet."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from urllib.parse import unquote, urlsplit
+
+from mind2web2.errors import UsageError
+
+CONNECT_TIMEOUT_S = 30.0
+
+# Names that public name servers do not resolve, but a company's may.
+_PRIVATE_NAME = re.compile(
+    r"[^.]+|.*\.(?:localhost|local|localdomain|internal|intranet|private|corp|home|lan|home\.arpa)"
+)
+_STATUS = re.compile(rb"HTTP/1\.[01] (\d{3})")
+_REQUEST_LINE = re.compile(rb"([A-Z]+) (/[^ ]*|\*) (HTTP/1\.[01])")
+_HOP_HEADERS = (b"connection:", b"proxy-connection:", b"proxy-authorization:", b"keep-alive:")
+# By these, proxies refuse tunnels to other ports than 443, and take plain HTTP requests in their stead.
+_NO_TUNNEL_STATUSES = (400, 403, 405, 501)
+# What TLS begins with is none.
+_METHOD_START = re.compile(rb"[A-Z]")
+_HTTPS_PORT = 443
+
+Rewrite = Callable[[bytes], bytes]
+Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class UpstreamError(Exception):
+    """The proxy gave no connection; the text names the proxy without its credentials."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A proxy server.
+
+    Args:
+        authorization: a header line, empty without credentials; never logged.
+    """
+
+    host: str
+    port: int
+    is_tls: bool = False
+    authorization: bytes = field(default=b"", repr=False)
+
+    def __str__(self) -> str:
+        return f"proxy {self.host}:{self.port}"
+
+
+def parsed_upstream(url: str) -> Upstream:
+    """Return the proxy that a URL names, such as ``http://user:password@proxy.example:3128``.
+
+    Raises:
+        UsageError: it names none; the text does not repeat it, since it may hold a password.
+    """
+    try:
+        parts = urlsplit(url if "://" in url else f"http://{url}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or port == 0 or parts.scheme not in ("http", "https"):
+        raise UsageError(
+            "the proxy (--proxy, HTTP_PROXY, HTTPS_PROXY) must be http://HOST:PORT or https://HOST:PORT, "
+            "with USER:PASSWORD@ before HOST if it asks for them; write special characters as %XX"
+        )
+    header = b""
+    if parts.username is not None:
+        credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
+        header = b"Proxy-Authorization: Basic " + base64.b64encode(credentials) + b"\r\n"
+    is_tls = parts.scheme == "https"
+    return Upstream(host, port or (_HTTPS_PORT if is_tls else 80), is_tls, header)
+
+
+def upstream_for(host: str, port: int, proxies: Mapping[str, str]) -> Upstream | None:
+    """Return the proxy for a connection, ``None`` for a direct one.
+
+    Args:
+        proxies: URL by scheme, and under ``no`` the hosts to reach without, as ``getproxies_environment``
+            has them. A connection names no scheme: port 80 counts as http, 443 as https, others as either.
+    """
+    if port in (80, _HTTPS_PORT):
+        url = proxies.get("http" if port == 80 else "https")
+    else:
+        url = proxies.get("https") or proxies.get("http")
+    if not url or _is_reached_without(host, port, proxies.get("no", "")):
+        return None
+    return parsed_upstream(url)
+
+
+def _is_reached_without(host: str, port: int, no_proxy: str) -> bool:
+    """Tell whether ``NO_PROXY`` lists a host: ``*``, a name with all below it, an address or a network."""
+    for entry in filter(None, (entry.strip().lower() for entry in no_proxy.split(","))):
+        name, _, entry_port = entry.rpartition(":") if re.search(r"[^:]:\d+$", entry) else (entry, "", "")
+        if entry_port and entry_port != str(port):
+            continue
+        name = name.removeprefix("*").removeprefix(".")
+        if entry == "*" or host == name or host.endswith(f".{name}") or _is_in_network(host, entry):
+            return True
+    return False
+
+
+def _is_in_network(host: str, network: str) -> bool:
+    try:
+        return ip_address(host) in ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def is_private_name(host: str) -> bool:
+    """Tell whether a name belongs to this machine or a local network: the proxy may know such names."""
+    return _PRIVATE_NAME.fullmatch(host) is not None
+
+
+async def open_tunnel(upstream: Upstream, host: str, port: int) -> tuple[Stream, Rewrite | None]:
+    """Return a connection to a host through a proxy.
+
+    Returns:
+        The streams, and where the proxy tunnels no plain HTTP, the function that turns the beginning of what
+        a client sends into a request to the proxy, of which each connection takes one.
+
+    Raises:
+        UpstreamError: the proxy does not answer, or refuses.
+    """
+    name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    stream = await _connected(upstream)
+    try:
+        status = await _asked(
+            stream, b"CONNECT %b HTTP/1.1\r\nHost: %b\r\n" % ((name.encode(),) * 2), upstream
+        )
+        if 200 <= status < 300:
+            return stream, None
+    except BaseException:
+        stream[1].transport.abort()
+        raise
+    stream[1].transport.abort()
+    if status in _NO_TUNNEL_STATUSES and port != _HTTPS_PORT:
+        return await _connected(upstream), _request_rewriter(name, port, upstream)
+    cure = ": check its user and password" if status == 407 else ""
+    raise UpstreamError(f"the {upstream} answered HTTP {status} when asked for {name}{cure}")
+
+
+async def _connected(upstream: Upstream) -> Stream:
+    context = ssl.create_default_context() if upstream.is_tls else None
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            return await asyncio.open_connection(upstream.host, upstream.port, ssl=context, limit=256 * 1024)
+    except TimeoutError as error:
+        raise UpstreamError(f"the {upstream} did not answer within {CONNECT_TIMEOUT_S:g} s") from error
+    except OSError as error:
+        raise UpstreamError(f"the {upstream} cannot be reached: {error.strerror or error}") from error
+
+
+async def _asked(stream: Stream, request: bytes, upstream: Upstream) -> int:
+    reader, writer = stream
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            writer.write(request + upstream.authorization + b"\r\n")
+            await writer.drain()
+            head = await reader.readuntil(b"\r\n\r\n")
+    except TimeoutError as error:
+        raise UpstreamError(f"the {upstream} did not answer within {CONNECT_TIMEOUT_S:g} s") from error
+    except (OSError, EOFError, asyncio.LimitOverrunError) as error:
+        raise UpstreamError(f"the {upstream} closed the connection") from error
+    status = _STATUS.match(head)
+    if status is None:
+        raise UpstreamError(f"the {upstream} does not speak HTTP")
+    return int(status[1])
+
+
+async def begin_request(reader: asyncio.StreamReader, rewrite: Rewrite) -> bytes:
+    """Return the beginning of what a client sends, as the proxy takes it.
+
+    Raises:
+        UpstreamError: it is no plain HTTP request.
+        EOFError: the client hung up.
+    """
+    start = await reader.readexactly(1)
+    if not _METHOD_START.match(start):
+        return rewrite(start)  # which refuses it
+    return rewrite(start + await reader.readuntil(b"\r\n\r\n"))
+
+
+def _request_rewriter(name: str, port: int, upstream: Upstream) -> Rewrite:
+    origin = b"http://" + (name.removesuffix(":80") if port == 80 else name).encode()
+
+    def rewrite(head: bytes) -> bytes:
+        line, *headers = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
+        request = _REQUEST_LINE.fullmatch(line)
+        if request is None:
+            raise UpstreamError(f"the {upstream} tunnels no connection to {name}")
+        kept = [header for header in headers if not header.lower().startswith(_HOP_HEADERS)]
+        target = origin + request[2] if request[2] != b"*" else origin
+        first = b" ".join((request[1], target, request[3]))
+        return b"\r\n".join([first, *kept, b"Connection: close"]) + b"\r\n" + upstream.authorization + b"\r\n"
+
+    return rewrite

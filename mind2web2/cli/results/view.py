@@ -1,0 +1,168 @@
+"""``mind2web2 view`` and ``mind2web2 report``: look at results in a browser."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    browser_address,
+    count,
+    paths_of,
+    positive_int,
+)
+
+if TYPE_CHECKING:
+    from starlette.routing import Route
+
+    from mind2web2.viewer.audit_session import AuditSession
+    from mind2web2.viewer.catalog import Catalog
+
+VIEW = """\
+Look at results in the browser: scores by task and run, rubric trees, and each claim beside the page that
+the judge saw. A local web server shows them, to this machine alone, until Ctrl-C.
+
+  mind2web2 view                      all agents that have results
+  mind2web2 view my_agent other       these agents, side by side
+  mind2web2 view my_agent --audit NAME
+                                      check the judge: label claims without seeing its verdicts
+"""
+REPORT = """\
+Write the same views into one HTML file, which opens from disk without a server or a network.
+
+  mind2web2 report my_agent -o report.html
+  mind2web2 report my_agent -o report.html --no_pages      without texts and pictures of cited pages
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``view`` and ``report`` to ``mind2web2``."""
+    view = commands.add_parser("view", help="look at results in the browser", description=VIEW)
+    view.add_argument("agents", metavar="AGENT", nargs="*", help="default: all that have results")
+    view.add_argument("--port", type=count, default=0, help="default: a free one")
+    view.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="the address to listen at (default: %(default)s, reachable from this machine only)",
+    )
+    view.add_argument("--no_browser", action="store_true", help="print the address, and open nothing")
+    report = commands.add_parser("report", help="write results into one HTML file", description=REPORT)
+    report.add_argument("agents", metavar="AGENT", nargs="+")
+    report.add_argument("-o", "--output", metavar="FILE", type=Path, required=True, help="the file to write")
+    report.add_argument("--no_pages", action="store_true", help="leave out texts and pictures of cited pages")
+    report.add_argument(
+        "--redact_tasks", action="store_true", help="leave out the texts of tasks (gated benchmarks)"
+    )
+    view.add_argument(
+        "--audit", metavar="NAME", help="label a blind sample of judged leaves, as this auditor"
+    )
+    view.add_argument(
+        "--sample", type=positive_int, metavar="N", default=200, help="how many leaves (default: %(default)s)"
+    )
+    view.add_argument(
+        "--seed", type=count, default=0, help="auditors with one seed label the same leaves (default: 0)"
+    )
+    add_audits_root(view)
+    pages = view.add_argument_group("pages that are captured again")
+    pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
+    pages.add_argument(
+        "--cdp_url", metavar="URL", type=browser_address, help="capture through your own running Chrome"
+    )
+    pages.add_argument("--allow_private_network", action="store_true", help="also pages on private addresses")
+    for parser in (view, report):
+        add_task_option(parser, default="all that have results")
+        add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
+    view.set_defaults(run=run_view)
+    report.set_defaults(run=run_report)
+
+
+def add_audits_root(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of human labels."""
+    parser.add_argument(
+        "--audits_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("audits"),
+        help="where labels go (default: audits/)",
+    )
+
+
+def run_view(options: argparse.Namespace) -> int:
+    """Serve until Ctrl-C and return the exit status."""
+    from mind2web2.cli.console import plain_console
+    from mind2web2.viewer.live_runs import run_routes
+    from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, serve
+
+    catalog = _catalog(options)
+    catalog.agents()
+    listener = listen(options.host, options.port)
+    host, port = listener.getsockname()[:2]
+    session = Session.at(host, port)
+    shown_host = f"[{host}]" if ":" in host else host
+    features = {"pages": _page_routes(options, catalog), "run": run_routes(catalog)}
+    if options.audit is not None:
+        features["audit"] = _audit_session(options, catalog).routes()
+    address = f"http://{shown_host}:{port}/?token={session.token}"
+    console = plain_console()
+    console.print(f"Open {address}", soft_wrap=True, markup=False, highlight=False)
+    console.print("The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.")
+    # Where the output is a pipe, the address is wanted now.
+    console.file.flush()
+    if not options.no_browser:
+        open_browser(address)
+    serve(guarded(application(catalog, session, features), session), listener)
+    return 0
+
+
+def run_report(options: argparse.Namespace) -> int:
+    """Write the file and return the exit status."""
+    import asyncio
+
+    from mind2web2.cli.console import plain_console
+    from mind2web2.utils.files import write_whole
+    from mind2web2.viewer.report import ReportContent, report_html
+
+    content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks)
+    text = asyncio.run(report_html(_catalog(options), content))
+    write_whole(options.output, text)
+    size_mb = len(text.encode()) / 1e6
+    plain_console().print(f"Wrote {options.output} ({size_mb:.1f} MB)", soft_wrap=True, markup=False)
+    return 0
+
+
+def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
+    import getpass
+
+    from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+    from mind2web2.viewer.page_review import PageReview, Reviewer
+    from mind2web2.viewer.page_routes import PageRoutes
+
+    network = NetworkSettings(allow_private_network=options.allow_private_network)
+    settings = CaptureSettings(cdp_url=options.cdp_url, network=network)
+    reviewer = Reviewer(options.reviewer or options.audit or getpass.getuser(), settings)
+    return PageRoutes(PageReview(catalog, reviewer), catalog.agents()).routes()
+
+
+def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSession:
+    from mind2web2.errors import UsageError
+    from mind2web2.utils.names import check_name
+    from mind2web2.viewer.audit_session import AuditSession, AuditSettings
+
+    agents = catalog.agents()
+    if len(agents) != 1:
+        raise UsageError("an audit is of one agent: mind2web2 view AGENT --audit NAME")
+    auditor = check_name("auditor", options.audit)
+    settings = AuditSettings(options.audits_root, agents[0], auditor, options.sample, options.seed)
+    return AuditSession(catalog, settings)
+
+
+def _catalog(options: argparse.Namespace) -> Catalog:
+    from mind2web2.utils.names import check_name
+    from mind2web2.viewer.catalog import Catalog
+
+    agents = [check_name("agent", name.rstrip("/")) for name in options.agents]
+    return Catalog(paths_of(options), agents, options.task_ids or ())

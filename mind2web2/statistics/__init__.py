@@ -1,0 +1,1 @@
+"""Statistics of judges and agents: pure functions, values in and values out."""

@@ -1,0 +1,268 @@
+"""Confidence intervals by resampling tasks; pure, and the same for a seed.
+
+The method is BCa (Efron 1987: percentiles corrected for bias and skewness) with Student's quantiles in place
+of the normal ones, widened by sqrt(n / (n - 1)) (Hesterberg 2015). Plain percentiles are too narrow where
+scores are lopsided or tasks few: of 2% successes over 130 tasks they cover the truth 91% of the time, over 20
+tasks 33%.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from statistics import NormalDist, fmean
+from typing import Any
+
+LEVEL = 0.95
+RESAMPLES = 10_000
+SEED = 0
+# No resample leaves the range of the tasks' values. Where a value is as likely above the mean as below, all
+# n lie on one side of it 2 * 0.5 ** n of the time, and the whole range misses it: below six tasks over 5%.
+MIN_TASKS = 6
+METHOD = (
+    "BCa bootstrap over tasks, Student's quantiles; exact (Clopper-Pearson) where all tasks are at one limit"
+)
+
+_NORMAL = NormalDist()
+# Sums of the same numbers in another order differ by less.
+_NOISE = 1e-9
+
+# A task's parts of the sums behind a metric.
+Row = Sequence[float]
+Statistic = Callable[[Sequence[float]], float]
+# The least and the greatest value that a task can have, of a mean of such values.
+Limits = tuple[float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The range of a metric's true value at ``LEVEL``; both ends belong to it.
+
+    Args:
+        is_exact: by Clopper and Pearson, as all tasks are at one limit; otherwise resampled.
+    """
+
+    low: float
+    high: float
+    is_exact: bool = False
+
+    def excludes(self, value: float) -> bool:
+        """Tell whether a value lies outside."""
+        return not self.low <= value <= self.high
+
+
+def bootstrap_intervals(
+    rows: Sequence[Row],
+    asked: Sequence[tuple[Statistic, Limits]],
+    *,
+    level: float = LEVEL,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> list[Interval | None]:
+    """Return the intervals of statistics of the same tasks, ``None`` where resampling them says nothing.
+
+    That is so with fewer than ``MIN_TASKS`` tasks, and where the statistic stays the same whichever task is
+    left out: resamples then show no spread, though other tasks might. At one of its limits a statistic has an
+    exact interval instead.
+
+    Args:
+        rows: one a task, with its parts of the sums.
+        asked: statistics of the sums over tasks, defined for any choice of the rows, each with its limits.
+    """
+    if len(rows) < MIN_TASKS:
+        return [None] * len(asked)
+    draws = random.Random(seed)
+    drawn = [sums_of(draws.choices(rows, k=len(rows))) for _ in range(resamples)]
+    return [_interval(rows, statistic, limits, level, drawn) for statistic, limits in asked]
+
+
+def sums_of(rows: Sequence[Row]) -> list[float]:
+    """Return the sums over tasks, one a column."""
+    return [sum(column) for column in zip(*rows, strict=True)]
+
+
+def student_quantile(probability: float, degrees_of_freedom: int) -> float:
+    """Return a quantile of Student's distribution, right to three digits from 5 degrees of freedom on."""
+    z = _NORMAL.inv_cdf(probability)
+    # Fisher's expansion (Abramowitz and Stegun 26.7.5).
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + sum(term / math.pow(degrees_of_freedom, power) for power, term in enumerate(terms, start=1))
+
+
+def _interval(
+    rows: Sequence[Row], statistic: Statistic, limits: Limits, level: float, drawn: Sequence[Sequence[float]]
+) -> Interval | None:
+    value = statistic(sums_of(rows))
+    without_one = _without_one(rows, statistic)
+    noise = _NOISE * max(1.0, abs(value))
+    if max(without_one) - min(without_one) <= noise:
+        return _at_limit(value, len(rows), limits, level)
+    found = sorted(map(statistic, drawn))
+    last = len(found) - 1
+    below = (bisect_left(found, value - noise) + bisect_right(found, value + noise)) / (2 * len(found))
+    bias = _NORMAL.inv_cdf(min(max(below, 0.5 / len(found)), 1 - 0.5 / len(found)))
+    skewness = _acceleration(without_one)
+    reach = math.sqrt(len(rows) / (len(rows) - 1)) * student_quantile((1 + level) / 2, len(rows) - 1)
+    low = math.floor(last * _share_below(-reach, bias, skewness))
+    high = math.ceil(last * _share_below(reach, bias, skewness))
+    return Interval(found[low], found[high])
+
+
+def _without_one(rows: Sequence[Row], statistic: Statistic) -> list[float]:
+    """Return the statistic without each of the tasks in turn."""
+    sums = sums_of(rows)
+    return [statistic([total - own for total, own in zip(sums, row, strict=True)]) for row in rows]
+
+
+def _acceleration(without_one: Sequence[float]) -> float:
+    """Return how fast the statistic's spread changes with its value, from the jackknife."""
+    mean = fmean(without_one)
+    deviations = [mean - value for value in without_one]
+    spread = math.sqrt(sum(math.pow(deviation, 2) for deviation in deviations))
+    return sum(math.pow(deviation / spread, 3) for deviation in deviations) / 6
+
+
+def _share_below(reach: float, bias: float, skewness: float) -> float:
+    """Return which share of the resamples lies below an end of the interval."""
+    moved = bias + reach
+    # Beyond this pole the correction has no meaning, and the last resample is the end.
+    room = 1 - skewness * moved
+    return _NORMAL.cdf(bias + moved / room) if room > 0 else float(reach > 0)
+
+
+def _at_limit(value: float, tasks: int, limits: Limits, level: float) -> Interval | None:
+    if limits is None:
+        return None
+    low, high = limits
+    # By Clopper and Pearson for shares; it holds for all values within the limits, as no values of the same
+    # mean leave a limit more rarely than shares do.
+    unnoticed = (1 - ((1 - level) / 2) ** (1 / tasks)) * (high - low)
+    if math.isclose(value, low, abs_tol=_NOISE):
+        return Interval(low, low + unnoticed, is_exact=True)
+    if math.isclose(value, high, abs_tol=_NOISE):
+        return Interval(high - unnoticed, high, is_exact=True)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSums:
+    """A metric as a statistic of sums over tasks.
+
+    Args:
+        columns: one a sum, at least two, with each task's part.
+        limits: the least and the greatest value that a task can have.
+    """
+
+    tasks: tuple[str, ...]
+    columns: tuple[tuple[float, ...], ...]
+    statistic: Statistic
+    limits: Limits
+
+    @property
+    def value(self) -> float:
+        """Return the metric over all the tasks."""
+        return self.statistic([sum(column) for column in self.columns])
+
+    def minus(self, other: TaskSums) -> TaskSums:
+        """Return the difference to another metric over the same tasks."""
+        width = len(self.columns)
+        limits = None
+        if self.limits is not None and other.limits is not None:
+            limits = (self.limits[0] - other.limits[1], self.limits[1] - other.limits[0])
+
+        def difference(sums: Sequence[float]) -> float:
+            return self.statistic(sums[:width]) - other.statistic(sums[width:])
+
+        return TaskSums(self.tasks, (*self.columns, *other.columns), difference, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class SampledInterval:
+    """A metric's interval, or the reason why there is none.
+
+    Args:
+        tasks: the number of tasks with a value, which were resampled.
+        digits: after the point, as published.
+    """
+
+    tasks: int
+    interval: Interval | None
+    reason: str | None
+    digits: int
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as it stands in ``summary.json``."""
+        found = self.interval
+        return {
+            "low": None if found is None else round(found.low, self.digits),
+            "high": None if found is None else round(found.high, self.digits),
+            "exact": found is not None and found.is_exact,
+            "tasks": self.tasks,
+            "reason": self.reason,
+        }
+
+
+def sampled_intervals(
+    metrics: Mapping[str, TaskSums], digits: Mapping[str, int], no_spread: str
+) -> dict[str, SampledInterval]:
+    """Return the intervals of metrics by name.
+
+    Args:
+        metrics: those with a value.
+        digits: of all metrics, also of those without any value.
+        no_spread: the reason where the tasks' values do not differ.
+    """
+    intervals = _intervals(metrics)
+    found = {}
+    for name in digits:
+        tasks = len(metrics[name].tasks) if name in metrics else 0
+        reason = _too_few(tasks)
+        if reason is None and intervals[name] is None:
+            reason = no_spread
+        found[name] = SampledInterval(tasks, intervals.get(name), reason, digits[name])
+    return found
+
+
+def _too_few(tasks: int) -> str | None:
+    """Return why there can be no interval over so many tasks, ``None`` if there can."""
+    if not tasks:
+        return "no value is known"
+    if tasks < MIN_TASKS:
+        return f"{tasks} {'task is' if tasks == 1 else 'tasks are'} too few, {MIN_TASKS} are needed"
+    return None
+
+
+def _intervals(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None]:
+    # Metrics of the same tasks are resampled together: drawing is most of the work.
+    alike: dict[tuple[str, ...], dict[str, TaskSums]] = defaultdict(dict)
+    for name, metric in metrics.items():
+        alike[metric.tasks][name] = metric
+    found: dict[str, Interval | None] = {}
+    for group in alike.values():
+        found |= _of_same_tasks(group)
+    return found
+
+
+def _of_same_tasks(metrics: Mapping[str, TaskSums]) -> dict[str, Interval | None]:
+    places: dict[tuple[float, ...], int] = {}
+    asked = []
+    for metric in metrics.values():
+        # Equal columns, as the counts of answers mostly are, are summed once.
+        own = [places.setdefault(column, len(places)) for column in metric.columns]
+        asked.append((_of_places(metric.statistic, itemgetter(*own)), metric.limits))
+    rows = list(zip(*places, strict=True))
+    return dict(zip(metrics, bootstrap_intervals(rows, asked), strict=True))
+
+
+def _of_places(statistic: Statistic, places: Callable[[Sequence[float]], Sequence[float]]) -> Statistic:
+    return lambda sums: statistic(places(sums))

@@ -1,0 +1,359 @@
+"""Human labels for judged leaves: a blind sample, the labels on disk, and what they say of the judge."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from mind2web2.errors import ResultWriteError
+from mind2web2.rubric.aggregation import Outcome, aggregate
+from mind2web2.rubric.evidence import Evidence
+from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
+from mind2web2.statistics.agreement import Estimate, agreement_share, cohen_kappa, gwet_ac1, share
+from mind2web2.statistics.prediction_powered import Labelled, ppi_mean
+from mind2web2.utils.files import read_regular_file
+from mind2web2.viewer.catalog import AnswerKey, Catalog
+
+Verdict = Literal["y", "n", "u"]
+DEFAULT_SAMPLE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedLeaf:
+    """A leaf that the judge decided.
+
+    Args:
+        is_weak: something speaks against relying on the verdict: split votes, a quotation that was not found,
+            a page that looked wrong.
+        seen_sha256: of the claim and the pages, which is all that a label rests on.
+        weight: how many judged leaves it stands for in a sample.
+    """
+
+    place: AnswerKey
+    leaf: str
+    supported: bool
+    is_weak: bool
+    seen_sha256: str
+    weight: float = 1.0
+
+    @property
+    def name(self) -> tuple[AnswerKey, str]:
+        """Return what tells the leaf from all others."""
+        return self.place, self.leaf
+
+
+class Label(BaseModel):
+    """A person's verdict on a leaf: ``y`` the sources support the claim, ``n`` not, ``u`` undecidable."""
+
+    model_config = ConfigDict(frozen=True)
+
+    agent: str
+    task: str
+    answer: str
+    leaf: str
+    label: Verdict
+    note: str = ""
+    seconds: float = 0.0
+    seen_sha256: str
+    weight: float = 1.0
+    created: str
+
+    @property
+    def name(self) -> tuple[AnswerKey, str]:
+        """Return the leaf, as ``JudgedLeaf.name`` does."""
+        return AnswerKey(self.agent, self.task, self.answer), self.leaf
+
+
+class LabelFile:
+    """One auditor's labels, ``audits/<agent>/<auditor>.jsonl``; the last label of a leaf counts."""
+
+    def __init__(self, root: Path, agent: str, auditor: str) -> None:
+        self.path = root / agent / f"{auditor}.jsonl"
+
+    def append(self, leaf: JudgedLeaf, label: Verdict, note: str, seconds: float) -> Label:
+        """Write a label to the disk and return it.
+
+        Raises:
+            ResultWriteError: it cannot be written.
+        """
+        made = Label(
+            **asdict(leaf.place),
+            leaf=leaf.leaf,
+            label=label,
+            note=note,
+            seconds=round(seconds, 1),
+            seen_sha256=leaf.seen_sha256,
+            weight=leaf.weight,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+        )
+        line = made.model_dump_json().encode("utf-8", "backslashreplace") + b"\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("ab") as file:
+                # A line that a crash cut short must not swallow this one.
+                if file.tell() and not self._ends_with_line():
+                    line = b"\n" + line
+                file.write(line)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise ResultWriteError(f"cannot write to {self.path}: {error.strerror or error}") from error
+        return made
+
+    def labels(self) -> dict[tuple[AnswerKey, str], Label]:
+        """Return the labels by leaf; lines that a crash has cut short are left out."""
+        found: dict[tuple[AnswerKey, str], Label] = {}
+        if self.path.is_file():
+            for line in read_regular_file(self.path).splitlines():
+                try:
+                    label = Label.model_validate_json(line)
+                except ValidationError:
+                    continue
+                found[label.name] = label
+        return found
+
+    def _ends_with_line(self) -> bool:
+        with self.path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) == b"\n"
+
+
+def auditors(root: Path, agent: str) -> list[str]:
+    """Return who has labelled leaves of an agent."""
+    return sorted(path.stem for path in (root / agent).glob("*.jsonl"))
+
+
+def judged_leaves(catalog: Catalog, agent: str) -> list[JudgedLeaf]:
+    """Return all leaves of an agent's newest results that votes of the judge decided."""
+    found: list[JudgedLeaf] = []
+    for answer in catalog.answers(agent):
+        key = AnswerKey(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
+        result = catalog.result(key)
+        if result is not None and answer.score is not None:
+            found += _leaves_of(key, result.content)
+    return found
+
+
+def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf]:
+    for leaf in leaves_of(result):
+        try:
+            evidence = Evidence.model_validate(leaf.get("evidence"))
+        except ValidationError:
+            continue
+        if evidence.decided_by != "judge":
+            continue
+        groups = [evidence.votes, *(check.votes for check in evidence.pages)]
+        is_split = any(len({vote.supported for vote in group}) > 1 for group in groups)
+        is_unquoted = any(
+            vote.quote is not None and vote.quote.match == "not_found" for group in groups for vote in group
+        )
+        is_suspect = any(check.page is not None and check.page.troubles for check in evidence.pages)
+        seen = json.dumps(
+            [evidence.claim, [(check.url, check.page and check.page.sha256) for check in evidence.pages]]
+        )
+        # What a sequence put in its place is no verdict of the judge's.
+        verdict = leaf.get("superseded") or leaf
+        yield JudgedLeaf(
+            key,
+            str(leaf.get("id")),
+            supported=verdict.get("score") == 1.0,
+            is_weak=is_split or is_unquoted or bool(is_suspect),
+            seen_sha256=hashlib.sha256(seen.encode()).hexdigest(),
+        )
+
+
+def sample(leaves: Sequence[JudgedLeaf], size: int, seed: int) -> list[JudgedLeaf]:
+    """Return a random sample, each leaf with the number of leaves that it stands for, in random order.
+
+    Strata are verdict and weakness: half of the sample is shared in proportion to their sizes, half equally.
+    Within each, leaves are taken at equal steps from a list sorted by task, so that tasks have their shares.
+    """
+    strata: dict[tuple[bool, bool], list[JudgedLeaf]] = defaultdict(list)
+    for leaf in leaves:
+        strata[leaf.supported, leaf.is_weak].append(leaf)
+    chance = random.Random(seed)  # a sample, not a secret
+    chosen: list[JudgedLeaf] = []
+    sizes = _allocated({name: len(found) for name, found in strata.items()}, size)
+    for name in sorted(strata):
+        found = [(leaf.place.task, chance.random(), leaf) for leaf in strata[name]]
+        ordered = [leaf for _, _, leaf in sorted(found, key=lambda entry: entry[:2])]
+        step = len(ordered) / sizes[name]
+        start = chance.random() * step
+        picked = [ordered[int(start + step * number)] for number in range(sizes[name])]
+        chosen += [replace(leaf, weight=step) for leaf in picked]
+    chance.shuffle(chosen)
+    return chosen
+
+
+def _allocated(counts: Mapping[tuple[bool, bool], int], size: int) -> dict[tuple[bool, bool], int]:
+    total = sum(counts.values())
+    if size >= total:
+        return dict(counts)
+    wanted = {
+        name: min(count, max(1, round(size * (count / total + 1 / len(counts)) / 2)))
+        for name, count in counts.items()
+    }
+    # Rounding, and strata that have fewer: the largest takes the rest.
+    largest = max(counts, key=lambda name: counts[name] - wanted[name])
+    wanted[largest] = max(1, min(counts[largest], wanted[largest] + size - sum(wanted.values())))
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeQuality:
+    """How far a judge agrees with a person; shares are of all judged leaves, by the weights of the sample.
+
+    Args:
+        undecidable: leaves that the person could not decide; they count nowhere else.
+        stale: labels of leaves that were judged again on another claim or page since.
+        wrong_passes: share of the leaves that the judge passed and the person did not support.
+        wrong_failures: share of the leaves that the judge failed and the person supported.
+    """
+
+    labels: int
+    undecidable: int
+    stale: int
+    agreement: Estimate
+    kappa: Estimate
+    ac1: Estimate
+    wrong_passes: Estimate
+    wrong_failures: Estimate
+
+
+def judge_quality(
+    leaves: Iterable[JudgedLeaf], labels: Mapping[tuple[AnswerKey, str], Label]
+) -> JudgeQuality:
+    """Compare a judge's verdicts with a person's labels."""
+    known = {leaf.name: leaf for leaf in leaves}
+    current = {name: label for name, label in labels.items() if _is_current(known.get(name), label)}
+    decided = {name: label for name, label in current.items() if label.label != "u"}
+    pairs = [(known[name].supported, label.label == "y") for name, label in decided.items()]
+    passed = [human for judge, human in pairs if judge]
+    failed = [human for judge, human in pairs if not judge]
+    return JudgeQuality(
+        labels=len(decided),
+        undecidable=len(current) - len(decided),
+        stale=len(labels) - len(current),
+        agreement=agreement_share(pairs),
+        kappa=cohen_kappa(pairs),
+        ac1=gwet_ac1(pairs),
+        wrong_passes=share(passed.count(False), len(passed)),
+        wrong_failures=share(failed.count(True), len(failed)),
+    )
+
+
+def between_auditors(
+    one: Mapping[tuple[AnswerKey, str], Label], other: Mapping[tuple[AnswerKey, str], Label]
+) -> tuple[int, Estimate, Estimate, Estimate]:
+    """Return how many leaves two auditors have both decided, their agreement, kappa and AC1."""
+    pairs = [
+        (label.label == "y", other[name].label == "y")
+        for name, label in one.items()
+        if label.label != "u"
+        and name in other
+        and other[name].label != "u"
+        and label.seen_sha256 == other[name].seen_sha256
+    ]
+    return len(pairs), agreement_share(pairs), cohen_kappa(pairs), gwet_ac1(pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectedScore:
+    """An agent's partial completion by the judge, and as human labels correct it.
+
+    Args:
+        raw: the mean score over all answers.
+        corrected: PPI++ on answer scores recomputed with the labels.
+        power: the weight of the judge's scores in it, from 0 to 1.
+        answers: how many have labels.
+    """
+
+    raw: float
+    corrected: Estimate
+    power: float
+    answers: int
+
+
+def corrected_score(
+    catalog: Catalog,
+    agent: str,
+    leaves: Sequence[JudgedLeaf],
+    labels: Mapping[tuple[AnswerKey, str], Label],
+) -> CorrectedScore | None:
+    """Return the corrected score, ``None`` where no answer has a score.
+
+    An answer's score by human labels is the judge's, plus what each label changes in the answer's rubric
+    tree, divided by the share of the answer's judged leaves that have labels. The answer's weight follows
+    from the weights of its leaves in the sample.
+    """
+    of_answer: dict[AnswerKey, list[JudgedLeaf]] = defaultdict(list)
+    for leaf in leaves:
+        of_answer[leaf.place].append(leaf)
+    labelled: list[Labelled] = []
+    others: list[float] = []
+    for answer in catalog.answers(agent):
+        if answer.score is None:
+            continue
+        key = AnswerKey(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
+        own = [
+            (leaf, label)
+            for leaf in of_answer[key]
+            if _is_current(leaf, label := labels.get(leaf.name)) and label is not None and label.label != "u"
+        ]
+        result = catalog.result(key) if own else None
+        root = None if result is None else written_tree(result.content)
+        if root is None:
+            others.append(answer.score)
+            continue
+        # The chance that none of the answer's leaves was drawn, were they drawn apart from each other.
+        chances = [1 / max(1.0, label.weight) for _, label in own]
+        drawn = 1.0
+        for chance in chances:
+            drawn *= 1 - chance
+        by_tree = aggregate(root)[id(root)].score
+        changes = [
+            _score_with(root, leaf.leaf, supported=label.label == "y") - by_tree
+            for leaf, label in own
+            if (label.label == "y") != leaf.supported
+        ]
+        shift = sum(changes) * len(of_answer[key]) / len(own)
+        # Beyond 0 and 1 where few of an answer's leaves have labels: cut off, their mean would be wrong.
+        labelled.append(Labelled(answer.score + shift, answer.score, 1 / max(1e-9, 1 - drawn)))
+    if not labelled and not others:
+        return None
+    corrected, power = ppi_mean(labelled, others)
+    raw = fmean([*others, *(item.predicted for item in labelled)])
+    return CorrectedScore(raw, corrected, power, len(labelled))
+
+
+def _score_with(root: WrittenNode, leaf_id: str, *, supported: bool) -> float:
+    """Return the score of a tree with another verdict on one leaf."""
+    verdict = Outcome(1.0, "passed") if supported else Outcome(0.0, "failed")
+    places = [
+        (node.children, place)
+        for node in root.walk()
+        for place, child in enumerate(node.children)
+        if child.id == leaf_id and not child.children
+    ]
+    before = [children[place] for children, place in places]
+    for children, place in places:
+        children[place] = replace(children[place], verdict=verdict)
+    score = aggregate(root)[id(root)].score
+    for (children, place), child in zip(places, before, strict=True):
+        children[place] = child
+    return score
+
+
+def _is_current(leaf: JudgedLeaf | None, label: Label | None) -> bool:
+    return leaf is not None and label is not None and leaf.seen_sha256 == label.seen_sha256

@@ -1,0 +1,97 @@
+"""The front end's files, and the page that loads them: from the server, or written into one file."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+STATIC = Path(__file__).parent / "static"
+
+# Each module by the name that others import it by; the same names in both homes, so that no file differs.
+MODULES = {
+    "preact": "vendor/preact.js",
+    "preact/hooks": "vendor/preact-hooks.js",
+    "htm": "vendor/htm.js",
+    **{f"viewer/{path.stem}": path.name for path in sorted(STATIC.glob("*.js"))},
+}
+
+_PAGE = """\
+<!doctype html>
+<html lang="en" data-features="{features}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="color-scheme" content="light dark">
+{head}<title>Mind2Web-2 results</title>
+<link rel="icon" href="data:,">
+{style}
+</head>
+<body>
+<noscript>This page needs JavaScript.</noscript>
+<div id="app"></div>
+<script type="importmap" nonce="{nonce}">{imports}</script>
+{blocks}<script type="module" nonce="{nonce}">import "viewer/main";</script>
+</body>
+</html>
+"""
+
+
+def index_html(nonce: str, features: Iterable[str] = ()) -> str:
+    """Return the page that the server sends.
+
+    Args:
+        features: the views that need the server, by the names in their addresses.
+    """
+    return _PAGE.format(
+        nonce=nonce,
+        head="",
+        features=" ".join(features),
+        style='<link rel="stylesheet" href="/static/style.css">',
+        imports=_import_map({name: f"/static/{path}" for name, path in MODULES.items()}),
+        blocks="",
+    )
+
+
+def file_html(nonce: str, blocks: str) -> str:
+    """Return the page that is written to a file: modules and style within, no network.
+
+    Args:
+        blocks: the elements that hold the data.
+    """
+    policy = file_policy(nonce)
+    style = (STATIC / "style.css").read_text(encoding="utf-8")
+    return _PAGE.format(
+        nonce=nonce,
+        features="",
+        head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
+        style=f'<style nonce="{nonce}">{style}</style>',
+        imports=_import_map({name: _data_url(STATIC / path) for name, path in MODULES.items()}),
+        blocks=blocks,
+    )
+
+
+def content_policy(nonce: str) -> str:
+    """Return the Content-Security-Policy of the server's page."""
+    return (
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'self'; img-src 'self' blob: data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+
+
+def file_policy(nonce: str) -> str:
+    """Return the Content-Security-Policy of an exported file: no connection of any kind."""
+    return (
+        f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src blob: data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _import_map(addresses: dict[str, str]) -> str:
+    return json.dumps({"imports": addresses}).replace("</", "<\\/")
+
+
+def _data_url(path: Path) -> str:
+    return "data:text/javascript;base64," + base64.b64encode(path.read_bytes()).decode()

@@ -1,0 +1,91 @@
+"""The viewer as one file that works from disk, without a server and without a network."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2.viewer.catalog import AnswerKey, Catalog, Json
+from mind2web2.viewer.front_end import file_html
+from mind2web2.viewer.stored_pages import PageKey, StoredPages
+
+# Of one file: what is longer opens badly from disk.
+MAX_FILE_BYTES = 1024**3
+REDACTED = "[redacted]"
+
+
+@dataclass(frozen=True, slots=True)
+class ReportContent:
+    """What of the results goes into the file.
+
+    Args:
+        pages: the texts and pictures of the cited pages.
+        redact_tasks: leave out the texts of tasks, which gated benchmarks keep to themselves.
+    """
+
+    pages: bool = True
+    redact_tasks: bool = False
+
+
+async def report_html(catalog: Catalog, content: ReportContent) -> str:
+    """Return the file: the front end, and compressed data, one block for each answer and page."""
+    blocks = [_element(name, block) async for name, block in _blocks(catalog, content)]
+    return file_html(secrets.token_urlsafe(16), "".join(blocks))
+
+
+async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tuple[list[str], bytes]]:
+    """Yield the blocks by the names that the front end asks for (``source.js``)."""
+    overview = catalog.overview()
+    keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
+    if content.redact_tasks:
+        overview["answers"] = [row | {"description": REDACTED} for row in overview["answers"]]
+    yield ["overview"], _packed(overview)
+    yield ["claims"], _packed(catalog.claims())
+    pages: dict[PageKey, None] = {}
+    for key in keys:
+        answer = catalog.answer(key)
+        pages |= dict.fromkeys(_cited(key, answer))
+        yield ["answer", key.agent, key.answer, key.task], _packed(_redacted(answer, content))
+    if content.pages:
+        stored = StoredPages(catalog.paths)
+        for page in pages:
+            found = await stored.page(page)
+            yield ["page", page.agent, page.task, page.url], _packed(found)
+            for name in found["images"]:
+                image = await stored.image(page, name)
+                yield ["image", page.agent, name, page.task, page.url], image
+
+
+def _redacted(answer: Json, content: ReportContent) -> Json:
+    if not content.redact_tasks:
+        return answer
+    trees = [
+        [row | {"desc": REDACTED} if row["depth"] == 0 else row for row in tree] for tree in answer["trees"]
+    ]
+    return answer | {"trees": trees}
+
+
+def _cited(key: AnswerKey, answer: Mapping[str, Any]) -> list[PageKey]:
+    checks = (
+        check
+        for tree in answer["trees"]
+        for row in tree
+        for check in (row.get("evidence") or {}).get("pages") or ()
+    )
+    return [PageKey(key.agent, key.task, str(check["url"])) for check in checks]
+
+
+def _packed(value: object) -> bytes:
+    return gzip.compress(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"), mtime=0)
+
+
+def _element(name: list[str], content: bytes) -> str:
+    shown = html.escape(json.dumps(name, ensure_ascii=False, separators=(",", ":")), quote=True)
+    encoded = base64.b64encode(content).decode()
+    return f'<script type="application/octet-stream" data-block="{shown}">{encoded}</script>\n'

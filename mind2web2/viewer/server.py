@@ -1,0 +1,228 @@
+"""The local web server of the viewer: who may ask it, and what it answers."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import webbrowser
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.viewer.catalog import AnswerKey, Catalog, NoSuchResultError
+from mind2web2.viewer.front_end import STATIC, content_policy, index_html
+from mind2web2.viewer.stored_pages import PageKey, StoredPages
+
+COOKIE = "mind2web2_session"
+# The browser extension that repairs caches asks from its own origin, without the session's cookie.
+EXTENSION_PATHS = ("/api/capture", "/api/upload-pdf/", "/api/upload-mhtml/")
+_EXTENSION_ORIGINS = ("chrome-extension://", "moz-extension://")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_STATIC_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cache-control": "no-store",
+}
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run of the server.
+
+    Args:
+        hosts: values of the Host header that are answered; others are those of a rebound name.
+        token: what the browser's cookie has to hold.
+    """
+
+    hosts: frozenset[str]
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+    @classmethod
+    def at(cls, host: str, port: int) -> Session:
+        """Return the session of a server at this address."""
+        names = {*_LOOPBACK, f"[{host}]" if ":" in host else host}
+        return cls(frozenset(f"{name}:{port}" for name in names))
+
+
+class SessionGuard:
+    """Answers only the browser that the session was opened in; an ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, session: Session) -> None:
+        self._app = app
+        self._session = session
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or refuse it with the reason."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        refusal = self._refusal(request)
+        app = self._app if refusal is None else refusal
+        origin = request.headers.get("origin", "") if _is_of_extension(request) else ""
+        await app(scope, receive, partial(_with_headers, send, origin))
+
+    def _refusal(self, request: Request) -> Response | None:
+        headers = request.headers
+        if headers.get("host") not in self._session.hosts:
+            return PlainTextResponse("This server answers only under its own address.", 421)
+        origin = headers.get("origin")
+        is_own = origin is None or origin.partition("://")[2] in self._session.hosts
+        if _is_of_extension(request):
+            is_known = is_own or str(origin).startswith(_EXTENSION_ORIGINS)
+            if request.method == "OPTIONS" and is_known:
+                return Response(status_code=204)
+            return None if is_known else PlainTextResponse("Requests of other sites are refused.", 403)
+        if not is_own:
+            return PlainTextResponse("Requests of other sites are refused.", 403)
+        given = request.cookies.get(COOKIE) or request.query_params.get("token") or ""
+        if not secrets.compare_digest(given.encode(), self._session.token.encode()):
+            return PlainTextResponse(
+                "This viewer belongs to another session: open the address that `mind2web2 view` printed.", 403
+            )
+        return None
+
+
+def application(
+    catalog: Catalog, session: Session, features: Mapping[str, Sequence[Route]] | None = None
+) -> Starlette:
+    """Return the web application.
+
+    Args:
+        features: views beyond looking at results, by the names in their addresses, with their routes.
+    """
+    features = features or {}
+    pages = StoredPages(catalog.paths)
+
+    async def overview(_: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(catalog.overview))
+
+    async def claims(_: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(catalog.claims))
+
+    async def answer(request: Request) -> Response:
+        return JSONResponse(await run_in_threadpool(catalog.answer, answer_key(request)))
+
+    async def page(request: Request) -> Response:
+        return JSONResponse(await pages.page(page_key(request)))
+
+    async def image(request: Request) -> Response:
+        content = await pages.image(page_key(request), request.query_params.get("name", ""))
+        return Response(content, media_type="image/jpeg")
+
+    async def messages(request: Request) -> Response:
+        judgment = request.query_params.get("judgment", "")
+        return JSONResponse(await pages.messages(catalog, answer_key(request), judgment))
+
+    async def index(request: Request) -> Response:
+        if "token" in request.query_params:
+            # Out of the address bar, the history and anything that is copied from them.
+            response: Response = RedirectResponse("/", 303)
+            response.set_cookie(COOKIE, session.token, httponly=True, samesite="strict")
+            return response
+        nonce = secrets.token_urlsafe(16)
+        return HTMLResponse(
+            index_html(nonce, features), headers={"content-security-policy": content_policy(nonce)}
+        )
+
+    return Starlette(
+        routes=[
+            Route("/", index),
+            Route("/api/overview", overview),
+            Route("/api/claims", claims),
+            Route("/api/answer", answer),
+            Route("/api/page", page),
+            Route("/api/image", image),
+            Route("/api/messages", messages),
+            *(route for routes in features.values() for route in routes),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        exception_handlers={Mind2Web2Error: _error_response},
+    )
+
+
+def guarded(app: ASGIApp, session: Session) -> ASGIApp:
+    """Return the application behind the check of who asks."""
+    return SessionGuard(app, session)
+
+
+def answer_key(request: Request) -> AnswerKey:
+    """Return the answer that a request names."""
+    asked = request.query_params
+    return AnswerKey(asked.get("agent", ""), asked.get("task", ""), asked.get("answer", ""))
+
+
+def page_key(request: Request) -> PageKey:
+    """Return the page that a request names."""
+    asked = request.query_params
+    return PageKey(asked.get("agent", ""), asked.get("task", ""), asked.get("url", ""))
+
+
+def serve(app: ASGIApp, listener: socket.socket) -> None:
+    """Serve until the user stops it with Ctrl-C."""
+    config = uvicorn.Config(app, log_level="warning", server_header=False, timeout_graceful_shutdown=2)
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket at an address; port 0 takes a free one.
+
+    Raises:
+        UsageError: the address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        # Now, so that a browser that is quicker than the server waits for it.
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise UsageError(
+            f"cannot listen at {host}:{port}: {error.strerror or error}; try --port 0"
+        ) from error
+    return listener
+
+
+def open_browser(address: str) -> bool:
+    """Open the user's browser, and return whether there is one."""
+    return webbrowser.open(address)
+
+
+def _is_of_extension(request: Request) -> bool:
+    return request.url.path.startswith(EXTENSION_PATHS)
+
+
+async def _with_headers(send: Send, extension_origin: str, message: Message) -> None:
+    if message["type"] == "http.response.start":
+        headers = MutableHeaders(scope=message)
+        for name, value in _STATIC_HEADERS.items():
+            headers.setdefault(name, value)
+        if extension_origin.startswith(_EXTENSION_ORIGINS):
+            headers["access-control-allow-origin"] = extension_origin
+            headers["access-control-allow-headers"] = "content-type"
+            headers["access-control-allow-methods"] = "GET, POST, OPTIONS"
+            headers["cross-origin-resource-policy"] = "cross-origin"
+    await send(message)
+
+
+async def _error_response(_: Request, error: Exception) -> Response:
+    status = 404 if isinstance(error, NoSuchResultError) else 409
+    return JSONResponse({"error": " ".join(str(error).split())}, status)

@@ -1,0 +1,137 @@
+// The human audit: claim and page, without the judge's verdict until a label is given.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import { html, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
+import { forget, send } from "viewer/source";
+import { Markdown } from "viewer/markdown";
+import { PageView } from "viewer/page";
+
+const LABELS = { y: "supported", n: "not supported", u: "undecidable" };
+
+export function Audit() {
+  const { data, error } = useData("audit", {});
+  // What was labelled since the state was loaded, by the number of the leaf.
+  const [added, setAdded] = useState(/** @type {Record<number, string>} */ ({}));
+  const [chosen, setChosen] = useState(/** @type {number | null} */ (null));
+  if (!data) return html`<${Waiting} error=${error} />`;
+  const labels = data.labels.map((/** @type {string | null} */ label, /** @type {number} */ number) => added[number] || label);
+  const done = labels.filter(Boolean).length;
+  const at = chosen ?? Math.max(0, data.labels.indexOf(null));
+  /** @param {string} label */
+  const labelled = (label) => {
+    forget();
+    setChosen(at);
+    setAdded({ ...added, [at]: label });
+  };
+  return html`
+    <h1>Audit of <bdi>${data.agent}</bdi></h1>
+    <p class="hint progress" role="status">
+      ${done} of ${labels.length} leaves labelled by ${data.auditor}
+      <progress max=${labels.length} value=${done} aria-label="leaves labelled"></progress>
+    </p>
+    ${
+      done === labels.length &&
+      html`<p class="notice">All leaves of the sample have a label. The figures: <code>mind2web2 audit ${data.agent}</code></p>`
+    }
+    <${Leaf} key=${at} number=${at} given=${data.labels[at]} labelled=${labelled} go=${setChosen} last=${labels.length - 1} />
+  `;
+}
+
+/** @param {any} props */
+function Leaf({ number, given, labelled, go, last }) {
+  const { data, error } = useData("audit-item", { number: String(number) });
+  const [note, setNote] = useState("");
+  const [verdict, setVerdict] = useState(/** @type {any} */ (null));
+  const [problem, setProblem] = useState("");
+  const since = useRef(Date.now());
+  useEffect(() => {
+    since.current = Date.now();
+  }, [data]);
+  /** @param {string} label */
+  const give = (label) => {
+    if (verdict || !data) return;
+    send("/api/audit-label", { number, label, note, seconds: (Date.now() - since.current) / 1000 }).then(
+      (found) => {
+        setVerdict({ ...found, label });
+        setProblem("");
+        labelled(label);
+      },
+      (failure) => setProblem(String(failure.message || failure)),
+    );
+  };
+  const forward = () => number < last && go(number + 1);
+  useKeys({
+    y: () => give("y"),
+    n: () => (verdict ? forward() : give("n")),
+    u: () => give("u"),
+    Enter: forward,
+    j: forward,
+    k: () => number > 0 && go(number - 1),
+  });
+  if (!data) return html`<${Waiting} error=${error} />`;
+  return html`
+    <div class="columns evidence">
+      <section aria-label="Claim">
+        <p class="where">leaf ${number + 1} of ${last + 1}${given ? `, labelled before: ${LABELS[/** @type {keyof LABELS} */ (given)]}` : ""}</p>
+        <h2>Claim</h2>
+        <blockquote class="claim">${data.claim}</blockquote>
+        ${data.instruction && html`<p class="hint pre">${data.instruction}</p>`}
+        <p>${data.pages.length ? "Do the pages support this claim? One that supports it is enough." : "Is this claim correct?"}</p>
+        <p class="labels">
+          ${Object.entries(LABELS).map(
+            ([key, name]) =>
+              html`<button disabled=${Boolean(verdict)} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
+          )}
+        </p>
+        <label>Note<textarea rows="2" maxlength="2000" value=${note} onInput=${(/** @type {any} */ event) => setNote(event.target.value)}></textarea></label>
+        ${problem && html`<p class="notice error" role="alert">${problem}</p>`}
+        ${verdict && html`<${Verdict} verdict=${verdict} />`}
+        <p>
+          <button onClick=${() => go(number - 1)} disabled=${number === 0}>Previous</button> ${" "}
+          <button onClick=${forward} disabled=${number === last}>Next</button>
+        </p>
+        <${KeyHelp} keys=${[["y", "supported"], ["n", "not supported"], ["u", "undecidable"], ["Enter", "next"]]} />
+        <details><summary>The task</summary><p class="pre">${data.task_text}</p></details>
+      </section>
+      <section aria-label="Page" class="beside">
+        ${data.pages.length ? html`<${Pages} item=${data} />` : html`<${Markdown} tree=${data.markdown} />`}
+      </section>
+    </div>
+  `;
+}
+
+/** @param {{verdict: any}} props */
+function Verdict({ verdict }) {
+  const agrees = verdict.label !== "u" && verdict.supported === (verdict.label === "y");
+  const votes = [
+    ...(verdict.evidence.votes || []),
+    ...(verdict.evidence.pages || []).flatMap((/** @type {any} */ check) => check.votes || []),
+  ];
+  return html`<div class="revealed" role="status">
+    <p class=${`notice ${verdict.label === "u" ? "" : agrees ? "agree" : "error"}`}>
+      The judge decided: <strong>${verdict.supported ? "supported" : "not supported"}</strong>.
+      ${verdict.label === "u" ? "" : agrees ? " You agree." : " You disagree."}
+    </p>
+    ${votes.map((vote) => html`<p class="why">${vote.supported ? "✓" : "✗"} ${vote.declined || vote.reasoning}</p>`)}
+  </div>`;
+}
+
+/** @param {{item: any}} props */
+function Pages({ item }) {
+  const [at, setAt] = useState(0);
+  const url = item.pages[at];
+  const { data, error } = useData("page", { agent: item.agent, task: item.task, url });
+  return html`
+    ${
+      item.pages.length > 1 &&
+      html`<p>
+        ${item.pages.map(
+          (/** @type {string} */ _, /** @type {number} */ place) =>
+            html`<button aria-pressed=${place === at} onClick=${() => setAt(place)}>Page ${place + 1}</button> `,
+        )}
+      </p>`
+    }
+    <h2 class="page-title"><${OutsideLink} href=${url}><bdi>${url}</bdi><//></h2>
+    ${data ? html`<${PageView} key=${url} page=${data} quote=${null} />` : html`<${Waiting} error=${error} />`}
+  `;
+}

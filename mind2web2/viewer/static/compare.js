@@ -1,0 +1,146 @@
+// Two agents, or two runs: score differences by task, and the leaves that flipped.
+
+import { useMemo } from "preact/hooks";
+import { html, address, counted, number, Score, useData, Waiting } from "viewer/parts";
+
+/** @param {{options: Record<string, string>}} props */
+export function Compare({ options }) {
+  const { data, error } = useData("overview", {});
+  const { data: claims, error: claimsError } = useData("claims", {});
+  const sides = useMemo(() => (data ? sidesOf(data) : []), [data]);
+  if (!data || !claims) return html`<${Waiting} error=${error || claimsError} />`;
+  const one = sides.includes(options.a) ? options.a : sides[0];
+  const other = sides.includes(options.b) ? options.b : sides.find((side) => side !== one) || one;
+  const tasks = differences(data, one, other);
+  const flips = flipped(claims, one, other);
+  /** @param {string} name @param {string} value */
+  const choose = (name, value) => (location.hash = address("compare", [], { a: one, b: other, [name]: value }));
+  const mean = tasks.length ? tasks.reduce((sum, task) => sum + task.change, 0) / tasks.length : null;
+  return html`
+    <h1>Compare</h1>
+    <div class="tools">
+      <${Choice} name="a" label="From" ...${{ sides, value: one, choose }} />
+      <${Choice} name="b" label="to" ...${{ sides, value: other, choose }} />
+    </div>
+    ${one === other && html`<p class="notice">Choose two different agents or runs.</p>`}
+    <p>
+      ${counted(tasks.length, "shared task")}, mean difference ${" "}
+      <strong class=${sign(mean)}>${signed(mean)}</strong>; ${flips.length} leaves flipped.
+    </p>
+    <div class="table-wrap" tabindex="0">
+      <table class="changes">
+        <thead>
+          <tr>
+            <th scope="col">task</th>
+            <th scope="col"><bdi>${one}</bdi></th>
+            <th scope="col"><bdi>${other}</bdi></th>
+            <th scope="col">difference</th>
+            <th scope="col">leaves that flipped</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${tasks.map(
+            (task) =>
+              html`<tr key=${task.name}>
+                <th scope="row"><bdi>${task.name}</bdi></th>
+                <td><${Score} score=${task.before} /></td>
+                <td><${Score} score=${task.after} /></td>
+                <td class=${sign(task.change)}>${signed(task.change)}</td>
+                <td><${Flips} flips=${flips.filter((flip) => flip.task === task.name)} /></td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+/** @param {any} props */
+function Choice({ name, label, sides, value, choose }) {
+  return html`<label
+    >${label}
+    <select onChange=${(/** @type {any} */ event) => choose(name, event.target.value)}>
+      ${sides.map((/** @type {string} */ side) => html`<option value=${side} selected=${side === value}>${side}</option>`)}
+    </select>
+  </label>`;
+}
+
+/** @param {{flips: any[]}} props */
+function Flips({ flips }) {
+  if (!flips.length) return html`<span class="where">none</span>`;
+  return html`<details>
+    <summary>${flips.length}</summary>
+    <ul class="flips">
+      ${flips.map(
+        (flip) =>
+          html`<li>
+            <a href=${address("evidence", flip.before.place)}><span class=${`dot ${flip.before.status}`}></span> ${flip.before.status}</a>
+            →
+            <a href=${address("evidence", flip.after.place)}><span class=${`dot ${flip.after.status}`}></span> ${flip.after.status}</a>
+            <span class="text">${flip.text}</span>
+          </li>`,
+      )}
+    </ul>
+  </details>`;
+}
+
+/** @param {any} data */
+function sidesOf(data) {
+  const runs = new Set(data.answers.map((/** @type {any} */ row) => `${row.agent} / ${row.answer}`));
+  return [...data.agents.map((/** @type {any} */ agent) => agent.name), ...runs];
+}
+
+/** @param {string} side @param {string} agent @param {string} answer */
+function isOn(side, agent, answer) {
+  return side === agent || side === `${agent} / ${answer}`;
+}
+
+/** @param {any} data @param {string} one @param {string} other */
+function differences(data, one, other) {
+  const means = [one, other].map((side) => {
+    const scores = new Map();
+    for (const row of data.answers) {
+      if (row.score === null || !isOn(side, row.agent, row.answer)) continue;
+      scores.set(row.task, [...(scores.get(row.task) || []), row.score]);
+    }
+    return new Map([...scores].map(([task, found]) => [task, found.reduce((/** @type {number} */ sum, /** @type {number} */ score) => sum + score, 0) / found.length]));
+  });
+  return [...means[0]]
+    .filter(([task]) => means[1].has(task))
+    .map(([name, before]) => ({ name, before, after: means[1].get(name), change: means[1].get(name) - before }))
+    .sort((a, b) => Math.abs(b.change) - Math.abs(a.change) || (a.name < b.name ? -1 : 1));
+}
+
+/**
+ * The leaves of one name that came out differently: runs of two agents are taken in pairs by their names.
+ * @param {any[]} claims @param {string} one @param {string} other
+ */
+function flipped(claims, one, other) {
+  const isRun = one.includes(" / ") && other.includes(" / ");
+  const before = new Map();
+  const found = [];
+  /** @param {any[]} row */
+  const key = ([, task, answer, leaf]) => JSON.stringify([task, isRun ? "" : answer, leaf]);
+  for (const row of claims) if (isOn(one, row[0], row[2])) before.set(key(row), row);
+  for (const row of claims) {
+    const earlier = isOn(other, row[0], row[2]) ? before.get(key(row)) : undefined;
+    if (!earlier || earlier === row || earlier[4] === row[4]) continue;
+    found.push({ task: row[1], text: row[5], before: side(earlier), after: side(row) });
+  }
+  return found;
+}
+
+/** @param {any[]} row */
+function side([agent, task, answer, leaf, status]) {
+  return { place: [agent, task, answer, leaf], status };
+}
+
+/** @param {number | null} value */
+function signed(value) {
+  return value === null ? "–" : `${value > 0 ? "+" : ""}${number(value)}`.replace("-", "−");
+}
+
+/** @param {number | null} value */
+function sign(value) {
+  return !value ? "" : value > 0 ? "better" : "worse";
+}

@@ -1,0 +1,92 @@
+// The frame around all views, and which of them an address shows.
+
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { html, address } from "viewer/parts";
+import { isFile } from "viewer/source";
+import { Overview } from "viewer/overview";
+import { Answer } from "viewer/answer";
+import { Evidence } from "viewer/evidence";
+import { Compare } from "viewer/compare";
+import { Audit } from "viewer/audit";
+import { Pages } from "viewer/pages";
+import { Run } from "viewer/run";
+
+/** @type {Record<string, {view: any, title: string}>} */
+const VIEWS = {
+  overview: { view: Overview, title: "Overview" },
+  answer: { view: Answer, title: "Answer" },
+  evidence: { view: Evidence, title: "Evidence" },
+  compare: { view: Compare, title: "Compare" },
+  pages: { view: Pages, title: "Pages" },
+  run: { view: Run, title: "Run" },
+  audit: { view: Audit, title: "Audit" },
+};
+const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));
+const IN_NAVIGATION = ["overview", "compare", "pages", "run", "audit"].filter(
+  (name) => name === "overview" || name === "compare" || FEATURES.has(name),
+);
+
+function App() {
+  const [route, setRoute] = useState(routeOf(location.hash));
+  useEffect(() => {
+    const changed = () => setRoute(routeOf(location.hash));
+    window.addEventListener("hashchange", changed);
+    // The address may have changed before this was listening.
+    changed();
+    return () => window.removeEventListener("hashchange", changed);
+  }, []);
+  const known = VIEWS[route.view];
+  useEffect(() => {
+    document.title = `${[...route.steps].reverse().join(" · ") || known?.title || "?"} – Mind2Web-2`;
+  }, [location.hash]);
+  return html`
+    <a class="skip" href="#main" onClick=${toMain}>To the content</a>
+    <header class="top">
+      <a class="brand" href="#/overview">Mind2Web-2 <span>results</span></a>
+      <nav aria-label="Views">
+        ${IN_NAVIGATION.map(
+          (name) =>
+            html`<a href=${address(name)} aria-current=${route.view === name ? "page" : undefined}
+              >${VIEWS[name].title}</a
+            >`,
+        )}
+      </nav>
+      ${isFile && html`<a class="about" href="#/overview">exported file</a>`}
+    </header>
+    <main id="main" tabindex="-1">
+      ${
+        known
+          ? html`<${known.view} key=${route.view} steps=${route.steps} options=${route.options} />`
+          : html`<p class="notice error">There is no view of this address. <a href="#/overview">Overview</a></p>`
+      }
+    </main>
+  `;
+}
+
+/** @param {Event} event */
+function toMain(event) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+/**
+ * @param {string} hash such as "#/answer/agent/task/answer_1?leaf=x"
+ * @returns {{view: string, steps: string[], options: Record<string, string>}}
+ */
+function routeOf(hash) {
+  const [path, query] = hash.replace(/^#\/?/, "").split("?");
+  const [view, ...steps] = path.split("/").map(decoded);
+  return { view: view || "overview", steps, options: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** @param {string} step */
+function decoded(step) {
+  try {
+    return decodeURIComponent(step);
+  } catch {
+    return step;
+  }
+}
+
+render(html`<${App} />`, /** @type {HTMLElement} */ (document.getElementById("app")));

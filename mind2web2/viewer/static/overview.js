@@ -1,0 +1,248 @@
+// All agents: their metrics, and a matrix of tasks by runs in which a cell is a score.
+
+import { useMemo, useState } from "preact/hooks";
+import { html, address, counted, MARKS, number, percent, Score, useData, Waiting } from "viewer/parts";
+import { isFile } from "viewer/source";
+
+const FILTERS = { failed: "below 1", zero: "score 0", unscored: "no score", changed: "score changed", ...MARKS };
+const MOST_CLAIMS_SHOWN = 60;
+
+/** @param {{options: Record<string, string>}} props */
+export function Overview({ options }) {
+  const { data, error } = useData("overview", {});
+  const chosen = options.filter || "";
+  const [query, setQuery] = useState(options.search || "");
+  if (!data) return html`<${Waiting} error=${error} />`;
+  return html`
+    <h1>Results</h1>
+    <${Agents} agents=${data.agents} answers=${data.answers} />
+    <div class="tools">
+      <label
+        >Search tasks and claims
+        <input
+          type="search"
+          value=${query}
+          onInput=${(/** @type {any} */ event) => setQuery(event.target.value)}
+        />
+      </label>
+      <${Filters} answers=${data.answers} chosen=${chosen} search=${query} />
+    </div>
+    <${Matrix} data=${data} chosen=${chosen} query=${query} />
+    ${query.trim().length > 1 && html`<${ClaimsFound} query=${query} />`}
+  `;
+}
+
+/** @param {{agents: any[], answers: any[]}} props */
+function Agents({ agents, answers }) {
+  /** @type {[string, (agent: any) => any][]} */
+  const rows = [
+    ["partial completion", (agent) => withInterval(agent, "avg_score", agent.metrics.avg_score)],
+    ["success rate", (agent) => withInterval(agent, "success_rate", agent.metrics.success_rate)],
+    ["pass@k", (agent) => [`@${agent.pass_at.k} `, withInterval(agent, "pass_at", agent.pass_at.value)]],
+    ["std over runs", (agent) => number(agent.metrics.avg_score_std)],
+    ["tasks × runs", (agent) => `${agent.metrics.num_tasks} × ${agent.metrics.num_runs}`],
+    ["answers without a score", (agent) => agent.missing.length],
+    ["judge's cost", (agent) => (agent.cost_usd === null ? "–" : `$${agent.cost_usd.toFixed(2)}`)],
+    ["agent's time", (agent) => (agent.metrics.avg_time_seconds === null ? "–" : `${agent.metrics.avg_time_seconds} s`)],
+    ["judge", (agent) => agent.judges.join("; ") || "–"],
+  ];
+  const warnings = agents.flatMap((agent) => agent.warnings.map((/** @type {string} */ text) => [agent.name, text]));
+  return html`
+    <div class="table-wrap" tabindex="0">
+      <table class="agents">
+        <thead>
+          <tr>
+            <th scope="col"><span class="visually-hidden">metric</span></th>
+            ${agents.map((agent) => html`<th scope="col"><bdi>${agent.name}</bdi></th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            ([name, value]) =>
+              html`<tr>
+                <th scope="row">${name}</th>
+                ${agents.map((agent) => html`<td>${value(agent)}</td>`)}
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    ${
+      agents.some((agent) => !Object.keys(agent.intervals).length) &&
+      html`<p class="hint">A 95% interval needs six tasks with different values.</p>`
+    }
+    ${
+      warnings.length > 0 &&
+      html`<details class="warnings">
+        <summary>${counted(warnings.length, "warning")}</summary>
+        <ul>
+          ${warnings.map(([agent, text]) => html`<li><bdi>${agent}</bdi>: ${text}</li>`)}
+        </ul>
+      </details>`
+    }
+    ${
+      !answers.length && html`<p class="notice">There are no answers yet.</p>`
+    }
+  `;
+}
+
+/** @param {any} agent @param {string} name @param {number | null} value */
+function withInterval(agent, name, value) {
+  const limits = agent.intervals[name];
+  if (!limits) return percent(value);
+  const [low, high] = limits;
+  return html`${percent(value)} <span class="interval">${percent(low)} to ${percent(high)}</span>
+    <svg class="interval-bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="range" x="0" y="3" width="100" height="2" />
+      <rect class="between" x=${low * 100} y="1" width=${Math.max(0.5, (high - low) * 100)} height="6" />
+      <rect class="point" x=${(value || 0) * 100 - 0.6} y="0" width="1.2" height="8" />
+    </svg>`;
+}
+
+/** @param {{answers: any[], chosen: string, search: string}} props */
+function Filters({ answers, chosen, search }) {
+  const counts = Object.keys(FILTERS).map((name) => [name, answers.filter((row) => isChosen(row, name)).length]);
+  return html`<div class="filters" role="group" aria-label="Show only answers with">
+    <a class=${`chip ${chosen ? "" : "on"}`} href=${address("overview", [], { search })}>all ${answers.length}</a>
+    ${counts
+      .filter(([name, count]) => count || name === chosen)
+      .map(
+        ([name, count]) =>
+          html`<a
+            class=${`chip ${chosen === name ? "on" : ""}`}
+            aria-current=${chosen === name ? "true" : undefined}
+            href=${address("overview", [], { filter: chosen === name ? "" : String(name), search })}
+            >${FILTERS[/** @type {keyof FILTERS} */ (name)]} ${count}</a
+          >`,
+      )}
+  </div>`;
+}
+
+/** @param {any} row @param {string} filter */
+function isChosen(row, filter) {
+  if (!filter) return true;
+  if (filter === "failed") return row.score !== null && row.score < 1;
+  if (filter === "zero") return row.score === 0;
+  if (filter === "unscored") return row.score === null;
+  if (filter === "changed") return row.before !== undefined && row.before !== null && row.before !== row.score;
+  return (row.marks || []).includes(filter);
+}
+
+/** @param {{data: any, chosen: string, query: string}} props */
+function Matrix({ data, chosen, query }) {
+  const { tasks, runs } = useMemo(() => matrixOf(data), [data]);
+  const words = query.trim().toLowerCase();
+  const shown = tasks.filter(
+    (task) =>
+      (!words || `${task.name} ${task.description}`.toLowerCase().includes(words)) &&
+      task.rows.some((row) => isChosen(row, chosen)),
+  );
+  return html`
+    <h2>${counted(shown.length, "task")}${shown.length < tasks.length ? ` of ${tasks.length}` : ""}</h2>
+    ${
+      shown.length === 0
+        ? html`<p class="notice">No task matches. <a href="#/overview">Show all</a></p>`
+        : html`<div class="table-wrap" tabindex="0">
+            <table class="matrix">
+              <thead>
+                <tr>
+                  <th scope="col">task</th>
+                  ${data.agents.map(
+                    (/** @type {any} */ agent) =>
+                      html`<th scope="colgroup" colspan=${(runs.get(agent.name) || []).length + 1}>
+                        <bdi>${agent.name}</bdi>
+                      </th>`,
+                  )}
+                </tr>
+              </thead>
+              <tbody>
+                ${shown.map(
+                  (task) =>
+                    html`<tr key=${task.name}>
+                      <th scope="row" title=${task.description.trim()}><bdi>${task.name}</bdi></th>
+                      ${data.agents.map((/** @type {any} */ agent) => cells(agent.name, task, runs, chosen))}
+                    </tr>`,
+                )}
+              </tbody>
+            </table>
+          </div>`
+    }
+  `;
+}
+
+/** @param {string} agent @param {any} task @param {Map<string, string[]>} runs @param {string} chosen */
+function cells(agent, task, runs, chosen) {
+  const of = task.byAgent.get(agent) || new Map();
+  const scores = [...of.values()].map((row) => row.score).filter((score) => score !== null);
+  const mean = scores.length ? scores.reduce((sum, score) => sum + score, 0) / scores.length : null;
+  return html`${(runs.get(agent) || []).map((run) => {
+      const row = of.get(run);
+      if (!row) return html`<td class="cell absent" title=${`${run}: there is no such answer`}>·</td>`;
+      const marks = (row.marks || []).map((/** @type {keyof MARKS} */ mark) => MARKS[mark] || mark);
+      const title = [run, row.reason, leafCounts(row.leaves), ...marks].filter(Boolean).join("; ");
+      return html`<td class=${`cell ${isChosen(row, chosen) ? "" : "dim"}`}>
+        <a href=${address("answer", [agent, task.name, run])} title=${title} aria-label=${`${run} of ${task.name}`}
+          ><${Score} score=${row.score} />${
+            marks.length > 0 && html`<span class="mark" aria-hidden="true">!</span>`
+          }</a
+        >
+      </td>`;
+    })}
+    <td class="mean">${number(mean, 3)}</td>`;
+}
+
+/** @param {any} leaves */
+function leafCounts(leaves) {
+  return leaves ? `${leaves.passed} passed, ${leaves.failed} failed, ${leaves.skipped} skipped` : "";
+}
+
+/** @param {any} data */
+function matrixOf(data) {
+  const runs = new Map();
+  const tasks = new Map();
+  for (const row of data.answers) {
+    if (!runs.has(row.agent)) runs.set(row.agent, new Set());
+    runs.get(row.agent).add(row.answer);
+    if (!tasks.has(row.task)) tasks.set(row.task, { name: row.task, description: "", rows: [], byAgent: new Map() });
+    const task = tasks.get(row.task);
+    task.description = task.description || row.description || "";
+    task.rows.push(row);
+    if (!task.byAgent.has(row.agent)) task.byAgent.set(row.agent, new Map());
+    task.byAgent.get(row.agent).set(row.answer, row);
+  }
+  const natural = new Intl.Collator("en", { numeric: true }).compare;
+  return {
+    tasks: [...tasks.values()].sort((one, other) => natural(one.name, other.name)),
+    runs: new Map([...runs].map(([agent, names]) => [agent, [...names].sort(natural)])),
+  };
+}
+
+/** @param {{query: string}} props */
+function ClaimsFound({ query }) {
+  const { data, error } = useData("claims", {});
+  const texts = useMemo(() => data?.map((/** @type {any[]} */ row) => row[5].toLowerCase()), [data]);
+  if (!data) return html`<${Waiting} error=${error} />`;
+  const words = query.trim().toLowerCase();
+  const found = [];
+  let count = 0;
+  for (let place = 0; place < texts.length; place += 1) {
+    if (!texts[place].includes(words)) continue;
+    count += 1;
+    if (found.length < MOST_CLAIMS_SHOWN) found.push(data[place]);
+  }
+  return html`
+    <h2>${counted(count, "claim")}${count > found.length ? `, the first ${found.length} shown` : ""}</h2>
+    <ul class="claims">
+      ${found.map(
+        ([agent, task, answer, leaf, status, text]) =>
+          html`<li>
+            <a href=${address("evidence", [agent, task, answer, leaf])}
+              ><span class=${`dot ${status}`} title=${status}></span> ${text}</a
+            >
+            <span class="where"><bdi>${agent}</bdi> / <bdi>${task}</bdi> / ${answer}</span>
+          </li>`,
+      )}
+    </ul>
+    ${isFile && !count ? html`<p class="hint">Claims of answers that the file leaves out are not found.</p>` : null}
+  `;
+}

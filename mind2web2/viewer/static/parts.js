@@ -1,0 +1,138 @@
+// Small parts that several views share.
+
+import { h } from "preact";
+import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import htm from "htm";
+import { load } from "viewer/source";
+
+export const html = htm.bind(h);
+
+/**
+ * Load data for a view; return the data, or what is shown in its place.
+ * @param {string} kind
+ * @param {Record<string, string>} place
+ * @param {number} [version] another number loads again
+ * @returns {{data: any, error: string | null}}
+ */
+export function useData(kind, place, version = 0) {
+  const [state, setState] = useState({ data: null, error: null, name: "" });
+  const name = JSON.stringify([kind, place, version]);
+  useEffect(() => {
+    let isWanted = true;
+    load(kind, place).then(
+      (data) => isWanted && setState({ data, error: null, name }),
+      (error) => isWanted && setState({ data: null, error: String(error.message || error), name }),
+    );
+    return () => {
+      isWanted = false;
+    };
+  }, [name]);
+  // What belongs to another place is not shown while the new one loads.
+  return state.name === name ? state : { data: null, error: null };
+}
+
+/** @param {{error: string | null}} props */
+export function Waiting({ error }) {
+  if (error) return html`<p class="notice error" role="alert">${error}</p>`;
+  return html`<p class="notice" role="status">Loading …</p>`;
+}
+
+/**
+ * A score in the colour of its height.
+ * @param {{score: number | null, title?: string}} props
+ */
+export function Score({ score, title }) {
+  if (score === null || score === undefined) return html`<span class="score none" title=${title}>no score</span>`;
+  return html`<span class=${`score ${scoreClass(score)}`} title=${title}>${number(score)}</span>`;
+}
+
+/** @param {number | null} score */
+export function scoreClass(score) {
+  if (score === null || score === undefined) return "none";
+  if (score >= 1) return "full";
+  if (score <= 0) return "zero";
+  return score >= 0.5 ? "high" : "low";
+}
+
+/** @param {{status: string}} props */
+export function Status({ status }) {
+  return html`<span class=${`status ${status}`}><span aria-hidden="true">${SIGNS[status] || "?"}</span> ${status}</span>`;
+}
+
+const SIGNS = { passed: "✓", failed: "✗", partial: "◐", skipped: "⤼", initialized: "…" };
+
+/** @param {number | null | undefined} value @param {number} digits */
+export function number(value, digits = 4) {
+  if (value === null || value === undefined) return "–";
+  return String(Number(value.toFixed(digits)));
+}
+
+/** @param {number | null | undefined} value */
+export function percent(value) {
+  return value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)}%`;
+}
+
+/** @param {number} count @param {string} noun */
+export function counted(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
+ * A link to a page of the web, which may be hostile: nothing of this page goes with it.
+ * @param {{href: string, children?: any}} props
+ */
+export function OutsideLink({ href, children }) {
+  if (!/^https?:\/\//i.test(href)) return html`<span class="address">${children || href}</span>`;
+  return html`<a class="address" href=${href} target="_blank" rel="noopener noreferrer nofollow">${children || href}</a>`;
+}
+
+/**
+ * The address of a view.
+ * @param {string} view
+ * @param {string[]} steps
+ * @param {Record<string, string | undefined>} options
+ */
+export function address(view, steps = [], options = {}) {
+  const path = [view, ...steps].map(encodeURIComponent).join("/");
+  const given = Object.entries(options).filter(([, value]) => value !== undefined && value !== "");
+  const query = new URLSearchParams(/** @type {[string, string][]} */ (given)).toString();
+  return `#/${path}${query ? `?${query}` : ""}`;
+}
+
+/**
+ * Call a handler for keys that are pressed outside of fields.
+ * @param {Record<string, () => void>} handlers
+ */
+export function useKeys(handlers) {
+  useLayoutEffect(() => {
+    /** @param {KeyboardEvent} event */
+    const pressed = (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select")) return;
+      const handler = handlers[event.key];
+      if (!handler) return;
+      event.preventDefault();
+      handler();
+    };
+    window.addEventListener("keydown", pressed);
+    return () => window.removeEventListener("keydown", pressed);
+  });
+}
+
+/** @param {{keys: [string, string][]}} props */
+export function KeyHelp({ keys }) {
+  return html`<p class="keys">${keys.map(([key, meaning]) => html`<span><kbd>${key}</kbd> ${meaning}</span> `)}</p>`;
+}
+
+/** The names of the marks on answers, which are the filters of the overview. */
+export const MARKS = {
+  page_not_had: "unavailable page",
+  suspect_page: "suspect page",
+  split_votes: "split votes",
+  quote_missing: "quotation not found",
+  flagged: "text written for the judge",
+  declined: "judge declined",
+  error: "error in a check",
+  in_doubt: "in doubt",
+  no_tree: "no rubric tree",
+};

@@ -1,0 +1,194 @@
+"""Cited pages as the judge is shown them, and the exact messages of a question."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from mind2web2.capture.record import CaptureRecord
+from mind2web2.errors import CaptureError
+from mind2web2.judge.store import judgment_key
+from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
+from mind2web2.pages.agent_cache import AgentCache
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.library import PageLibrary, PageRequest, PreparedPage
+from mind2web2.rubric.evidence import Evidence, PageCheck, Vote
+from mind2web2.utils.names import is_file_name
+from mind2web2.utils.path_config import PathConfig
+from mind2web2.verification.claims import BinaryEvalResult
+from mind2web2.verification.context import EvaluatorConfig, verification_messages
+from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows
+
+log = logging.getLogger(__name__)
+
+SCREENSHOT = "screenshot"
+
+
+@dataclass(frozen=True, slots=True)
+class PageKey:
+    """A page that an agent's answers to a task cite."""
+
+    agent: str
+    task: str
+    url: str
+
+
+class StoredPages:
+    """The pages of some agents, read from their caches."""
+
+    def __init__(self, paths: PathConfig) -> None:
+        self._paths = paths
+        self._library = PageLibrary()
+        self._config = EvaluatorConfig()
+
+    def cache(self, key: PageKey) -> CacheFileSys:
+        """Return the cache of the page's task.
+
+        Raises:
+            NoSuchResultError: a name leads out of the folder.
+        """
+        if not (is_file_name(key.agent) and is_file_name(key.task)):
+            raise NoSuchResultError("not the name of an agent or a task")
+        return AgentCache(self._paths.cache_root / key.agent).of(key.task)
+
+    async def page(self, key: PageKey) -> Json:
+        """Return a page: its record, its text as the judge is shown it, and the names of its images.
+
+        A page that is not stored, or cannot be read, has the reason under ``unavailable``.
+        """
+        cache = self.cache(key)
+        record = cache.capture_record(key.url)
+        found: Json = {
+            "agent": key.agent,
+            "task": key.task,
+            "url": key.url,
+            "kind": cache.has(key.url),
+            "record": None if record is None else record.model_dump(mode="json"),
+        }
+        try:
+            page = await self._prepared(key, with_images=True)
+        except CaptureError as error:
+            return found | {"unavailable": _reason(record, error), "text": "", "images": []}
+        return found | {
+            "sha256": page.sha256,
+            "text": str(page.text),
+            "notes": list(page.notes),
+            "troubles": list(page.troubles),
+            "flags": [flag.model_dump(mode="json") for flag in page.flags],
+            "images": self._image_names(cache, page),
+        }
+
+    async def image(self, key: PageKey, name: str) -> bytes:
+        """Return one of a page's images as JPEG: its screenshot, or a page of a PDF.
+
+        Raises:
+            NoSuchResultError: the page has no such image.
+        """
+        cache = self.cache(key)
+        if name == SCREENSHOT and cache.has_web(key.url):
+            screenshot = cache.get_web(key.url)[1]
+            if screenshot is not None:
+                return screenshot
+        elif cache.has_pdf(key.url):
+            page = await self._prepared(key, with_images=True)
+            names = self._image_names(cache, page)
+            if name in names:
+                return base64.b64decode(str(page.images[names.index(name)]).partition(",")[2])
+        raise NoSuchResultError(f"page {key.url} has no image {name}")
+
+    async def messages(self, catalog: Catalog, key: AnswerKey, judgment: str) -> Json:
+        """Return the messages of a question, rebuilt from what is stored now.
+
+        ``is_exact`` says that they are those that the judgment answers: its key is a hash of them.
+
+        Raises:
+            NoSuchResultError: no vote of the answer has this judgment.
+            CaptureError: the page is gone.
+        """
+        result = catalog.result(key)
+        content = {} if result is None else result.content
+        for task, evidence, check, vote in _votes(content):
+            if vote.judgment != judgment:
+                continue
+            page = None
+            if check is not None:
+                with_images = check.page is None or bool(check.page.images)
+                page = await self._prepared(PageKey(key.agent, key.task, check.url), with_images=with_images)
+                if check.page is not None and check.page.images < len(page.images):
+                    page = page.within(ImageLimit(max_images=check.page.images))
+            messages = verification_messages(
+                task,
+                catalog.answer_text(key) or "",
+                page,
+                evidence.claim or "",
+                evidence.additional_instruction,
+            )
+            request = _request(content, messages)
+            return {
+                "messages": [_shown(message) for message in messages],
+                "is_exact": judgment_key(request, vote.trial) == judgment,
+            }
+        raise NoSuchResultError("no vote of this answer has this judgment")
+
+    async def _prepared(self, key: PageKey, *, with_images: bool) -> PreparedPage:
+        request = PageRequest(
+            cache=self.cache(key),
+            url=key.url,
+            settings=self._config.page_settings(),
+            with_images=with_images,
+            capture=None,
+            limit=nullcontext(),
+            logger=log,
+        )
+        return await self._library.page(request)
+
+    def _image_names(self, cache: CacheFileSys, page: PreparedPage) -> list[str]:
+        if page.kind == "pdf":
+            return [f"page-{number}" for number in range(1, len(page.images) + 1)]
+        return [SCREENSHOT] if cache.get_web(page.url)[1] is not None else []
+
+
+def _reason(record: CaptureRecord | None, error: CaptureError) -> str:
+    return record.failure if record is not None and record.failure else str(error)
+
+
+def _votes(content: Mapping[str, Any]) -> Iterator[tuple[str, Evidence, PageCheck | None, Vote]]:
+    """Yield the task's text, and each vote of a result with the evidence and page that it belongs to."""
+    for part in content.get("eval_breakdown") or ():
+        tree = part.get("verification_tree") or {}
+        for row in tree_rows(tree):
+            if row.get("evidence"):
+                evidence = Evidence.model_validate(row["evidence"])
+                task = str(tree.get("desc") or "")
+                yield from ((task, evidence, None, vote) for vote in evidence.votes)
+                yield from ((task, evidence, check, vote) for check in evidence.pages for vote in check.votes)
+
+
+def _request(content: Mapping[str, Any], messages: list[Message]) -> ChatRequest:
+    judge = (content.get("provenance") or {}).get("judge") or {}
+    return ChatRequest(
+        model=str(judge.get("model") or content.get("judge_model") or ""),
+        messages=messages,
+        template=BinaryEvalResult,
+        temperature=judge.get("temperature"),
+        reasoning_effort=judge.get("reasoning_effort"),
+    )
+
+
+def _shown(message: Message) -> Json:
+    """Return a message with its texts; of an image only how large it is, as the page shows it anyway."""
+    content: Any = message["content"]
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {
+        "role": message["role"],
+        "parts": [
+            {"text": str(part["text"])}
+            if part["type"] == "text"
+            else {"image_bytes": len(part["image_url"]["url"]) * 3 // 4}
+            for part in parts
+        ],
+    }

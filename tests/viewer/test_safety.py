@@ -1,0 +1,171 @@
+"""What answers, pages and judges say stays text, in both homes; and only the user is served."""
+
+import http.client
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from patchright.async_api import expect
+from viewer.attacks import ATTACKS
+from viewer.conftest import served
+from viewer.made_results import Results, leaf, result
+
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.report import ReportContent, report_html
+
+AGENT, TASK = "hostile", "attacks"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Return results with every attack as claim, description, reason, address, page and answer."""
+    assert len(ATTACKS) >= 60
+    made = Results(tmp_path_factory.mktemp("hostile"))
+    leaves = []
+    for number, attack in enumerate(ATTACKS):
+        url = f"https://lake.example/{number}?q={attack[:200]}"
+        made.add_page(AGENT, TASK, url, attack)
+        leaves.append(leaf(f"leaf-{number}", attack, reasoning=attack, desc=attack, url=url, reason=attack))
+    text = "\n\n".join(ATTACKS)
+    made.add(
+        result(AGENT, "answer_1", leaves, desc=ATTACKS[0]), TASK, text.encode("utf-8", "replace").decode()
+    )
+    made.summarise(AGENT)
+    return made
+
+
+@pytest.fixture(scope="module")
+def homes(results, tmp_path_factory):
+    """Yield the addresses of both homes."""
+    import asyncio
+
+    path = tmp_path_factory.mktemp("file") / "report.html"
+    catalog = Catalog(results.paths)
+    path.write_text(asyncio.run(report_html(catalog, ReportContent())), encoding="utf-8")
+    with served(catalog) as address:
+        yield {"server": address, "file": path.as_uri()}
+
+
+@pytest.mark.parametrize("home", ["server", "file"])
+async def test_every_attack_stays_text(page, homes, home):
+    """Nothing runs, nothing is asked of other hosts, no element of the attacker's appears."""
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    address = homes[home]
+    await page.goto(address)
+    base = address.partition("?")[0]
+    for view in ("#/overview?search=script", f"#/answer/{AGENT}/{TASK}/answer_1", "#/compare"):
+        await page.goto(base + view)
+        await expect(page.locator("main h1").first).to_be_visible()
+        await _assert_inert(page)
+    for number in range(len(ATTACKS)):
+        await page.goto(f"{base}#/evidence/{AGENT}/{TASK}/answer_1/leaf-{number}")
+        await expect(page.locator(".where", has_text=f"leaf {number + 1} of")).to_be_visible()
+        await expect(page.locator(".page-text, .beside .notice").first).to_be_visible()
+        await _assert_inert(page)
+    host = urlsplit(address).netloc
+    assert [
+        url
+        for url in asked
+        if not url.startswith(("data:", "blob:", "file:")) and urlsplit(url).netloc != host
+    ] == []
+
+
+async def _assert_inert(page):
+    found = await page.evaluate(
+        """() => ({
+          attacked: window.attacked === undefined ? 0 : 1,
+          foreign: document.querySelectorAll(
+            "script, iframe, object, embed, style, link, meta, form, base, math, video, marquee, [data-block]"
+              .replaceAll(/(^|, )/g, "$1#app ")).length,
+          handlers: [...document.querySelectorAll("#app *")].filter(
+            (element) => [...element.attributes].some(({name}) => name.startsWith("on"))).length,
+          links: [...document.querySelectorAll("#app a[href]")].map((link) => link.getAttribute("href"))
+            .filter((href) => !/^(https?:|#)/.test(href)),
+          outside: [...document.querySelectorAll("#app a[href^=http]")].filter(
+            (link) => !link.rel.includes("noopener")).length,
+          directions: /[\\u202a-\\u202e\\u2066-\\u2069]/.test(document.body.innerText),
+        })"""
+    )
+    assert found == {
+        "attacked": 0,
+        "foreign": 0,
+        "handlers": 0,
+        "links": [],
+        "outside": 0,
+        "directions": False,
+    }
+
+
+def test_file_says_that_it_may_connect_to_nothing(homes):
+    """Its policy has no source but its own blocks, and no data ends a block."""
+    from pathlib import Path
+    from urllib.request import url2pathname
+
+    text = Path(url2pathname(urlsplit(homes["file"]).path)).read_text(encoding="utf-8")
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)[1]
+    assert policy.startswith("default-src 'none'; script-src 'nonce-")
+    assert "unsafe" not in policy
+    assert "connect-src" not in policy
+    scripts = re.findall(r"<script[^>]*>", text)
+    assert all("nonce=" in script or "data-block=" in script for script in scripts)
+    assert len(scripts) == text.count("</script>")
+
+
+def ask(address, path, headers=None, method="GET", body=None):
+    """Ask the server and return status and text."""
+    at = urlsplit(address)
+    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=20)
+    try:
+        connection.request(method, path, body=body, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer
+    finally:
+        connection.close()
+
+
+def test_only_the_session_is_served(homes):
+    """Under its own name, to pages of its own, with its key."""
+    address = homes["server"]
+    port = urlsplit(address).port
+    token = address.partition("token=")[2]
+    cookie = {"cookie": f"mind2web2_session={token}"}
+    assert ask(address, "/api/overview", cookie)[0] == 200
+    assert ask(address, "/api/overview")[0] == 403
+    assert ask(address, "/api/overview", {"cookie": "mind2web2_session=x"})[0] == 403
+    assert ask(address, "/api/overview", cookie | {"host": f"attacker.example:{port}"})[0] == 421
+    assert ask(address, "/api/overview", cookie | {"origin": "http://attacker.example"})[0] == 403
+    assert ask(address, "/api/overview", cookie | {"origin": "null"})[0] == 403
+    assert ask(address, "/api/overview", cookie | {"origin": f"http://localhost:{port}"})[0] == 200
+
+
+def test_key_leaves_the_address_bar(homes):
+    """It becomes a cookie that no script reads and no other site sends."""
+    address = homes["server"]
+    status, _, answer = ask(address, f"/?{address.partition('?')[2]}")
+    assert status == 303
+    assert answer.getheader("location") == "/"
+    cookie = answer.getheader("set-cookie").lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "agent=..&task=x&answer=y",
+        "agent=hostile&task=..%2F..&answer=answer_1",
+        "agent=hostile&task=attacks&answer=..",
+        "agent=%00&task=x&answer=y",
+        "",
+    ],
+)
+def test_names_that_lead_elsewhere_find_nothing(homes, place):
+    """With one line, and no trace of the program's inside."""
+    address = homes["server"]
+    cookie = {"cookie": f"mind2web2_session={address.partition('token=')[2]}"}
+    for kind in ("answer", "page", "image", "messages"):
+        status, text, _ = ask(address, f"/api/{kind}?{place}&url=https://x.example/&name=screenshot", cookie)
+        assert status in (200, 404, 409)
+        assert "Traceback" not in text
+        assert kind == "page" or status != 200

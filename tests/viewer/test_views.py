@@ -1,0 +1,136 @@
+"""What a person sees of the example, in a real browser, from the server and from a file."""
+
+import re
+
+import pytest
+from patchright.async_api import expect
+
+ANSWER = "#/answer/example/museum_saturday/answer_1"
+EVIDENCE = "#/evidence/example/museum_saturday/answer_1/tour_start_supported"
+
+
+async def show(page, home, view):
+    """Open a view; the session's key first, where there is one."""
+    await page.goto(home)
+    await page.goto(home.partition("?")[0] + view)
+
+
+async def test_overview_has_agents_and_a_cell_for_each_answer(page, home):
+    """With the metrics of the summary."""
+    await show(page, home, "#/overview")
+    await expect(page.locator("table.agents")).to_contain_text("60.3%")
+    await expect(page.locator("table.matrix td.cell")).to_have_count(9)
+    await page.get_by_label("answer_1 of museum_saturday").click()
+    await expect(page.locator("h1")).to_have_text(re.compile("answer_1.*0.4444"))
+
+
+async def test_filters_and_search_narrow_the_overview(page, home):
+    """A filter has an address of its own; a search finds tasks and claims."""
+    await show(page, home, "#/overview")
+    await page.get_by_role("link", name="score 0 1").click()
+    await expect(page.locator("table.matrix tbody tr")).to_have_count(1)
+    assert "filter=zero" in page.url
+    await page.get_by_role("link", name=re.compile("^all")).click()
+    await page.get_by_label("Search tasks and claims").fill("guided TOUR")
+    await expect(page.locator("ul.claims li").first).to_contain_text("guided tour")
+    await page.locator("ul.claims a").first.click()
+    await expect(page.locator("blockquote.claim")).to_contain_text("guided tour")
+
+
+async def test_tree_is_walked_with_the_keyboard(page, home):
+    """J and k go from leaf to leaf, n to the next failure, Enter to the evidence, Escape back."""
+    await show(page, home, ANSWER)
+    await expect(page.locator(".node").first).to_be_visible()
+    await page.keyboard.press("j")
+    await expect(page.locator(".node.current")).to_have_attribute("id", "leaf-plan_complete")
+    await page.keyboard.press("n")
+    current = page.locator(".node.current")
+    await expect(current).to_have_class(re.compile("failed|skipped"))
+    await page.keyboard.press("k")
+    await expect(current).to_have_class(re.compile("passed"))
+    await page.keyboard.press("Enter")
+    await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.locator(".node.current")).to_be_visible()
+
+
+async def test_answer_shows_gates_skips_and_the_text(page, home):
+    """Critical nodes are marked, a skipped leaf says why, and the answer stands beside the tree."""
+    await show(page, home, ANSWER)
+    await expect(page.locator(".critical").first).to_have_text("◆ critical")
+    await expect(page.locator(".node.skipped .why").first).to_contain_text("not judged")
+    await expect(page.locator(".markdown h2").first).to_have_text("A July Saturday at the Mill Museum")
+    await page.get_by_role("tab", name="How it was judged").click()
+    await expect(page.locator("table.facts").first).to_contain_text("example-key")
+
+
+async def test_evidence_marks_the_quoted_passage(page, home):
+    """It is in view, beside the claim and the votes with their reasons."""
+    await show(page, home, EVIDENCE)
+    await expect(page.locator("mark")).to_have_text("| Saturday | 11:00 and 14:30 |")
+    await expect(page.locator("mark")).to_be_in_viewport()
+    await expect(page.locator("ol.votes li")).to_have_count(2)
+    await page.get_by_role("tab", name="Screenshot").click()
+    image = page.locator(".images img")
+    await expect(image).to_be_visible()
+    assert await image.evaluate("image => image.decode().then(() => image.naturalWidth)") > 300
+    await page.get_by_role("tab", name="Capture").click()
+    await expect(page.locator("table.facts")).to_contain_text("2026-11-21")
+
+
+async def test_pages_of_a_pdf_are_pictures(page, home):
+    """As the judge was shown them."""
+    await show(page, home, EVIDENCE.replace("tour_start_supported", "ferry_crossing"))
+    await page.get_by_role("tab", name="Pages").click()
+    await expect(page.locator(".images img")).to_have_count(2)
+
+
+async def test_comparison_lists_differences_and_flips(page, home):
+    """The largest first."""
+    await show(page, home, "#/compare?a=example+%2F+answer_1&b=example+%2F+answer_3")
+    await expect(page.locator("table.changes tbody tr")).to_have_count(3)
+    await expect(page.locator("table.changes tbody tr").first).to_contain_text("\u22120.5")
+    await page.locator("table.changes summary").first.click()
+    await page.locator(".flips a").first.click()
+    await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()
+
+
+async def test_what_is_not_there_is_said(page, home):
+    """In one line, with a way on."""
+    await show(page, home, "#/answer/example/museum_saturday/answer_77")
+    await expect(page.locator(".notice.error")).to_be_visible()
+    await show(page, home, "#/nowhere")
+    await page.get_by_role("link", name="Overview").last.click()
+    await expect(page.locator("table.agents")).to_be_visible()
+
+
+async def test_messages_are_exactly_those_of_the_judgment(page, example_server):
+    """Their hash is the judgment's key."""
+    await show(page, example_server, EVIDENCE)
+    await page.locator("details.messages summary").first.click()
+    await expect(page.locator("details.messages").first).to_contain_text("Exactly these messages")
+    await expect(page.locator("details.messages pre").last).to_contain_text(
+        "Does the page support this claim?"
+    )
+
+
+@pytest.mark.parametrize("width", [1000, 390])
+@pytest.mark.parametrize("view", ["#/overview", ANSWER, EVIDENCE, "#/compare", "#/pages", "#/run"])
+async def test_views_fit_narrow_windows(page, example_server, view, width):
+    """Nothing but wide tables has to be scrolled sideways."""
+    await page.set_viewport_size({"width": width, "height": 800})
+    await show(page, example_server, view)
+    await expect(page.locator("h1")).to_be_visible()
+    assert await page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+async def test_file_opens_without_a_network(browser, example_file):
+    """It asks for nothing but itself."""
+    context = await browser.new_context(offline=True)
+    page = await context.new_page()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    await page.goto(example_file + EVIDENCE)
+    await expect(page.locator("mark")).to_be_visible()
+    assert [url for url in asked if not url.startswith(("data:", "blob:", example_file))] == []
+    await context.close()

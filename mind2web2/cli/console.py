@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import sys
 import time
@@ -32,9 +33,11 @@ if TYPE_CHECKING:
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.progress_file import ProgressFile, RunState
     from mind2web2.runs.run import RunProgress
 
 _ALIKE_EVERY_S = 10.0
+_KEEP_EVERY_S = 1.0
 
 
 class _PlainConsole(Console):
@@ -219,12 +222,20 @@ class LiveDisplay(ABC):
             with suppress(asyncio.CancelledError):
                 await self._following
         self._print_news()
+        await self.keep("ended" if error is None else "stopped")
         if self._live is not None:
             self._live.stop()
 
+    async def keep(self, state: RunState) -> None:  # noqa: B027  # most displays keep nothing
+        """Write the progress to a file, for others to follow; nothing by default."""
+
     async def _follow(self) -> None:
+        kept_s = -math.inf
         while True:
             self._print_news()
+            if time.monotonic() - kept_s >= _KEEP_EVERY_S:
+                kept_s = time.monotonic()
+                await self.keep("running")
             if self._live is not None:
                 self._live.update(self.state(), refresh=True)
             elif time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
@@ -240,10 +251,13 @@ class LiveDisplay(ABC):
 class RunDisplay(LiveDisplay):
     """Shows finished answers and the judge's use."""
 
-    def __init__(self, console: Console, progress: RunProgress, usage: RunUsage) -> None:
+    def __init__(
+        self, console: Console, progress: RunProgress, usage: RunUsage, file: ProgressFile | None = None
+    ) -> None:
         super().__init__(console)
         self._progress = progress
         self._usage = usage
+        self._file = file
         self._shown = 0
         self._shown_waiting: set[str] = set()
         # The first answer that each reason has kept from a result.
@@ -274,6 +288,11 @@ class RunDisplay(LiveDisplay):
         return Group(
             line, Text(totals_text(self._usage)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
         )
+
+    async def keep(self, state: RunState) -> None:
+        """Write how far the run has come, for the viewer."""
+        if self._file is not None:
+            await asyncio.to_thread(self._file.write, self._progress, self._usage, state)
 
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""
@@ -306,9 +325,14 @@ class BatchDisplay(RunDisplay):
     """Shows the run's batch jobs as well."""
 
     def __init__(
-        self, console: Console, progress: RunProgress, usage: RunUsage, jobs: Sequence[JobProgress]
+        self,
+        console: Console,
+        progress: RunProgress,
+        usage: RunUsage,
+        jobs: Sequence[JobProgress],
+        file: ProgressFile | None = None,
     ) -> None:
-        super().__init__(console, progress, usage)
+        super().__init__(console, progress, usage, file)
         self._jobs = jobs
         self._printed: dict[int, str] = {}
 

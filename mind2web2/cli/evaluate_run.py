@@ -45,6 +45,8 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
+from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
+from mind2web2.runs.progress_file import ProgressFile
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
@@ -133,9 +135,10 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     run.usages.append(judge.usage)
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
-    display = RunDisplay(console, run.progress, judge.usage)
+    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
+    display = RunDisplay(console, run.progress, judge.usage, file)
     if batches is not None:
-        display = BatchDisplay(console, run.progress, judge.usage, batches.progress)
+        display = BatchDisplay(console, run.progress, judge.usage, batches.progress, file)
     try:
         with _logging(console, run.folders):
             await _print_beforehand(run, store, captures)

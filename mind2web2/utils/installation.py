@@ -27,9 +27,9 @@ Caller = Literal["own", "script", "nobody"]
 
 
 def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Caller:
-    """Tell for whom the code in a frame runs: our own code, a script, or a thread of neither.
+    """Return for whom the code in a frame runs: our own code, a script, or ("nobody") neither of them.
 
-    Libraries run for whoever has called them.
+    A library runs for its caller.
 
     Args:
         ignored: top-level packages whose callers do not count: they count as our own.

@@ -1,8 +1,8 @@
-"""Processor work in worker processes that may die or hang without taking the run along.
+"""CPU-bound work in worker processes, whose crashes and hangs do not affect the run.
 
 Neither ``anyio.to_process`` nor ``concurrent.futures`` fits. Both run the user's main script again in every
 worker, so that a script without a ``__main__`` guard starts itself over and over; the first ties its workers
-to one event loop, the second lets one crash fail every call under way. So: plain child processes that import
+to one event loop, the second lets one crash fail every pending call. So: plain child processes that import
 this package only, make one call at a time, are kept for further calls, and end when their input closes.
 """
 
@@ -29,7 +29,7 @@ if sys.platform != "win32":
 
 # A document that unfolds to more than this costs one worker, not the machine.
 MAX_WORKER_MEMORY_BYTES = 2 * 1024**3
-# The parent kills a worker that overruns; this alarm is for workers whose parent was killed meanwhile.
+# The parent kills a worker that overruns; this alarm is for workers whose parent was killed.
 ORPHAN_GRACE_S = 5.0
 # Written once, before the first reply: a worker that cannot start says nothing about a document.
 READY = b"ready\n"
@@ -46,7 +46,7 @@ def serve() -> None:
             function, args, timeout_s = pickle.load(calls)
         except EOFError:
             return
-        except Exception as error:  # a function that does not import here; the caller is told
+        except Exception as error:  # a function that does not import here
             reply = _pickle_error(error)
         else:
             _set_alarm(timeout_s + ORPHAN_GRACE_S)
@@ -57,7 +57,7 @@ def serve() -> None:
 
 
 def _take_over_stdout() -> BinaryIO:
-    """Keep the pipe to the parent for replies; what a library prints goes nowhere."""
+    """Keep the pipe to the parent for replies, and discard the output of libraries."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
@@ -114,7 +114,7 @@ _COMMAND = (sys.executable, "-P", "-c", "from mind2web2.utils.workers import ser
 async def run_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float) -> T:
     """Return ``function(*args)`` as computed in a worker process, without blocking the event loop.
 
-    Function, arguments and result must pickle; what the function raises is raised here. It may be called
+    Function, arguments and result must pickle; errors of the function are raised here. It may be called
     twice (after a worker's death), so it should have no side effects. Cancelling the caller kills the worker.
 
     Raises:
@@ -174,7 +174,7 @@ class _Worker:
         return succeeded, outcome
 
     def kill(self) -> None:
-        """End the process at once; whoever waits for its reply sees it die."""
+        """End the process at once; ``call`` in another thread then fails."""
         self._process.kill()
 
     def close(self) -> None:
@@ -221,7 +221,7 @@ class _IdleWorkers:
 
 
 class _Call:
-    """One function call on its way: made by a worker, waited for by a thread, stopped from other threads."""
+    """One pending call: made by a worker, awaited by a thread, stopped from other threads."""
 
     def __init__(self, function: Callable[..., object], args: tuple[object, ...], timeout_s: float) -> None:
         # A partial has no name of its own.
@@ -232,7 +232,7 @@ class _Call:
         self._stop_reason: str | None = None
 
     def run(self) -> object:
-        """Return the function's result or raise what it raised."""
+        """Return the function's result or raise its error."""
         content = (self._function, self._args, self._timeout_s)
         request = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
         worker = _idle_workers.take()
@@ -250,7 +250,7 @@ class _Call:
         return outcome
 
     def stop(self, reason: str) -> None:
-        """Kill the worker, if it is still at it."""
+        """Kill the worker if it still works on this call."""
         with self._lock:
             self._stop_reason = self._stop_reason or reason
             if self._worker is not None:
@@ -299,7 +299,7 @@ class _Call:
 
 
 def _new_waiting_threads() -> ThreadPoolExecutor:
-    """Return one thread a worker, which is also what limits the number of workers."""
+    """Return the threads that wait for workers, one each; their number limits that of workers."""
     return ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
 
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.runs.bootstrap import METHOD
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.statistics.bootstrap import METHOD
 
 
 def answers(table, **fields):

@@ -297,7 +297,7 @@ def _reason(text: str) -> str:
 def limit_pages(browser_pid: int, max_bytes: int) -> None:
     """Limit the processes that a browser has for pages, and those that it will have, to so much each.
 
-    Past the limit the system refuses more memory, and the page crashes alone. The size of a page says little: half
+    Past the limit the system refuses more memory, and the page crashes alone. Its size says little: half
     a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.
     """
     if sys.platform != "linux":

@@ -14,7 +14,7 @@ from projects import REPOSITORY, call
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
 
-from mind2web2.cli import cache, evaluate, evaluate_main, judgments, main, metrics, show, verify_results
+from mind2web2.cli import COMMANDS, evaluate_main, main
 from mind2web2.cli.options import CommandParser
 from mind2web2.scripts.load import load_eval_script
 
@@ -53,7 +53,9 @@ def parsers():
     """Return the parser of each command by name."""
     together = CommandParser(prog="mind2web2")
     subcommands = together.add_subparsers()
-    for module in (cache, evaluate, show, metrics, verify_results, judgments):
+    for module in COMMANDS:
+        if module.__name__.startswith("mind2web2.cli.results"):
+            continue  # described by their own help
         module.add_command(subcommands)
     return dict(subcommands.choices)
 

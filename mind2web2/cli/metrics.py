@@ -61,7 +61,7 @@ def add_command(commands: Subcommands) -> None:
         "--task_list",
         metavar="FILE",
         type=Path,
-        help="a file with the ids of all tasks to average, one a line",
+        help="the tasks there should be: an id a line, or CSV with a column task_id",
     )
     add_task_option(parser, "all that have results")
     parser.add_argument(
@@ -200,22 +200,11 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
 
 
 def _task_ids(options: argparse.Namespace) -> list[str] | None:
+    from mind2web2.benchmark.tasks import read_task_list
+
     named = [check_name("task", task_id) for task_id in options.task_ids or ()]
-    listed = [] if options.task_list is None else _listed_tasks(options.task_list)
+    listed = [] if options.task_list is None else [task.task_id for task in read_task_list(options.task_list)]
     return list(dict.fromkeys(listed + named)) or None
-
-
-def _listed_tasks(path: Path) -> list[str]:
-    from mind2web2.utils.files import read_regular_file
-
-    try:
-        lines = read_regular_file(path).decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read the task list {path}: {error}") from error
-    task_ids = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
-    if not task_ids:
-        raise UsageError(f"the task list {path} names no task: write one task id a line")
-    return task_ids
 
 
 def has_record(eval_results_root: Path, agent_name: str) -> bool:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mind2web2.capture.politeness import HostTurns
 from mind2web2.capture.quality.failures import PageFailureError
 from mind2web2.capture.record import CapturedPage, CaptureRecord, RefusedConnection, Trouble
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import BrowserGoneError
 from mind2web2.urls.parts import clean_url, split_url
 from mind2web2.urls.tools import lookup_key, normalize_url_for_browser
@@ -35,6 +35,8 @@ _SHORTEST_TRY_S = 1.0
 _SHARE_AFTER_SILENCE = 0.5
 _RESTING_STATUSES = (429, 503)
 _MAX_RECORDED_REFUSALS = 50
+# With less than none allowed, the proxy refuses every connection.
+_NO_BYTES = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +69,16 @@ class CaptureTools:
 
 
 class PageTries:
-    """The tries at one page. The time limit counts while they run, not while they wait for a turn."""
+    """The tries at one page. The time limit counts while they run, not while they wait for a turn.
 
-    def __init__(self, tools: CaptureTools, url: str) -> None:
+    Args:
+        stored: the responses to render the page from, without a network.
+    """
+
+    def __init__(self, tools: CaptureTools, url: str, stored: StoredResponses | None = None) -> None:
         self._tools = tools
         self._url = url
-        self._settings = tools.settings
+        self._settings = replace(tools.settings, stored=stored)
         self._left_s = tools.settings.page_timeout_s
         self._tries = 0
         self._refused: dict[RefusedConnection, None] = {}
@@ -149,7 +155,8 @@ class PageTries:
         from mind2web2.capture.page.capture import see_page
 
         settings = self._settings
-        async with self._tools.proxy.session(max_bytes=settings.max_page_bytes) as traffic:
+        max_bytes = settings.max_page_bytes if settings.stored is None else _NO_BYTES
+        async with self._tools.proxy.session(max_bytes) as traffic:
             try:
                 async with self._tools.browser.page(
                     traffic.server_url, ignore_certificate_errors=certificate_error is not None
@@ -157,12 +164,13 @@ class PageTries:
                     guard = self._refusal_of if settings.cdp_url else None
                     seen = await see_page(page, session, address, settings, certificate_error, guard)
             except PageFailureError as error:
-                raise _explained(error, host, traffic) from error
+                raise (_explained(error, host, traffic) if settings.stored is None else error) from error
             except BrowserGoneError as error:
                 raise PageFailureError(str(error), "crash", is_transient=True) from error
             finally:
-                self._refused.update(dict.fromkeys(traffic.refused))
-            if traffic.is_exhausted:
+                if settings.stored is None:
+                    self._refused.update(dict.fromkeys(traffic.refused))
+            if settings.stored is None and traffic.is_exhausted:
                 seen.notes.append(f"the page was cut off after {traffic.bytes_received} bytes")
                 seen.troubles.append(Trouble(kind="incomplete", detail=seen.notes[-1]))
             return seen

@@ -15,6 +15,7 @@ _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
 
   mind2web2 cache AGENT               store the pages that the agent's answers cite
+  mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
   mind2web2 view                      look at all of it in the browser
@@ -28,13 +29,13 @@ Find out whether an AI search agent's cited answers are true.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
-    from mind2web2.cli import cache, judgments, metrics, show, verify_results
+    from mind2web2.cli import cache, judgments, metrics, pages, show, verify_results
     from mind2web2.cli.results import audit, view
 
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (cache, evaluate, show, view, audit, metrics, verify_results, judgments):
+    for module in (cache, pages, evaluate, show, view, audit, metrics, verify_results, judgments):
         module.add_command(commands)
     return _run(parser, arguments)
 

@@ -18,6 +18,7 @@ from mind2web2.capture.page.documents import (
     office_as_html,
 )
 from mind2web2.capture.page.isolated_world import ScriptError, send
+from mind2web2.capture.settings import StoredResponse, StoredResponses
 from mind2web2.errors import DocumentError, WorkerError
 
 if TYPE_CHECKING:
@@ -74,15 +75,24 @@ class Navigation:
 
     Files (PDF, images, text, attachments) are taken from the very response that the browser received, with
     its cookies and its address, and never asked for twice. Once locked, the page can go nowhere else.
+
+    Args:
+        stored: answers every request of the page, so that none leaves this machine.
     """
 
     def __init__(
-        self, session: CDPSession, main_frame_id: str, max_file_bytes: int, guard: Guard | None = None
+        self,
+        session: CDPSession,
+        main_frame_id: str,
+        max_file_bytes: int,
+        guard: Guard | None = None,
+        stored: StoredResponses | None = None,
     ) -> None:
         self._session = session
         self._main_frame_id = main_frame_id
         self._max_file_bytes = max_file_bytes
         self._guard = guard
+        self._stored = stored
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_locked = False
         self.document = MainDocument()
@@ -94,7 +104,9 @@ class Navigation:
     async def start(self) -> None:
         """Begin to watch; call before the page is sent anywhere."""
         self._session.on("Fetch.requestPaused", self._on_paused)
-        await send(self._session, "Fetch.enable", patterns=_DOCUMENT_PATTERNS)
+        await send(
+            self._session, "Fetch.enable", patterns=_DOCUMENT_PATTERNS if self._stored is None else [{}]
+        )
 
     def lock(self) -> None:
         """Keep the main frame where it is from now on."""
@@ -129,6 +141,10 @@ class Navigation:
 
     async def _decide(self, event: dict[str, Any]) -> None:
         is_main = event["frameId"] == self._main_frame_id
+        if self._stored is not None:
+            is_main = is_main and event["resourceType"] == "Document"
+            await self._decide_stored(event, self._stored, is_main=is_main)
+            return
         is_response = "responseStatusCode" in event or "responseErrorReason" in event
         if is_main and not is_response:
             await self._decide_request(event)
@@ -161,30 +177,53 @@ class Navigation:
             self._is_locked = self.started >= _MAX_DOCUMENTS
         await self._continue(event)
 
-    async def _decide_response(self, event: dict[str, Any]) -> None:
-        # The fragment comes apart, and may be what decides which page this is.
-        url = event["request"]["url"] + event["request"].get("urlFragment", "")
-        status = event["responseStatusCode"]
-        headers = _headers_of(event)
+    async def _decide_stored(self, event: dict[str, Any], stored: StoredResponses, *, is_main: bool) -> None:
+        """Answer a request with what is stored, or not at all."""
+        response = (
+            None if is_main and self._is_locked else await asyncio.to_thread(stored.get, _url_of(event))
+        )
+        if is_main and not self._is_locked and "redirectedRequestId" not in event:
+            self.started += 1
+            self._is_locked = self.started >= _MAX_DOCUMENTS
+        if response is None:
+            await self._fail(event)
+        elif is_main:
+            await self._decide_response(event, response)
+            return
+        else:
+            await self._fulfill(event, response.status, response.headers, response.body)
+        if is_main:
+            self.arrived = self.started
+
+    async def _decide_response(self, event: dict[str, Any], stored: StoredResponse | None = None) -> None:
+        url = _url_of(event)
+        status = event["responseStatusCode"] if stored is None else stored.status
+        headers = _headers_of(event) if stored is None else dict(stored.headers)
         if 300 <= status < 400 and "location" in headers:
             self.document.redirects.append(url)
-            await self._continue(event)
+            await self._pass_on(event, stored)
             return
         redirects = self.document.redirects
         self.document = MainDocument(url, status, headers, redirects)
         try:
-            await self._hand_over(event)
+            await self._hand_over(event, stored)
         finally:
             self.arrived = self.started
 
-    async def _hand_over(self, event: dict[str, Any]) -> None:
+    async def _pass_on(self, event: dict[str, Any], stored: StoredResponse | None) -> None:
+        if stored is None:
+            await self._continue(event)
+        else:
+            await self._fulfill(event, stored.status, stored.headers, stored.body)
+
+    async def _hand_over(self, event: dict[str, Any], stored: StoredResponse | None) -> None:
         document = self.document
         disposition = document.headers.get("content-disposition", "")
         is_page = is_rendered_type(document.content_type) and not is_attachment(disposition)
         if is_page or document.status in _NO_CONTENT:
-            await self._continue(event)
+            await self._pass_on(event, stored)
             return
-        body, is_cut = await self._body(event)
+        body, is_cut = await self._body(event) if stored is None else (stored.body, False)
         file = FetchedDocument(
             document.url, document.status or 0, document.content_type, body, file_name_of(disposition), is_cut
         )
@@ -252,6 +291,11 @@ class Navigation:
 
     async def _continue(self, event: dict[str, Any]) -> None:
         await send(self._session, "Fetch.continueRequest", requestId=event["requestId"])
+
+
+def _url_of(event: dict[str, Any]) -> str:
+    # The fragment comes apart, and may be what decides which page this is.
+    return str(event["request"]["url"] + event["request"].get("urlFragment", ""))
 
 
 def _headers_of(event: dict[str, Any]) -> dict[str, str]:

@@ -102,7 +102,11 @@ class Visit:
     async def __aenter__(self) -> Self:
         tree = await send(self.session, "Page.getFrameTree")
         self.navigation = Navigation(
-            self.session, tree["frameTree"]["frame"]["id"], self.settings.max_document_bytes, self._guard
+            self.session,
+            tree["frameTree"]["frame"]["id"],
+            self.settings.max_document_bytes,
+            self._guard,
+            self.settings.stored,
         )
         self.page.on("dialog", self._on_dialog)
         self.page.on("crash", self._on_crash)

@@ -7,7 +7,6 @@ the run to three tasks with three answers each, as every run was held before.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import subprocess
 import sys
@@ -26,6 +25,9 @@ from throughput import AGENT, lay_out
 REPOSITORY = Path(__file__).resolve().parent.parent
 TARGET_SHARE = 0.8
 LIMIT = 30
+LATENCY_S = 1.0
+# Tasks of one answer, and checks of each.
+SHAPES = ((60, 3), (90, 1))
 WAYS = {
     "3 tasks x 3 answers at once": ["--max_concurrent_tasks", "3", "--max_concurrent_answers", "3"],
     "by default": [],
@@ -85,33 +87,34 @@ async def _head(reader: asyncio.StreamReader) -> bytes:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    for name, default in (("tasks", 60), ("answers", 1), ("checks", 3)):
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--latency", type=float, default=1.0)
-    options = parser.parse_args()
-    title(
-        f"{options.tasks} tasks x {options.answers} answers x {options.checks} checks, judge at "
-        f"{options.latency:g} s, {LIMIT} requests at once (target {TARGET_SHARE:.0%} in flight)"
-    )
-    for name, words in WAYS.items():
-        with tempfile.TemporaryDirectory() as folder, TimedJudge(options.latency) as judge:
-            lay_out(Path(folder), options.tasks, options.answers, options.checks)
-            command = [sys.executable, REPOSITORY / "run_eval.py", "--agent_name", AGENT, *words]
-            with PeakMemory(0.2) as memory:
-                began_s = time.perf_counter()
-                subprocess.run(
-                    [*command, "--judge_base_url", judge.base_url, "--no_capture"],
-                    cwd=folder,
-                    env={"OPENAI_API_KEY": "none", "PATH": "", "PYTHONPATH": str(REPOSITORY)},
-                    stdout=subprocess.DEVNULL,
-                    check=True,
-                )
-                took_s = time.perf_counter() - began_s
-            title(
-                f"  {name:<28} {judge.share():4.0%} in flight, {len(judge.spans)} requests in "
-                f"{took_s:.1f} s, memory at most {memory.peak_bytes / KIB / KIB:.0f} MB"
+    for tasks, checks in SHAPES:
+        title(
+            f"{tasks} tasks x 1 answer x {checks} checks, judge at {LATENCY_S:g} s, {LIMIT} requests at once "
+            f"(target {TARGET_SHARE:.0%} in flight)"
+        )
+        for name, words in WAYS.items():
+            measure(name, words, tasks, checks)
+
+
+def measure(name: str, words: list[str], tasks: int, checks: int) -> None:
+    """Run the command once and print its figures."""
+    with tempfile.TemporaryDirectory() as folder, TimedJudge(LATENCY_S) as judge:
+        lay_out(Path(folder), tasks, 1, checks)
+        command = [sys.executable, REPOSITORY / "run_eval.py", "--agent_name", AGENT, *words]
+        with PeakMemory(0.2) as memory:
+            began_s = time.perf_counter()
+            subprocess.run(
+                [*command, "--judge_base_url", judge.base_url, "--no_capture"],
+                cwd=folder,
+                env={"OPENAI_API_KEY": "none", "PATH": "", "PYTHONPATH": str(REPOSITORY)},
+                stdout=subprocess.DEVNULL,
+                check=True,
             )
+            took_s = time.perf_counter() - began_s
+        title(
+            f"  {name:<28} {judge.share():4.0%} in flight, {len(judge.spans)} requests in "
+            f"{took_s:.1f} s, memory at most {memory.peak_bytes / KIB / KIB:.0f} MB"
+        )
 
 
 if __name__ == "__main__":

@@ -66,6 +66,10 @@ class _Connection(asyncio.Protocol):
                 return
             self._head = b""
             lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+            if not lengths:
+                # The run asks for the list of models first.
+                self._transport.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+                return
             self._body_left = int(lengths[0].partition(b":")[2])
         self._body_left -= len(received)
         if self._body_left == 0:

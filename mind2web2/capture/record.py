@@ -51,6 +51,22 @@ class RefusedConnection(BaseModel):
     is_private: bool = False
 
 
+class Review(BaseModel):
+    """What a person decided about a stored page.
+
+    Args:
+        decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the person.
+        by: the person's name, as given.
+        created: UTC, ISO 8601.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    decision: Literal["right", "wrong", "uploaded"]
+    by: str
+    created: str
+
+
 class CaptureRecord(BaseModel):
     """The sidecar beside a page's files: where the page came from and what looks wrong about it.
 
@@ -65,6 +81,7 @@ class CaptureRecord(BaseModel):
         refused: connections that the page tried and was refused; never the reason to distrust its text.
         timings_s: seconds by stage.
         is_transient: the failure may pass, or lie with this machine or its network.
+        reviewed: what a person decided about the page; it makes results that rest on the page stale.
         archived_at: when a web archive made this copy, UTC, ISO 8601; ``None`` for the page itself.
         archived_from: the address of that copy.
         imported_from: the file that the page was imported from instead of being captured.
@@ -90,6 +107,7 @@ class CaptureRecord(BaseModel):
     timings_s: dict[str, float] = Field(default_factory=dict)
     tries: int = 1
     browser: str = ""
+    reviewed: Review | None = None
     archived_at: str | None = None
     archived_from: str | None = None
     imported_from: str | None = None

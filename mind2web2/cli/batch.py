@@ -21,6 +21,7 @@ from mind2web2.judge.batch.transfer import BatchPace, JobProgress
 from mind2web2.judge.protocol import RunUsage
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.runs.progress_file import ProgressFile
 from mind2web2.runs.run import RunFolders, RunProgress
 
 MAY_STOP = (
@@ -81,9 +82,14 @@ class BatchDisplay(RunDisplay):
     """Shows the run's batch jobs as well."""
 
     def __init__(
-        self, console: Console, progress: RunProgress, usage: RunUsage, jobs: list[JobProgress]
+        self,
+        console: Console,
+        progress: RunProgress,
+        usage: RunUsage,
+        jobs: list[JobProgress],
+        file: ProgressFile | None = None,
     ) -> None:
-        super().__init__(console, progress, usage)
+        super().__init__(console, progress, usage, file)
         self._jobs = jobs
         self._told_of: dict[int, str] = {}
 

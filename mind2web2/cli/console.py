@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import sys
 import time
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.progress_file import ProgressFile, RunState
     from mind2web2.runs.run import RunProgress
 
 _ALIKE_EVERY_S = 10.0
+_KEEP_EVERY_S = 1.0
 
 
 class _PlainConsole(Console):
@@ -206,12 +209,20 @@ class LiveDisplay(ABC):
             with suppress(asyncio.CancelledError):
                 await self._following
         self._tell_news()
+        await self.keep("ended" if error is None else "stopped")
         if self._live is not None:
             self._live.stop()
 
+    async def keep(self, state: RunState) -> None:  # noqa: B027  # most displays keep nothing
+        """Write the progress to a file, for others to follow; nothing by default."""
+
     async def _follow(self) -> None:
+        kept_s = -math.inf
         while True:
             self._tell_news()
+            if time.monotonic() - kept_s >= _KEEP_EVERY_S:
+                kept_s = time.monotonic()
+                await self.keep("running")
             if self._live is not None:
                 self._live.update(self.state(), refresh=True)
             elif time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
@@ -230,10 +241,13 @@ class LiveDisplay(ABC):
 class RunDisplay(LiveDisplay):
     """Shows which answers are done and what the judge was asked."""
 
-    def __init__(self, console: Console, progress: RunProgress, usage: RunUsage) -> None:
+    def __init__(
+        self, console: Console, progress: RunProgress, usage: RunUsage, file: ProgressFile | None = None
+    ) -> None:
         super().__init__(console)
         self._progress = progress
         self._usage = usage
+        self._file = file
         self._told = 0
         self._told_waiting: set[str] = set()
         # The first answer that each reason has kept from a result.
@@ -264,6 +278,11 @@ class RunDisplay(LiveDisplay):
         return Group(
             line, Text(totals_text(self._usage)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
         )
+
+    async def keep(self, state: RunState) -> None:
+        """Write how far the run has come, for the viewer."""
+        if self._file is not None:
+            await asyncio.to_thread(self._file.write, self._progress, self._usage, state)
 
     def totals_line(self) -> str:
         """Return what was asked so far, and the time."""

@@ -43,6 +43,8 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
+from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
+from mind2web2.runs.progress_file import ProgressFile
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
@@ -57,7 +59,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.scheduling.scheduler import MOST_PENDING
 from mind2web2.scheduling.scheduler import Pace as Order
-from mind2web2.scripts.watchdog import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -192,11 +194,12 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
 
 
 def _display(run: _Run, judge: RecordedJudge, batches: BatchJobs | None) -> RunDisplay:
+    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
     if batches is None:
-        return RunDisplay(run.console, run.progress, judge.usage)
+        return RunDisplay(run.console, run.progress, judge.usage, file)
     from mind2web2.cli.batch import BatchDisplay
 
-    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress)
+    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress, file)
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
@@ -400,12 +403,10 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         "max_images": options.max_images,
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    server = options.judge_base_url or ""
+    server = (options.judge_base_url or "").rstrip("/")
     named = [judge for judge in store.identities() if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
-    stored = [
-        judge for judge in named if server and judge.endpoint.endswith(f" {server.rstrip('/')}")
-    ] or named
+    stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
     fitting = [
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.runs.bootstrap import LEVEL, RESAMPLES
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
+from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
 from mind2web2.utils.names import name_list, natural_key
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.circuit_breaker import Access
-from mind2web2.judge.direct import unexpected
+from mind2web2.judge.circuit_breaker import CircuitBreaker
 from mind2web2.judge.protocol import (
     CheckedLimit,
     JudgeSession,
@@ -35,6 +34,7 @@ from mind2web2.judge.protocol import (
     ask_within_limits,
     cut_off_noted,
     tokens_of,
+    unexpected,
     usage_of,
 )
 from mind2web2.judge.services import ServiceAnswers
@@ -121,7 +121,7 @@ class RecordedJudge:
         self._store = store
         self._overwrite = overwrite
         # Requests that are admitted one by one would take a batch job each.
-        self._access = Access(one_by_one=not settings.batch)
+        self._breaker = CircuitBreaker(one_by_one=not settings.batch)
         # Before the first request of a run; stored judgments need no server.
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
@@ -178,8 +178,8 @@ class RecordedJudge:
         if self._unreachable is not None:
             raise self._unreachable
         total = self.usage.total()
-        if self._access.denial is not None and not total.asked.judgments and not total.reused.judgments:
-            raise JudgeUnusableError(str(self._access.denial)) from self._access.denial
+        if self._breaker.reason is not None and not total.asked.judgments and not total.reused.judgments:
+            raise JudgeUnusableError(str(self._breaker.reason)) from self._breaker.reason
 
     async def write_rest(self) -> None:
         """Store replies that could not be stored before.
@@ -242,7 +242,7 @@ class RecordedJudge:
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long", "fewer_images"]
-        limit = self._access.limit(limit)
+        limit = self._breaker.guarded(limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
         with counted_requests() as sent:
             try:
@@ -256,12 +256,12 @@ class RecordedJudge:
                 reply, outcome = replace(_no_reply(sent), text=limits), "fewer_images"
             except BaseException as error:
                 # A failure or a cancelled caller: no judgment, but requests and tokens.
-                self._access.note(error, source)
+                self._breaker.note_failure(error, source)
                 if exchange is not None:
                     exchange.settle(sent.replies)
                 self._count(_no_reply(sent), sent, source[0], judgments=0)
                 raise
-        self._access.prove()
+        self._breaker.note_reply()
         if exchange is not None:
             exchange.settle(sent.replies or [reply.usage])
         # A refusal of the images is no judgment yet.

@@ -1,128 +1,116 @@
-"""A judge that is not to be had with the run's key, model and address: found out by few requests."""
+"""Circuit breaker: stop sending requests once the judge rejects the API key, model or base URL."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import AsyncExitStack
 from types import TracebackType
 
 from mind2web2.errors import JudgeAccessError
-from mind2web2.judge.protocol import CheckedLimit
 from mind2web2.llm_client.chat import Limit
 
 log = logging.getLogger(__name__)
 
-# A firewall may deny an answer for what it says, and the answers of a task for what the task says, but hardly
-# so many in a row while nobody is replied to.
+# A firewall may reject the text of one answer or of one task, but hardly that of so many answers in a row.
 _ENOUGH_ANSWERS = 10
-# From so many on requests go one at a time until one is replied to: while none in the run was, and later.
-_DOUBTED_AT_FIRST = 1
-_DOUBTED_LATER = 3
+# After so many rejected answers requests go one at a time: before the first reply of the run, and later.
+_SUSPECTED_AT_FIRST, _SUSPECTED_LATER = 1, 3
 
 
-class _NotNowError(Exception):
-    """What is under way may tell whether the judge can be had; stays inside this module."""
+class CircuitBreaker:
+    """Shared by all requests of a run.
 
-    def __init__(self, change: asyncio.Event) -> None:
-        super().__init__("the replies to other requests come first")
-        self.change = change
-
-
-class Access:
-    """Whether the judge lets the run in, as far as its replies tell; shared by all of the run's requests.
-
-    A denial for all ends the run's requests at once. Another may be about one request: it does so only where
-    many answers met one, nobody was replied to since, and nothing is under way that may still be.
+    A rejection that concerns all requests (``is_for_all``) opens the circuit at once. Any other may be due to
+    one prompt: it opens the circuit only if many answers in a row were rejected and no request is in flight.
 
     Args:
-        one_by_one: whether requests go one at a time once there is doubt, so that a wrong model costs each
-            further answer no more than one; not where each would have to wait for a batch job of its own.
+        one_by_one: whether suspicion makes requests go one at a time, so that a wrong model costs few
+            requests. Not for batch jobs, as each request would wait for its own job.
     """
 
     def __init__(self, *, one_by_one: bool = True) -> None:
-        self._doubted_at = _DOUBTED_AT_FIRST if one_by_one else _ENOUGH_ANSWERS
-        self._denial: JudgeAccessError | None = None
-        self._last_doubt: JudgeAccessError | None = None
-        self._denied_answers: set[tuple[str, str]] = set()
-        self._under_way = 0
+        self._suspected_at = _SUSPECTED_AT_FIRST if one_by_one else _ENOUGH_ANSWERS
+        self._reason: JudgeAccessError | None = None
+        self._latest_rejection: JudgeAccessError | None = None
+        self._rejected_answers: set[tuple[str, str]] = set()
+        self._in_flight = 0
         self._change = asyncio.Event()
 
     @property
-    def denial(self) -> JudgeAccessError | None:
-        """Return why the judge rejects all requests, ``None`` as long as it may not."""
-        return self._denial
+    def reason(self) -> JudgeAccessError | None:
+        """Return why the circuit is open, ``None`` while requests are sent."""
+        return self._reason
 
-    def prove(self) -> None:
-        """Note that the judge has dealt with a request."""
-        self._doubted_at = max(self._doubted_at, _DOUBTED_LATER)
-        self._denied_answers.clear()
-        self._wake()
+    def note_reply(self) -> None:
+        """Note that the judge has answered a request."""
+        self._suspected_at = max(self._suspected_at, _SUSPECTED_LATER)
+        self._rejected_answers.clear()
+        self._notify()
 
-    def note(self, error: BaseException, source: tuple[str, str]) -> None:
-        """Note how a question has failed, given the task id and answer name that it was asked for."""
+    def note_failure(self, error: BaseException, source: tuple[str, str]) -> None:
+        """Note a failed question of an answer, given as task id and answer name."""
         if not isinstance(error, JudgeAccessError):
             return
         if error.is_for_all:
-            self._deny(error)
+            self._open(error)
         else:
-            self._last_doubt = error
-            self._denied_answers.add(source)
+            self._latest_rejection = error
+            self._rejected_answers.add(source)
 
-    def limit(self, limit: Limit) -> Limit:
-        """Return a limit that lets in only who may send a request by what is known then.
+    def guarded(self, limit: Limit) -> Limit:
+        """Return the limit with this check; entering raises ``JudgeAccessError`` if the circuit is open."""
+        return _GuardedLimit(self, limit)
 
-        It raises ``JudgeAccessError`` once access was denied, also for those who were waiting.
-        """
-        return _Door(self, limit)
+    def enter(self) -> asyncio.Event | None:
+        """Count a request as in flight; return an event instead if it must wait for the replies to others."""
+        rejected = len(self._rejected_answers)
+        if self._reason is None and self._in_flight and rejected >= self._suspected_at:
+            return self._change
+        if self._latest_rejection is not None and rejected >= _ENOUGH_ANSWERS:
+            self._open(self._latest_rejection)
+        if self._reason is not None:
+            raise JudgeAccessError(str(self._reason), is_for_all=self._reason.is_for_all)
+        self._in_flight += 1
+        return None
 
-    def let_in(self) -> None:
-        """Count one more request as under way; raises for who is not to send one now, or ever."""
-        denied = len(self._denied_answers)
-        if self._denial is None and self._under_way and denied >= self._doubted_at:
-            raise _NotNowError(self._change)
-        if self._last_doubt is not None and denied >= _ENOUGH_ANSWERS:
-            self._deny(self._last_doubt)
-        if self._denial is not None:
-            raise JudgeAccessError(str(self._denial), is_for_all=self._denial.is_for_all)
-        self._under_way += 1
-
-    def left(self, *, is_replied_to: bool) -> None:
-        """Count a request as under way no more."""
-        self._under_way -= 1
-        if is_replied_to:
-            self.prove()
+    def leave(self, *, has_reply: bool) -> None:
+        """Count a request as no longer in flight."""
+        self._in_flight -= 1
+        if has_reply:
+            self.note_reply()
         else:
-            self._wake()
+            self._notify()
 
-    def _deny(self, error: JudgeAccessError) -> None:
-        if self._denial is None:
-            self._denial = error
-            log.info("nothing more is sent reason=%s", error)
-            self._wake()
+    def _open(self, error: JudgeAccessError) -> None:
+        if self._reason is None:
+            self._reason = error
+            log.info("no further request is sent reason=%s", error)
+            self._notify()
 
-    def _wake(self) -> None:
-        """Let whoever waits look again."""
+    def _notify(self) -> None:
         self._change.set()
         self._change = asyncio.Event()
 
 
-class _Door:
-    """A limit that whoever is not let in yet leaves to others meanwhile."""
+class _GuardedLimit:
+    """A limit that a request leaves again while it must wait for others."""
 
-    def __init__(self, access: Access, limit: Limit) -> None:
-        self._access = access
-        self._limit = CheckedLimit(limit, access.let_in)
+    def __init__(self, breaker: CircuitBreaker, limit: Limit) -> None:
+        self._breaker, self._limit = breaker, limit
 
     async def __aenter__(self) -> None:
         while True:
-            try:
-                return await self._limit.__aenter__()
-            except _NotNowError as refusal:
-                change = refusal.change
+            async with AsyncExitStack() as entered:
+                await entered.enter_async_context(self._limit)
+                change = self._breaker.enter()
+                if change is None:
+                    entered.pop_all()
+                    return
             await change.wait()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._access.left(is_replied_to=error is None)
+        self._breaker.leave(has_reply=error is None)
         await self._limit.__aexit__(kind, error, trace)

@@ -25,6 +25,7 @@ from mind2web2.judge.protocol import (
     Subject,
     ask_twice_if_declined,
     ask_within_limits,
+    unexpected,
 )
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, ImageLimit, Limit, Usage
 from mind2web2.llm_client.provider import AsyncCalls
@@ -79,11 +80,6 @@ def _identity(client: object) -> str:
 
 
 _identities: WeakKeyDictionary[object, str] = WeakKeyDictionary()
-
-
-def unexpected(error: Exception) -> JudgeError:
-    """Return the judge failure for an unforeseen error of its client."""
-    return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
 
 
 def as_provider(client: Any) -> ChatProvider:

@@ -320,6 +320,11 @@ class FailureLatch:
         return failure
 
 
+def unexpected(error: Exception) -> JudgeError:
+    """Return the judge failure for an unforeseen error of its client."""
+    return JudgeError(f"the judge's client failed: {type(error).__name__}: {error}")
+
+
 class JudgeSession:
     """The part of a ``Judge`` that every implementation shares: failure, ledger and image limit."""
 
@@ -331,7 +336,7 @@ class JudgeSession:
     @property
     def ledger(self) -> JudgeLedger:
         """Return usage and notes."""
-        check_look("what the judge has been asked")
+        check_look("the ledger of the judge")
         return self._ledger
 
     @property

@@ -1,4 +1,4 @@
-"""Answers of map and paper services: kept beside the judgments, so that the same question has one answer."""
+"""Replies of map and paper services, stored beside the judgments, so that a question has one reply."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mind2web2.judge.store import Judgment, JudgmentStore, ServiceAnswer
 
 @dataclass(frozen=True)
 class ServiceRequest:
-    """One question to a service; arguments and answer are JSON."""
+    """One request to a service; arguments and reply are JSON."""
 
     service: Literal["google_maps", "arxiv"]
     name: Literal["geocode", "distance_matrix", "by_id", "by_title"]
@@ -33,16 +33,16 @@ class ServiceRequest:
 
 
 AskService = Callable[[], Awaitable[Any]]
-# Answers a request, perhaps by asking the service.
+# Answers a request, from the store or by the service.
 AnswerRequest = Callable[[ServiceRequest, AskService], Awaitable[Any]]
 
-# Tools are made by scripts, which cannot hand over what they do not know.
+# A context variable, since scripts make their tools themselves.
 _answering: ContextVar[AnswerRequest | None] = ContextVar("who answers requests to services", default=None)
 
 
 @contextmanager
 def services_answered_by(answer: AnswerRequest) -> Iterator[None]:
-    """Let requests in this block, and in tasks started in it, be answered by this function."""
+    """Answer requests in this block, and in tasks started in it, by this function."""
     token = _answering.set(answer)
     try:
         yield
@@ -51,17 +51,17 @@ def services_answered_by(answer: AnswerRequest) -> Iterator[None]:
 
 
 async def service_answer(request: ServiceRequest, ask: AskService) -> Any:
-    """Return the answer to a request; outside of an evaluation, the service is asked."""
+    """Return the answer to a request; outside of an evaluation the service gives it."""
     answer = _answering.get()
     return await (ask() if answer is None else answer(request, ask))
 
 
 class ServiceAnswers:
-    """Answers requests of scripts from the store, or asks the service and keeps its answer.
+    """Answers requests of scripts from the store, or by the service, whose reply is stored.
 
     Args:
-        overwrite: reuse only what this run itself has asked.
-        is_replay: ask nothing.
+        overwrite: reuse only replies of this run.
+        is_replay: send no requests.
     """
 
     def __init__(self, store: JudgmentStore, *, overwrite: bool, is_replay: bool) -> None:
@@ -69,7 +69,7 @@ class ServiceAnswers:
         self._overwrite = overwrite
         self._is_replay = is_replay
         self._asked_now: set[str] = set()
-        # Equal questions at the same time wait for the first one's answer.
+        # Concurrent equal requests wait for the first one's answer.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def answer(
@@ -93,7 +93,7 @@ class ServiceAnswers:
         return json.loads(text), record
 
     async def changed(self, recorded: Iterable[ServiceAnswer]) -> list[str]:
-        """Return which recorded answers are others in the store by now, one phrase each."""
+        """Return a phrase for each recorded answer that differs from the store's."""
         found = []
         for answer in recorded:
             stored = await self._store.get(answer.key)

@@ -8,15 +8,15 @@ import json
 import math
 import sqlite3
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -241,6 +241,8 @@ class _Lookup(NamedTuple):
 
 
 _Work = _Lookup | Judgment
+_Outcome = Judgment | BaseException | None
+_Batch = list[tuple[_Work, "asyncio.Future[Judgment | None]"]]
 _COLUMNS = tuple(Judgment.model_fields)
 _row_of = attrgetter(*_COLUMNS)
 
@@ -258,8 +260,8 @@ class JudgmentStore:
         self._damage_cure = damage_cure
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
-        # Concurrent requests share a transaction.
-        self._queue: deque[tuple[_Work, Future[Judgment | None]]] = deque()
+        # Work that waits for the thread, by event loop; it shares a transaction.
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch] = WeakKeyDictionary()
         try:
             self._connection = self._in_thread(self._open)
         except BaseException:
@@ -327,30 +329,37 @@ class JudgmentStore:
         return self._thread.submit(self._translated, work).result()
 
     async def _queued(self, work: _Work) -> Judgment | None:
-        done: Future[Judgment | None] = Future()
-        self._queue.append((work, done))
-        self._thread.submit(self._do_queued)
-        return await asyncio.wrap_future(done)
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[Judgment | None] = loop.create_future()
+        waiting = self._waiting.get(loop)
+        if waiting is None:
+            self._begin(loop, [(work, done)])
+        else:
+            waiting.append((work, done))
+        return await done
 
-    def _do_queued(self) -> None:
-        batch = []
-        while self._queue:
-            work, done = self._queue.popleft()
-            if done.set_running_or_notify_cancel():
-                batch.append((work, done))
-        if not batch:
-            return
-        try:
-            outcomes = self._done_together([work for work, _ in batch])
-        except Exception as error:  # every waiting task gets it
-            outcomes = [error] * len(batch)
+    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
+        self._waiting[loop] = []
+        # No task: the loop may run a script, whose tasks are cancelled at its end.
+        running = loop.run_in_executor(self._thread, self._done_together, [work for work, _ in batch])
+        running.add_done_callback(partial(self._end, loop, batch))
+
+    def _end(
+        self, loop: asyncio.AbstractEventLoop, batch: _Batch, running: asyncio.Future[list[_Outcome]]
+    ) -> None:
+        if waiting := self._waiting.pop(loop):
+            self._begin(loop, waiting)
+        error = running.exception()
+        outcomes = running.result() if error is None else [error] * len(batch)
         for (_, done), outcome in zip(batch, outcomes, strict=True):
-            if isinstance(outcome, Exception):
+            if done.done():  # the caller was cancelled
+                continue
+            if isinstance(outcome, BaseException):
                 done.set_exception(outcome)
             else:
                 done.set_result(outcome)
 
-    def _done_together(self, works: Sequence[_Work]) -> list[Judgment | Exception | None]:
+    def _done_together(self, works: Sequence[_Work]) -> list[_Outcome]:
         """Do all in one transaction, or each in its own where one of them fails."""
         try:
             with self._transaction(works):

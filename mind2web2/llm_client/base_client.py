@@ -1,10 +1,11 @@
-"""Clients of judges: OpenAI and compatible servers, Azure, and the one that a run is given."""
+"""Clients of judges: OpenAI and compatible servers, Azure, and the one that a run receives."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
@@ -17,8 +18,10 @@ from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     KEY_GIVEN,
     OPENAI_ADDRESS,
+    Setting,
     check_address,
     check_keys,
+    endpoint_name,
     public_address,
     require_all,
     setting,
@@ -26,7 +29,10 @@ from mind2web2.llm_client.settings import (
 )
 from mind2web2.utils.api_misuse import script_api
 
-# Local servers ask for no key, but the SDK insists on one.
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+
+# Local servers need no key, but the SDK insists on one.
 _NO_KEY = "none"
 
 
@@ -36,10 +42,9 @@ class AsyncOpenAIClient(AsyncProviderClient):
     Args:
         base_url: default ``OPENAI_BASE_URL``, else OpenAI itself.
         api_key: default ``OPENAI_API_KEY``; a server other than OpenAI may need none.
-        retry: how long to try.
 
     Raises:
-        UsageError: there is no key, or the address is none.
+        UsageError: the key is missing, or the address is invalid.
     """
 
     def __init__(
@@ -57,37 +62,6 @@ class OpenAIClient(SyncProviderClient):
         super().__init__(AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry))
 
 
-def openai_connection(base_url: str | None = None, api_key: str | None = None) -> Connection:
-    """Return how to connect and what that leads to; settings that are not given come from the environment.
-
-    Raises:
-        UsageError: one is missing or cannot be right; the text names it.
-    """
-    given = setting(base_url, ADDRESS_GIVEN, "OPENAI_BASE_URL")
-    address = given.value or OPENAI_ADDRESS
-    check_address(address, given.name)
-    key = setting(api_key, KEY_GIVEN, "OPENAI_API_KEY")
-    if not key.value and "api.openai.com" in address:
-        raise UsageError(
-            "no judge key: set OPENAI_API_KEY (or, for a server that needs none, give --judge_base_url or "
-            "set OPENAI_BASE_URL)"
-        )
-
-    check_keys({key.name: key.value})
-
-    import openai  # takes two seconds
-
-    connect = partial(openai.AsyncOpenAI, base_url=address, api_key=key.value or _NO_KEY, max_retries=0)
-
-    service = Service(
-        endpoint=f"openai {public_address(address)}",
-        key_name=key.name,
-        address_name=given.name,
-        secrets=(key.value,),
-    )
-    return partial(SdkPool, lambda http: connect(http_client=http)), service
-
-
 class AsyncAzureOpenAIClient(AsyncProviderClient):
     """A judge on Azure.
 
@@ -95,7 +69,6 @@ class AsyncAzureOpenAIClient(AsyncProviderClient):
         base_url: the resource's address; default ``AZURE_OPENAI_ENDPOINT_URL``.
         api_key: default ``AZURE_OPENAI_API_KEY``.
         api_version: default ``AZURE_OPENAI_API_VERSION``.
-        retry: how long to try.
 
     Raises:
         UsageError: one of the three is missing.
@@ -109,9 +82,8 @@ class AsyncAzureOpenAIClient(AsyncProviderClient):
         api_version: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        super().__init__(
-            OpenAITransport(*azure_connection(base_url, api_key, api_version)), retry or RetryPolicy()
-        )
+        connection = azure_connection(base_url, api_key, api_version)
+        super().__init__(OpenAITransport(*connection), retry or RetryPolicy())
 
 
 class AzureOpenAIClient(SyncProviderClient):
@@ -130,13 +102,37 @@ class AzureOpenAIClient(SyncProviderClient):
         )
 
 
+def openai_connection(base_url: str | None = None, api_key: str | None = None) -> Connection:
+    """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
+
+    Raises:
+        UsageError: a setting is missing or invalid; the text names it.
+    """
+    given = setting(base_url, ADDRESS_GIVEN, "OPENAI_BASE_URL")
+    address = Setting(given.value or OPENAI_ADDRESS, given.name)
+    key = setting(api_key, KEY_GIVEN, "OPENAI_API_KEY")
+    check_address(address.value, address.name)
+    if not key.value and "api.openai.com" in address.value:
+        raise UsageError(
+            "no judge key: set OPENAI_API_KEY (or, for a server that needs none, give --judge_base_url or "
+            "set OPENAI_BASE_URL)"
+        )
+
+    def client(**parameters: Any) -> AsyncOpenAI:
+        import openai  # takes two seconds
+
+        return openai.AsyncOpenAI(base_url=address.value, api_key=key.value or _NO_KEY, **parameters)
+
+    return _connection("openai", client, address, key)
+
+
 def azure_connection(
     base_url: str | None = None, api_key: str | None = None, api_version: str | None = None
 ) -> Connection:
-    """Return how to connect and what that leads to; settings that are not given come from the environment.
+    """Return the connection to Azure; the environment holds the defaults.
 
     Raises:
-        UsageError: one is missing or cannot be right; the text names it.
+        UsageError: a setting is missing or invalid; the text names it.
     """
     key = setting(api_key, KEY_GIVEN, "AZURE_OPENAI_API_KEY")
     address = setting(base_url, ADDRESS_GIVEN, "AZURE_OPENAI_ENDPOINT_URL")
@@ -148,26 +144,30 @@ def azure_connection(
             "AZURE_OPENAI_API_VERSION": version,
         }
     )
-    check_keys({key.name: key.value})
     check_address(address.value, address.name)
 
-    import openai  # takes two seconds
+    def client(**parameters: Any) -> AsyncOpenAI:
+        import openai  # takes two seconds
 
-    connect = partial(
-        openai.AsyncAzureOpenAI,
-        azure_endpoint=address.value,
-        api_key=key.value,
-        api_version=version,
-        max_retries=0,
-    )
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=address.value, api_key=key.value, api_version=version, **parameters
+        )
 
+    return _connection("azure_openai", client, address, key)
+
+
+def _connection(
+    provider: str, client: Callable[..., AsyncOpenAI], address: Setting, key: Setting
+) -> Connection:
+    check_keys({key.name: key.value})
     service = Service(
-        endpoint=f"azure_openai {public_address(address.value)}",
+        endpoint=endpoint_name(provider, address.value),
         key_name=key.name,
         address_name=address.name,
         secrets=(key.value,),
+        address=public_address(address.value),
     )
-    return partial(SdkPool, lambda http: connect(http_client=http)), service
+    return partial(SdkPool, lambda http: client(http_client=http, max_retries=0)), service
 
 
 ProviderName = Literal["openai", "azure_openai", "bedrock_anthropic"]
@@ -177,14 +177,13 @@ PROVIDERS: tuple[ProviderName, ...] = ("openai", "azure_openai", "bedrock_anthro
 
 @script_api
 class LLMClient:
-    """A judge, asked synchronously or asynchronously as chosen when it is built.
+    """A judge, synchronous or asynchronous.
 
     Args:
         provider: one of ``PROVIDERS``.
         is_async: ``True`` for ``async_response`` and ``chat``, ``False`` for ``response``.
-        base_url: the server's address, default from the provider's environment variable.
-        api_key: default from the provider's environment variable; Bedrock takes its keys only from there.
-        retry: how long to try.
+        base_url: default from the provider's environment variable.
+        api_key: default from the provider's environment variable; Bedrock's keys come only from there.
 
     Raises:
         ValueError: there is no such provider.
@@ -207,17 +206,17 @@ class LLMClient:
 
     @property
     def endpoint(self) -> str:
-        """Return what tells this provider from others, such as ``openai https://api.openai.com/v1``."""
+        """Return provider and address, such as ``openai https://api.openai.com/v1``."""
         return self._async_client.endpoint
 
     @property
     def slowdown(self) -> Slowdown:
-        """Return how much rate limits have held requests back."""
+        """Return the delays by rate limits."""
         return self._async_client.slowdown
 
     @property
     def retries(self) -> Retries:
-        """Return how often requests were tried again, and why."""
+        """Return the number of retries and their reasons."""
         return self._async_client.retries
 
     def response(self, **keywords: Any) -> Any:
@@ -230,7 +229,7 @@ class LLMClient:
         return self._sync_client.response(**keywords)
 
     async def async_response(self, **keywords: Any) -> Any:
-        """Return what ``response`` returns; the keywords are the same."""
+        """Return the same as ``response``; the keywords are the same."""
         self._check_is_async("async_response")
         return await self._async_client.async_response(**keywords)
 
@@ -272,7 +271,7 @@ def _build(
     if provider == "azure_openai":
         return AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "bedrock_anthropic":
-        # Not needed by most runs.
+        # Most runs do not need it.
         from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
 
         return AsyncBedrockClient(base_url=base_url, retry=retry)

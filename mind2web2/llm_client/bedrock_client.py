@@ -28,7 +28,7 @@ from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     check_address,
     check_keys,
-    public_address,
+    endpoint_name,
     require_all,
     variable,
 )
@@ -41,10 +41,10 @@ Block = dict[str, Any]
 
 _DATA_URL = re.compile(r"data:(image/[\w.+-]+);base64,")
 
-# Seen in the wild, but no registered type: Claude takes only the registered one.
+# A common alias; Claude takes only the registered type.
 _MEDIA_TYPE_ALIASES = {"image/jpg": "image/jpeg"}
 
-# Claude must be told a limit; a caller's own ``max_tokens`` goes first.
+# Claude requires a limit; the caller's ``max_tokens`` overrides this one.
 _DEFAULT_MAX_TOKENS = 8192
 
 _TRUNCATED = ("max_tokens", "model_context_window_exceeded")
@@ -83,7 +83,6 @@ class AsyncBedrockClient(AsyncProviderClient):
         access_key: default ``AWS_ACCESS_KEY``.
         secret_key: default ``AWS_SECRET_KEY``.
         region: default ``AWS_REGION``.
-        retry: how long to try.
 
     Raises:
         UsageError: a key, the region or the optional package is missing.
@@ -112,8 +111,8 @@ class BedrockTransport:
     """Speaks Claude's messages protocol; a template is a tool that Claude must call.
 
     Args:
-        connect: makes the SDK's client, its own retries off.
-        service: where it leads.
+        connect: makes the SDK's client, without retries.
+        service: the server.
     """
 
     modes = (OutputMode.TOOL, OutputMode.PLAIN)
@@ -134,7 +133,6 @@ class BedrockTransport:
             raw = await self._sdk.here().messages.with_raw_response.create(
                 model=wire.model,
                 max_tokens=parameters.pop("max_tokens"),
-                # the SDK's types say no more than what claude_messages builds
                 messages=cast(Any, turns),
                 extra_body=parameters,
             )
@@ -164,10 +162,10 @@ class BedrockTransport:
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
-    """Return what the body of a successful reply says.
+    """Return the completion in the body of a successful reply.
 
     Raises:
-        RequestFailedError: it is no message; the same request may bring one.
+        RequestFailedError: it is no message; a retry may succeed.
     """
     try:
         body = _Body.model_validate_json(content)
@@ -192,8 +190,8 @@ def claude_messages(
 
     Args:
         messages: checked messages.
-        marks_cache: mark the end of what later requests share: all of the user's first turn but its
-            last part, since prompts end with what differs.
+        marks_cache: mark the end of the part that later requests share: the user's first turn without its
+            last part.
     """
     system: list[Block] = []
     turns: list[Block] = []
@@ -211,7 +209,7 @@ def claude_messages(
 def _blocks(content: str | Sequence[Mapping[str, Any]]) -> list[Block]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    # empty texts are refused
+    # Claude rejects empty texts.
     return [_block(part) for part in content if part.get("text") != ""]
 
 
@@ -267,14 +265,14 @@ def _transport(settings: dict[str, str], base_url: str | None) -> BedrockTranspo
         timeout=anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S),
     )
     service = Service(
-        endpoint=f"bedrock_anthropic {public_address(address)}",
+        endpoint=endpoint_name("bedrock_anthropic", address),
         key_name="AWS_ACCESS_KEY and AWS_SECRET_KEY",
         address_name=address_name,
         secrets=(settings["AWS_ACCESS_KEY"], settings["AWS_SECRET_KEY"]),
     )
     try:
         return BedrockTransport(connect, service)
-    except ValueError as error:  # the SDK reads a bearer token beside the keys, and takes one of the two
+    except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
         raise UsageError(f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}") from error
 
 

@@ -182,12 +182,20 @@ class Service:
         key_name: the environment variables of the key, or another name that the user knows.
         address_name: the same for the address.
         secrets: removed from error texts, whatever a server sends back.
+        address: as the user gave it, for messages; the endpoint may differ by a final ``/v1``.
     """
 
     endpoint: str
     key_name: str
     address_name: str
     secrets: tuple[str, ...] = ()
+    address: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return provider and address for messages."""
+        provider, _, address = self.endpoint.partition(" ")
+        return f"{provider} {self.address or address}"
 
 
 class RequestFailedError(Exception):
@@ -338,7 +346,7 @@ def failure_from_body(
 
 def judge_error(failure: RequestFailedError, service: Service, model: str) -> JudgeError:
     """Return the error for a final failure; it names the cure."""
-    where = f"judge {model} at {service.endpoint}"
+    where = f"judge {model} at {service.shown}"
     if failure.is_too_long:
         return ContextTooLongError(f"{where}: request too long: {failure}")
     if failure.can_pass:

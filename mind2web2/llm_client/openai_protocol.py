@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 
 def use_clean_connections(client: httpx2.AsyncClient) -> None:
-    """Have a client of the SDK's aiohttp kind drop a connection on which something came unasked.
+    """Make the SDK's aiohttp client drop a connection that received data without a request.
 
-    aiohttp keeps such bytes and reads them as the reply to the next request: a server or proxy that answers
-    one question twice would thereby decide another one. There is no public way; a test sends such a reply.
+    aiohttp reads such data as the reply to the next request, so that a server that answers one question twice
+    would decide another one. There is no public way.
 
     Raises:
-        MachineError: the installed versions of these packages hold their connections otherwise.
+        MachineError: the installed versions lack the private attributes.
     """
     check_private_attributes("aiohttp", "httpx2", "openai")
-    # Any: what these hold is the SDK's own, and private.
+    # Any: private attributes of the SDK.
     transports: list[Any] = [client._transport, *client._mounts.values()]
     for transport in transports:
         if transport is not None:
@@ -78,12 +78,12 @@ class _Opened(NamedTuple, Generic[Pool]):
 
 
 class PoolPerLoop(Generic[Pool]):
-    """Gives the running loop its pool, so that one client serves several ``asyncio.run`` in turn.
+    """Holds a pool for each event loop, so that one client serves several ``asyncio.run`` in turn.
 
-    A pool that nobody closed is closed with its loop, as ``asyncio.run`` closes asynchronous generators last.
+    An open pool is closed with its loop, as ``asyncio.run`` closes asynchronous generators last.
 
     Args:
-        build: makes a pool; called at once, so that bad settings are found at once.
+        build: makes a pool; called at once, so that invalid settings fail early.
     """
 
     def __init__(self, build: Callable[[], Pool]) -> None:
@@ -110,7 +110,7 @@ class PoolPerLoop(Generic[Pool]):
         self._unused = None
         lifetime = self._lifetime(loop, pool)
         with suppress(StopIteration):
-            # Up to its yield it waits for nothing.
+            # It does not wait before its yield.
             lifetime.__anext__().send(None)
         opened = self._opened[loop] = _Opened(pool, lifetime)
         return opened
@@ -123,15 +123,15 @@ class PoolPerLoop(Generic[Pool]):
             await pool.close()
 
 
-# The exchange as a whole is bounded by the retry policy, this by nothing else.
+# The retry policy limits only the request as a whole.
 CONNECT_TIMEOUT_S = 30.0
 
 
 class SdkPool:
-    """The SDK's client, and its own HTTP client, which speaks through aiohttp: half the time of httpcore.
+    """The SDK's client with an HTTP client on aiohttp, which takes half the time of httpcore.
 
     Args:
-        connect: makes the SDK's client with this HTTP client, its own retries off.
+        connect: makes the SDK's client with this HTTP client, without retries.
     """
 
     def __init__(self, connect: Callable[[httpx2.AsyncClient], AsyncOpenAI]) -> None:
@@ -140,14 +140,14 @@ class SdkPool:
         self._answered: dict[str, httpx2.Request] = {}
 
     async def post(self, path: str, body: AsyncIterable[bytes], size_bytes: int) -> httpx2.Response:
-        """Send a body of JSON and return the successful response.
+        """Send a JSON body and return the successful response.
 
-        The SDK prepares a request in more time than it takes to send one, and every time alike. So once one
-        has been answered, the others take over its address and headers.
+        The SDK takes longer to prepare a request than to send it. So later requests reuse address and headers
+        of the first successful one.
 
         Raises:
-            openai.OpenAIError: as the SDK does, while it prepares.
-            httpx2.HTTPError: the request could not be sent, or its response has an error's status.
+            openai.OpenAIError: from the SDK, for the first request.
+            httpx2.HTTPError: the request could not be sent, or the status is an error.
         """
         import httpx2
 
@@ -159,7 +159,7 @@ class SdkPool:
                 content=body,
                 options={"headers": {"Content-Length": str(size_bytes)}},
             )
-            # A redirect is followed each time: it may lead elsewhere tomorrow.
+            # A redirect may change.
             if not response.history:
                 self._answered[path] = response.request
             return response
@@ -193,7 +193,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-# How to make the SDK's client and its connections, and where that leads.
+# Makes the SDK's client and its connections; the server that they lead to.
 Connection = tuple["Callable[[], SdkPool]", Service]
 
 
@@ -210,7 +210,7 @@ class _Usage(ReplyPart):
     prompt_tokens_details: _CachedTokens | None = None
 
     def counted(self) -> Usage:
-        """Return the numbers, zero where the server gives none."""
+        """Return the numbers, zero where the server reports none."""
         details = self.prompt_tokens_details or _CachedTokens()
         return Usage(self.prompt_tokens or 0, details.cached_tokens or 0, self.completion_tokens or 0)
 
@@ -224,7 +224,7 @@ class _Message(ReplyPart):
     refusal: str | None = None
 
     def text(self) -> str:
-        """Return the content, whose parts some servers list."""
+        """Return the content, which some servers split into parts."""
         if isinstance(self.content, list):
             return "".join(part.text or "" for part in self.content)
         return self.content or ""
@@ -241,7 +241,7 @@ class _Body(ReplyPart):
     usage: _Usage | None = None
     model: str | None = None
     system_fingerprint: str | None = None
-    error: dict[str, Any] | None = None  # routers put their errors into replies with status 200
+    error: dict[str, Any] | None = None  # routers send errors with status 200
 
 
 class _Model(ReplyPart):
@@ -272,7 +272,7 @@ class OpenAITransport:
         body = request_body(wire)
         pool = self._pools.here()
         with sdk_failures(secrets):
-            # not chat.completions.create: it walks through, copies and encodes megabytes for every request
+            # Not chat.completions.create, which copies and encodes megabytes for every request.
             response = await pool.post(_path(pool.sdk, wire.model), body, body.size_bytes)
         return replace(read_completion(response.content, secrets), allowances=allowances_in(response.headers))
 
@@ -299,7 +299,7 @@ class OpenAITransport:
 
 @contextmanager
 def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Turn what the SDK and its HTTP client raise into ``RequestFailedError``."""
+    """Turn errors of the SDK and its HTTP client into ``RequestFailedError``."""
     import httpx2
     import openai  # takes two seconds
 
@@ -327,7 +327,7 @@ def _not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFai
 
 
 def connection_reason(error: BaseException) -> str | None:
-    """Return why no connection was made in the usual words, ``None`` for other reasons."""
+    """Return the usual words for a failed connection, ``None`` for other failures."""
     causes: list[BaseException] = []
     cause: BaseException | None = error
     while cause is not None and cause not in causes:
@@ -345,8 +345,7 @@ def _is_unconnected(error: BaseException) -> bool:
     import aiohttp
     import httpx2
 
-    # Where aiohttp is underneath, its own error tells: the other's name is a timeout's even where a
-    # connection broke off halfway.
+    # aiohttp's own error is exact; httpx reports a timeout even for a lost connection.
     cause = error.__cause__
     return isinstance(error, httpx2.ConnectError) or isinstance(
         cause, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
@@ -359,10 +358,10 @@ def request_body(wire: WireRequest) -> JsonBody:
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
-    """Return what the body of a successful reply says.
+    """Return the completion in the body of a successful reply.
 
     Raises:
-        RequestFailedError: it is no chat completion; the same request may bring one.
+        RequestFailedError: it is no chat completion; a retry may succeed.
     """
     try:
         body = _Body.model_validate_json(content)
@@ -370,9 +369,9 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         start = one_line(content[:200].decode(errors="replace"), secrets)
         raise RequestFailedError(f"the reply is no chat completion but {start!r}") from error
     choice = body.choices[0] if body.choices else _Choice()
-    if trouble := body.error or choice.error:
-        # Whatever was said before it went wrong may be half of what would have been said.
-        raise failure_from_body(_status_in(trouble), json.dumps({"error": trouble}), secrets=secrets)
+    if problem := body.error or choice.error:
+        # The text before the error may be incomplete.
+        raise failure_from_body(_status_in(problem), json.dumps({"error": problem}), secrets=secrets)
     if choice.finish_reason == "error":
         raise RequestFailedError("the model broke off with an error", status=500)
     return Completion(
@@ -386,7 +385,7 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
 
 
 def _path(sdk: AsyncOpenAI, model: str) -> str:
-    """Return where chat completions are asked for; Azure names the deployment there."""
+    """Return the path of chat completions, which at Azure names the deployment."""
     from openai import AsyncAzureOpenAI
 
     if isinstance(sdk, AsyncAzureOpenAI) and "/deployments" not in sdk.base_url.path:
@@ -395,7 +394,7 @@ def _path(sdk: AsyncOpenAI, model: str) -> str:
 
 
 def _parameters(wire: WireRequest) -> dict[str, Any]:
-    """Return what goes beside model and messages; the SDK would refuse parameters it does not know."""
+    """Return the parameters beside model and messages."""
     parameters: dict[str, Any] = dict(wire.extra)
     if wire.temperature is not None:
         parameters["temperature"] = wire.temperature

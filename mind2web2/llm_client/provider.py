@@ -1,4 +1,4 @@
-"""Asking a model: checked request, retries, structured reply, repair; the same for every provider."""
+"""The client of any provider: checked requests, retries, structured replies and their repair."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from mind2web2.llm_client.structured_output import (
 from mind2web2.utils.aio import loop_turn
 from mind2web2.utils.api_misuse import script_api
 
-# Streaming is another protocol, of no use for a reply that is validated as a whole.
+# Replies are validated as a whole, so that streaming has no use.
 _REFUSED_PARAMETERS = frozenset({"stream", "stream_options"})
 
 
@@ -60,7 +60,7 @@ class AsyncCalls:
 
     @property
     def endpoint(self) -> str:
-        """Return what tells this provider from others."""
+        """Return provider and address."""
         raise NotImplementedError
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
@@ -78,15 +78,15 @@ class AsyncCalls:
         reasoning_effort: str | None = None,
         limit: Limit | None = None,
         **extra: Any,
-    ) -> Any:  # what response_format and count_token ask for
+    ) -> Any:  # depends on response_format and count_token
         """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
 
         Args:
             limit: entered around the request.
 
         Raises:
-            ValueError: a keyword makes no sense; those of ``extra`` go to the provider as they are.
-            JudgeError: as ``chat``, and ``JudgeDeclinedError`` where the model declined.
+            ValueError: a keyword is invalid; ``extra`` goes to the provider as it is.
+            JudgeError: as ``chat``, and ``JudgeDeclinedError`` if the model declined.
         """
         _check_keywords(model, response_format, extra)
         request = ChatRequest(
@@ -105,7 +105,7 @@ class AsyncCalls:
 
 
 def _token_counts(usage: Usage) -> dict[str, int]:
-    """Return the usage as the published calls give it."""
+    """Return the usage in the published form."""
     return {
         "input_tokens": usage.input_tokens,
         "output_tokens": usage.output_tokens,
@@ -128,18 +128,18 @@ log = logging.getLogger(__name__)
 
 _SECOND_CONNECTION_S = 1.0
 _MOST_MODELS = 5
-# Requests for one usable reply at most: the question, a repair, the question afresh. What is tried again for
-# an error of the server is a matter of ``RetryPolicy``.
+# Most requests for a valid reply: question, repair, question again. ``RetryPolicy`` covers errors of
+# the server.
 _REPLY_TRIES = 3
 
 
 class Sending(Protocol):
-    """How the requests of one question are sent, as ``Attempts`` does."""
+    """Sends the requests of one question, with retries, and counts them (``Attempts``)."""
 
     made: int
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Return what the request brought."""
+        """Return the completion of a request."""
 
 
 class AsyncProviderClient(AsyncCalls):
@@ -147,10 +147,11 @@ class AsyncProviderClient(AsyncCalls):
 
     Args:
         transport: speaks the provider's protocol.
-        retry: how long to try.
-        one_by_one: whether a request that may be refused for its images goes alone.
+        one_by_one: whether a request that may be refused for its images is sent alone.
 
-    ``slowdown`` tells how much rate limits have held its requests back, ``retries`` what was tried again.
+    Attributes:
+        slowdown: the delays by rate limits.
+        retries: the number of retries and their reasons.
     """
 
     def __init__(self, transport: Transport, retry: RetryPolicy, *, one_by_one: bool = True) -> None:
@@ -158,14 +159,14 @@ class AsyncProviderClient(AsyncCalls):
         self._retry = retry
         self._capabilities = Capabilities(transport.modes, one_by_one=one_by_one)
         self._limiters: dict[str, RateLimiter] = {}
-        # As far as the server lists them.
+        # The names that the server lists.
         self._models: list[str] = []
         self.slowdown = Slowdown()
         self.retries = Retries()
 
     @property
     def endpoint(self) -> str:
-        """Return what tells this provider from others."""
+        """Return provider and address."""
         return self._transport.service.endpoint
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
@@ -181,17 +182,17 @@ class AsyncProviderClient(AsyncCalls):
             raise self._explained(error, request.model) from failure
 
     async def check_reachable(self) -> None:
-        """Make sure that a connection to the server can be made; any reply will do.
+        """Check that the server accepts connections.
 
         Raises:
-            JudgeUnusableError: there is no connection; the text names address and reason.
+            JudgeUnusableError: it does not; the text names address and reason.
         """
         failure = await self._connection_failure()
         if failure is not None:
             await asyncio.sleep(_SECOND_CONNECTION_S)
             failure = await self._connection_failure()
         if failure is not None:
-            address = self.endpoint.partition(" ")[2]
+            address = self._transport.service.shown.partition(" ")[2]
             reason = str(failure).removeprefix("connection error: ")
             raise JudgeUnusableError(
                 f"cannot connect to the judge at {address}: {reason}. Is the server running?"
@@ -205,13 +206,15 @@ class AsyncProviderClient(AsyncCalls):
         return None
 
     def _explained(self, error: JudgeAccessError, model: str) -> JudgeAccessError:
-        """Return an error that names the server's models, if it lists some but not this one."""
+        """Return an error that names the server's models, if it lists others than this one."""
         models = self._models
         if not models or model in models:
             return error
         close = difflib.get_close_matches(model, models, n=1) or models[:1] * (len(models) == 1)
         hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(models[:_MOST_MODELS])}"
-        return JudgeAccessError(f"{self.endpoint} has no model {model}; {hint}", is_for_all=True)
+        return JudgeAccessError(
+            f"{self._transport.service.shown} has no model {model}; {hint}", is_for_all=True
+        )
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
         return Attempts(self._retry, limit, self._limiter(model), self.retries)
@@ -236,7 +239,7 @@ class AsyncProviderClient(AsyncCalls):
 
 
 class _Exchange:
-    """One request with all its HTTP requests: retries, other forms, a repair; adds up what they cost."""
+    """One question with all its HTTP requests: retries, other forms, repairs; adds up their usage."""
 
     def __init__(
         self,
@@ -255,10 +258,7 @@ class _Exchange:
         self._usage = Usage()
 
     async def reply(self) -> ChatReply:
-        """Ask until the reply can be used: once more with its error shown, then afresh.
-
-        A new request without the faulty reply helps where the fault lies in the conversation.
-        """
+        """Return a valid reply: ask, show the model its error, then ask without that conversation."""
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
@@ -271,7 +271,7 @@ class _Exchange:
                 is_repair = number % 2 == 1
                 log.warning(
                     "judge output invalid, asking %s model=%s try=%d of=%d problem=%s",
-                    "for a repair" if is_repair else "afresh",
+                    "for a repair" if is_repair else "again",
                     self._request.model,
                     number,
                     _REPLY_TRIES,
@@ -308,7 +308,7 @@ class _Exchange:
             return await self._answered(messages, must_show_schema=must_show_schema)
 
     async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
-        """Send the messages in the best form the server takes."""
+        """Send the messages in the best form that the server accepts."""
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):
@@ -333,7 +333,7 @@ class _Exchange:
         return error
 
     async def _sent(self, wire: WireRequest) -> Completion:
-        """Send, again where that can help, and count it even where nothing comes of it."""
+        """Send with retries, and count the requests even if all fail."""
         await loop_turn()
         made_before = self._attempts.made
         try:
@@ -352,9 +352,9 @@ class _Exchange:
         except JudgeError:
             raise
         except Exception as error:
-            # whatever else a library raises is no verdict either, which only a JudgeError says
+            # An unforeseen error of a library must not become a verdict.
             raise JudgeRequestError(
-                f"judge {wire.model} at {self._transport.service.endpoint}: the request could not be made: "
+                f"judge {wire.model} at {self._transport.service.shown}: the request could not be made: "
                 f"{one_line(f'{type(error).__name__}: {error}', self._transport.service.secrets)}"
             ) from error
         count_requests(reported=int(completion.usage != Usage()))
@@ -363,9 +363,9 @@ class _Exchange:
     def _output_error(self, problem: InvalidOutputError, completion: Completion) -> JudgeOutputError:
         wanted = "no text"
         if self._schema is not None:
-            wanted = f"not the JSON that was asked for (form {self._schema.name!r})"
+            wanted = f"not the requested JSON (form {self._schema.name!r})"
         return JudgeOutputError(
-            f"the reply of judge {self._request.model} at {self._transport.service.endpoint} was {wanted}, "
+            f"the reply of judge {self._request.model} at {self._transport.service.shown} was {wanted}, "
             f"{_REPLY_TRIES} times: {one_line(str(problem))} (last reply: {one_line(completion.text)!r})"
         )
 
@@ -382,16 +382,16 @@ class SyncProviderClient:
         self._open = ExitStack()
         self._portal = self._open.enter_context(start_blocking_portal("asyncio", name="judge-client"))
         self._open.callback(self._portal.call, client.close)
-        # a client nobody closed would otherwise wait, at the interpreter's end, for a thread that is gone
+        # Without a call of close, the interpreter would wait at its end for a thread that is gone.
         atexit.register(self.close)
 
     @property
     def endpoint(self) -> str:
-        """Return what tells this provider from others."""
+        """Return provider and address."""
         return self._client.endpoint
 
     def response(self, **keywords: Any) -> Any:
-        """Return what ``async_response`` of the asynchronous client returns; the keywords are the same."""
+        """Return the result of ``async_response``; the keywords are the same."""
         return self._portal.call(partial(self._client.async_response, **keywords))
 
     def close(self) -> None:

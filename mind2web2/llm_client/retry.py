@@ -15,38 +15,42 @@ from mind2web2.llm_client.chat import Completion, Limit, Usage
 from mind2web2.llm_client.failures import RequestFailedError
 from mind2web2.llm_client.rate_limiter import RateLimiter
 
+log = logging.getLogger(__name__)
+
 _REASONS_SHOWN = 4
+# A request that the server refuses so often while it accepts others fails.
+_MOST_REFUSALS = 30
 
 
 @dataclass(slots=True)
 class Retries:
-    """How often a run has tried a request again, by what was wrong with the try before."""
+    """The retries of a run, counted by the reason."""
 
     reasons: Counter[str] = field(default_factory=Counter)
 
     def note(self, reason: str) -> None:
-        """Count one more request that follows one of no use."""
+        """Count one more retry."""
         self.reasons[reason] += 1
 
     def in_words(self) -> str:
-        """Return how often and why, empty where nothing was tried again."""
+        """Return the number and the most frequent reasons, empty without retries."""
         if not self.reasons:
             return ""
         reasons = [f"{reason}: {count}" for reason, count in self.reasons.most_common(_REASONS_SHOWN)]
-        more = ["..."] if len(self.reasons) > _REASONS_SHOWN else []
+        if len(self.reasons) > _REASONS_SHOWN:
+            reasons.append("...")
         total = self.reasons.total()
-        requests = "1 request" if total == 1 else f"{total} requests"
-        return f"{requests} tried again ({', '.join(reasons + more)})"
+        return f"{total} request{'s' * (total != 1)} tried again ({', '.join(reasons)})"
 
 
 @dataclass(slots=True)
 class SentRequests:
-    """The HTTP requests that one question took.
+    """The HTTP requests of one question.
 
     Args:
-        requests: those that were sent; where no connection came about, none was.
+        requests: those sent over a connection.
         reported: those whose price is known: the server reported the tokens, or an error.
-        replies: usage of each reply that came.
+        replies: usage of each reply.
     """
 
     requests: int = 0
@@ -65,7 +69,7 @@ _current: ContextVar[SentRequests | None] = ContextVar("mind2web2_sent_requests"
 
 @contextmanager
 def counted_requests() -> Iterator[SentRequests]:
-    """Count the requests of the ``with`` block, also where it ends with an error."""
+    """Count the requests of the ``with`` block, even if it raises."""
     sent = SentRequests()
     token = _current.set(sent)
     try:
@@ -82,12 +86,6 @@ def count_requests(requests: int = 0, usage: Usage | None = None, *, reported: i
         sent.reported += reported
         if usage is not None:
             sent.replies.append(usage)
-
-
-log = logging.getLogger(__name__)
-
-# The server accepts others and refuses this request again and again.
-_MOST_REFUSALS = 30
 
 
 @dataclass(frozen=True, slots=True)

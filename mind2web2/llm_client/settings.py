@@ -82,6 +82,14 @@ def public_address(url: str) -> str:
     return f"{parts.scheme}://{host}{parts.path}".rstrip("/")
 
 
+def endpoint_name(provider: str, url: str) -> str:
+    """Return the name of a server for records: the same with and without a final ``/v1``."""
+    address = public_address(url)
+    if provider == "openai" and not urlsplit(address).path:
+        address += "/v1"
+    return f"{provider} {address}"
+
+
 _VARIABLES = {
     "openai": "OPENAI_BASE_URL",
     "azure_openai": "AZURE_OPENAI_ENDPOINT_URL",
@@ -105,4 +113,4 @@ def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     if not address:
         return None
     check_address(address, ADDRESS_GIVEN if base_url else _VARIABLES[provider])
-    return f"{provider} {public_address(address)}"
+    return endpoint_name(provider, address)

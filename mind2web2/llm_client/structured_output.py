@@ -1,4 +1,4 @@
-"""Filling a template: its JSON schema, how the model is asked for it, how its reply is read and sent back."""
+"""Templates: their JSON schemas, the request to fill one, and the reading and repair of replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 from mind2web2.llm_client.chat import Completion, JsonSchema, TemplateSchema
 from mind2web2.prompts import BlockChain
 
-# What strict modes take. Other keywords (defaults, string lengths) only advise: pydantic checks them.
+# Keywords of strict modes. pydantic checks the others (defaults, string lengths).
 _STRICT_KEYWORDS = frozenset(
     {
         "title",
@@ -32,18 +32,18 @@ _STRICT_FORMATS = frozenset(
     {"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"}
 )
 
-# What strict modes cannot say, and what may not be dropped either.
+# Keywords that strict modes lack, and that cannot be dropped.
 _STRUCTURE_KEYWORDS = frozenset({"patternProperties", "prefixItems", "not", "if", "allOf", "contains"})
 _TYPED_BY = ("type", "enum", "const", "anyOf", "oneOf", "$ref")
 
 
 class NotStrictError(Exception):
-    """A schema cannot be said in the strict subset; stays inside this module."""
+    """A schema cannot be expressed in the strict subset; stays inside this module."""
 
 
 @functools.lru_cache(maxsize=256)
 def schema_of(template: type[BaseModel]) -> TemplateSchema:
-    """Return what a model is told of the template."""
+    """Return the schema of a template, as models receive it."""
     full = _with_all_required(template.model_json_schema())
     return TemplateSchema(
         name=re.sub(r"[^a-zA-Z0-9_-]", "_", template.__name__)[:64],
@@ -54,7 +54,7 @@ def schema_of(template: type[BaseModel]) -> TemplateSchema:
 
 
 def _with_all_required(schema: Any) -> Any:
-    """Return the schema with every property required: a default is no reason to leave a property out."""
+    """Return the schema with every property required, even those with defaults."""
     if isinstance(schema, list):
         return [_with_all_required(item) for item in schema]
     if not isinstance(schema, dict):
@@ -94,7 +94,7 @@ def _strict(schema: Mapping[str, Any]) -> JsonSchema:
     strict = {keyword: value for keyword, value in schema.items() if keyword in _STRICT_KEYWORDS}
     if schema.get("format") in _STRICT_FORMATS:
         strict["format"] = schema["format"]
-    # patterns with lookaheads (pydantic's Decimal, for one) are refused
+    # Strict modes reject lookaheads, as in the pattern of pydantic's Decimal.
     if "(?" not in schema.get("pattern", "(?"):
         strict["pattern"] = schema["pattern"]
     if schema.get("type") == "object":
@@ -121,15 +121,15 @@ def _strict_alternatives(schema: Mapping[str, Any]) -> JsonSchema:
         return {"anyOf": [_strict(variant) for variant in variants]}
     if "$ref" not in schema:
         return {}
-    # a reference must stand alone, so that one with a description becomes the only alternative
+    # A reference takes no siblings, so that one with a description becomes the only alternative.
     reference = {"$ref": schema["$ref"]}
     has_siblings = any(keyword in schema for keyword in _STRICT_KEYWORDS)
     return {"anyOf": [reference]} if has_siblings else reference
 
 
-# Some models think aloud before they answer; their template may have opened the tag for them already.
+# Some models reason before they answer; the server may have consumed the opening tag.
 _THINKING = re.compile(r"^.*</(?:think|thinking|thought|reasoning)>", re.DOTALL)
-# From the first fence to the last: with two blocks the match is no JSON, and the model is asked again.
+# From the first fence to the last: two blocks are no JSON, and lead to a repair.
 _FENCED = re.compile(r"```[\w-]*[ \t]*\n(.*)```", re.DOTALL)
 
 _MOST_PROBLEMS = 20
@@ -137,11 +137,11 @@ _LONGEST_SHOWN_CHARS = 20_000
 
 
 class InvalidOutputError(Exception):
-    """A reply is not what was asked for; the text says why, in words a model can act on."""
+    """A reply is invalid; the text gives the reason to the model."""
 
 
 def schema_text(schema: TemplateSchema) -> str:
-    """Return the request to answer in JSON by the schema, for models that are not held to it."""
+    """Return the instruction to answer by the schema, for models without a structured mode."""
     wish = "one JSON value"
     if schema.is_object:
         wish = "one JSON object with every property, null or an empty list where there is nothing to give,"
@@ -187,7 +187,7 @@ def read_template(completion: Completion, template: type[BaseModel]) -> tuple[st
 
 
 def json_text(reply: str) -> str:
-    """Return the JSON in a reply that may think first and may put it in a code fence."""
+    """Return the JSON in a reply, without reasoning before it and without a code fence."""
     text = reply.strip()
     if not text.startswith(("{", "[")):
         text = _THINKING.sub("", text).strip()
@@ -196,10 +196,9 @@ def json_text(reply: str) -> str:
 
 
 def repair_messages(completion: Completion, problem: InvalidOutputError) -> list[dict[str, Any]]:
-    """Return the turns that show a model its invalid reply and what is wrong with it.
+    """Return the turns that show a model its invalid reply and the problem.
 
-    What is wrong stands in a block: names of fields and a template's own messages may quote the reply, and
-    with it the page that the reply was read from.
+    The problem stands in a block, as it may quote the reply, and with it the page.
     """
     turns = []
     if completion.text.strip():
@@ -216,7 +215,7 @@ def repair_messages(completion: Completion, problem: InvalidOutputError) -> list
 
 
 def _unambiguous(text: str) -> Any:
-    """Return the JSON; refuse an object that gives one property twice, as it would be either."""
+    """Return the JSON; an object that gives one property twice is invalid."""
 
     def checked(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
@@ -230,11 +229,11 @@ def _unambiguous(text: str) -> Any:
 
 
 def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iterator[str]:
-    """Yield where the JSON lacks a property of the schema, even one that the template has a default for."""
+    """Yield the paths of missing properties, even of those with a default."""
     schema = _resolved(schema, root) if isinstance(schema, dict) else {}
     variants = schema.get("anyOf") or schema.get("oneOf") or schema.get("allOf")
     if variants:
-        # One that lacks nothing will do; where each lacks something, the first says what.
+        # One complete variant is enough; else the first one's missing properties are reported.
         found = [
             list(_missing(value, variant, root, where))
             for variant in variants
@@ -259,7 +258,7 @@ def _missing(value: Any, schema: Any, root: JsonSchema, where: str = "") -> Iter
 
 
 def _is_of(value: Any, schema: JsonSchema, root: JsonSchema) -> bool:
-    """Tell whether the value may be meant for the schema: an object for an object, a list for a list."""
+    """Tell whether value and schema are both objects, or both not."""
     kind = _resolved(schema, root).get("type")
     return kind is None or (kind == "object") is isinstance(value, Mapping)
 

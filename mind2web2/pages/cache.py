@@ -37,7 +37,7 @@ from mind2web2.pages.cache_index import IndexFile
 from mind2web2.scheduling.scheduler import check_change, check_look, watching
 from mind2web2.urls.keys import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.files import is_leftover, write_together, write_whole
+from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
@@ -258,10 +258,51 @@ class CacheFileSys:
         return self.has(url) == "pdf"
 
     def digest(self, url: str) -> str | None:
-        """Return a SHA-256 hex digest that changes when the stored page does, ``None`` for no page."""
+        """Return a SHA-256 hex digest that changes when the stored page does, ``None`` for no page.
+
+        A person's decision about the page changes it as well: results that rest on it are judged again.
+        """
         check_look(_PAGES)
         stored = self._find(url)
-        return self._digest_of(*stored) if stored else None
+        content = self._digest_of(*stored) if stored else None
+        if stored is None or content is None:
+            return None
+        record = read_sidecar(PageFiles.of(self.task_dir, stored[0]).sidecar)
+        if record is None or record.reviewed is None or record.sha256 != content:
+            return content
+        return text_sha256(f"{content} {record.reviewed.model_dump_json()}")
+
+    def replace_record(self, url: str, record: CaptureRecord) -> None:
+        """Give the stored page another record, whose ``sha256`` becomes that of the content.
+
+        Raises:
+            CacheMiss: no page is stored for the URL.
+            CacheWriteError: the folder cannot be written.
+        """
+        check_change(_PAGES)
+        with self._index_file.writing():
+            stored = self._find(url)
+            if stored is None:
+                raise CacheMiss(f"no page is stored for {url} in {self.task_dir}")
+            changed = record.model_copy(update={"kind": stored[1], "sha256": self._digest_of(*stored)})
+            write_whole(PageFiles.of(self.task_dir, stored[0]).sidecar, sidecar_text(changed))
+
+    def remove(self, url: str, record: CaptureRecord | None = None) -> None:
+        """Remove a page, stored or failed, and leave nothing of it but the record that is given, if any.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or the URL is no URL.
+        """
+        check_change(_PAGES)
+        with self._index_file.writing():
+            stored = self._find(url)
+            keys = {_key_for_storing(url), *likely_keys(url), *([stored[0]] if stored else [])}
+            for files in (PageFiles.of(self.task_dir, key) for key in keys):
+                for path in (*files.of_kind("web"), *files.of_kind("pdf"), files.sidecar):
+                    path.unlink(missing_ok=True)
+            self._index_file.tidy()
+            if record is not None:
+                write_whole(PageFiles.of(self.task_dir, _key_for_storing(url)).sidecar, sidecar_text(record))
 
     def page_files(self, url: str) -> tuple[Path, ...]:
         """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""

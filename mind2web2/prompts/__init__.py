@@ -1,4 +1,4 @@
-"""What the judge is told: the instructions as text files, and the blocks that hold untrusted text."""
+"""Prompts: the instructions as text files, and the blocks that hold untrusted text."""
 
 from functools import cache
 from importlib.resources import files

@@ -56,7 +56,7 @@ class HashedText(str):
 
     @property
     def memory_bytes(self) -> int:
-        """Return how much memory the text takes with what is kept of it."""
+        """Return how much memory the text and its prepared forms take."""
         return self.__sizeof__() + len(self._json or b"")
 
     def _encode(self) -> None:
@@ -93,7 +93,7 @@ class BlockChain:
     def block(self, name: str, text: str) -> Block:
         """Return the next block; a ``HashedText`` stays the very object it is unless it has to be cleaned.
 
-        What is invisible in any other text is made visible: a shared text has been through that.
+        Invisible characters are replaced by marks, except in a shared text, where that was done before.
         """
         # Before codes are looked for, since letters with nothing between them may make up one.
         hashed = text if isinstance(text, HashedText) else shown_text(text)

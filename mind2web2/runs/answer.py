@@ -40,7 +40,6 @@ from mind2web2.runs.results import (
     is_edited,
     latest_result,
     newest_result_name,
-    newest_result_time_s,
     replace_result,
     with_checksum,
     write_file,
@@ -118,7 +117,6 @@ class RunParts:
         clock: returns the seconds that count towards ``answer_timeout_s``.
         pace: which verifications may run ahead of the script.
         isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
-        started_s: when the run began, in seconds of the epoch.
         as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
     """
@@ -134,7 +132,6 @@ class RunParts:
     clock: Callable[[], float] = time.monotonic
     pace: Pace = field(default_factory=Pace)
     isolation: Isolation | None = None
-    started_s: float = field(default_factory=time.time)
     as_of: AsOf | None = None
 
     @property
@@ -202,14 +199,14 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     try:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
-        earlier, changed = await _reusable_result(job, run, text)
+        earlier, changed = await _reusable_result(job, run, text, newest)
         if earlier is None or _has_other_time(earlier, job):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
                 seen, newest = newest, await asyncio.to_thread(newest_result_name, job.folder / "results")
                 if run.reuse and seen != newest:  # another process has written it since
-                    earlier, changed = await _reusable_result(job, run, text)
+                    earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
                     return await _judged(job, run, text, changed)
                 earlier = await asyncio.to_thread(_with_time, earlier, job)
@@ -230,11 +227,12 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
 
 
 async def _reusable_result(
-    job: AnswerJob, run: RunParts, text: str
+    job: AnswerJob, run: RunParts, text: str, newest: str | None
 ) -> tuple[LoadedResult | None, str | None]:
     """Return an earlier result that still holds, or why there is none, if one exists at all."""
     if not run.reuse:
-        return None, None if run.is_replay else await asyncio.to_thread(_why_overwritten, job, run)
+        is_overwritten = not run.is_replay and newest is not None
+        return None, "--overwrite" if is_overwritten else None
     found, changed = await asyncio.to_thread(held_result, job, text, run.conditions)
     if found is None:
         return None, changed
@@ -244,15 +242,6 @@ async def _reusable_result(
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
         return None, changed
     return found, None
-
-
-def _why_overwritten(job: AnswerJob, run: RunParts) -> str | None:
-    """Return that everything is asked again, and whether another process has just paid for the same."""
-    written_s = newest_result_time_s(job.folder / "results")
-    if written_s is None:
-        return None
-    others = written_s >= run.started_s
-    return "--overwrite, though another process has judged it in the meantime" if others else "--overwrite"
 
 
 async def _judged(job: AnswerJob, run: RunParts, text: str, changed: str | None) -> AnswerOutcome:

@@ -1,4 +1,4 @@
-"""What a run evaluates: the agent's tasks, their answers, and the script that judges each task."""
+"""The work of a run: the agent's tasks, their answers, and the script of each task."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class AnswerFile:
 
     Args:
         name: of its file.
-        time_s: what the agent took, where its meta file says so.
-        created: when it was made, in the words of its meta file.
-        unknown: the keys of its meta file that mean nothing here.
+        time_s: the agent's time, from its meta file.
+        created: when it was made, as its meta file says it.
+        unknown: unknown keys of its meta file.
     """
 
     name: str
@@ -60,7 +60,7 @@ class TaskWork:
         script_path: the script that judges them, ``None`` if there is none.
         script_version: the version folder of the script.
         unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they can.
-        problems: what else a user should know, such as ignored files; one line each.
+        problems: notes for the user, such as ignored files; one line each.
     """
 
     task_id: str
@@ -244,7 +244,7 @@ def _script(paths: PathConfig, task_id: str) -> tuple[ScriptFile | None, str | N
 
 
 def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, ...]]:
-    """Return the answers in a task's folder, in natural order, and what else a user should know."""
+    """Return the answers in a task's folder, in natural order, and notes for the user."""
     try:
         entries = sorted(task_folder.iterdir(), key=lambda entry: natural_key(entry.name))
     except FileNotFoundError:

@@ -1,13 +1,13 @@
-"""What is averaged although it was made in different ways: judges, versions, scripts; pure."""
+"""Warnings about averages of differently made results, and counts of doubtful verdicts; pure."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
-from mind2web2.runs.reader import QUOTE_MATCHES, Reservation
+from mind2web2.runs.reader import QUOTE_MATCHES, Reservation, ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.utils.names import name_list, natural_key
 
@@ -24,7 +24,7 @@ def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") ->
     """Yield one line for each way in which scored answers were judged differently.
 
     Args:
-        done: what is done with their scores.
+        done: averaged or compared.
     """
     models = judge_models(answers)
     judges = {answer.facts.judge for answer in answers}
@@ -85,14 +85,14 @@ RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
 
 @dataclass(slots=True)
 class ClaimCounts:
-    """Claims of an agent or a task.
+    """Counts of the claims of an agent or a task.
 
     Args:
-        claims: all that were judged, or failed for want of their pages.
-        reservations: how many of them have each; one may have several.
-        voted: those on which the judge gave its opinion more than once.
-        split: those on which its opinions differ.
-        quotes: how the passages that it quoted were found again in what it was shown.
+        claims: all claims that were judged or had no available page.
+        reservations: claims with each reservation; one claim may have several.
+        voted: claims with several votes.
+        split: claims whose votes differ.
+        quotes: quoted passages that were found, approximately found, and not found.
     """
 
     claims: int = 0
@@ -102,7 +102,7 @@ class ClaimCounts:
     quotes: dict[str, int] = field(default_factory=lambda: dict.fromkeys(QUOTE_MATCHES, 0))
 
     def add(self, answer: ScoredAnswer) -> None:
-        """Count an answer's claims along."""
+        """Add an answer's claims."""
         for claim in answer.facts.claims:
             self.claims += 1
             self.voted += claim.is_voted
@@ -115,15 +115,15 @@ class ClaimCounts:
 
 @dataclass(frozen=True, slots=True)
 class VerdictCounts:
-    """What an agent's scores rest on.
+    """The verdicts behind an agent's scores; answers are named ``task/answer``.
 
     Args:
-        extractions: how many extractions have each reservation.
-        in_doubt: answers that will be judged anew, by ``task/answer``.
-        flagged: answers that look as if they talked to the judge.
-        treeless: answers whose scores rest on no rubric tree.
-        off_tree: answers whose scores are not those that their rubric trees come to.
-        unexplained: other answers whose results have no evidence, so that nothing is known of their claims.
+        extractions: extractions with each reservation.
+        in_doubt: answers that the next run judges again.
+        flagged: answers whose text tries to instruct the judge.
+        treeless: answers whose scores have no rubric tree.
+        off_tree: answers whose scores differ from their rubric trees.
+        unexplained: other answers whose results have no evidence, so that their claims are unknown.
     """
 
     total: ClaimCounts
@@ -136,7 +136,7 @@ class VerdictCounts:
     unexplained: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
-        """Return them as they stand in the agent's ``summary.json``."""
+        """Return them as written to the agent's ``summary.json``."""
         return {
             **asdict(self.total),
             "tasks": {task_id: asdict(counts) for task_id, counts in self.tasks.items()},
@@ -150,21 +150,28 @@ class VerdictCounts:
 
 
 def verdict_counts(answers: Iterable[ScoredAnswer]) -> VerdictCounts:
-    """Count what the scores of these answers rest on."""
+    """Count the verdicts behind the scores of these answers."""
     total = ClaimCounts()
     tasks: dict[str, ClaimCounts] = {}
     extractions: dict[str, int] = dict.fromkeys(RESERVATIONS, 0)
-    in_doubt, flagged, treeless, off_tree, unexplained = [], [], [], [], []
+    by_name: dict[str, ResultFacts] = {}
     for answer in answers:
-        name, facts = f"{answer.task_id}/{answer.answer_name}", answer.facts
+        by_name[f"{answer.task_id}/{answer.answer_name}"] = answer.facts
         total.add(answer)
         tasks.setdefault(answer.task_id, ClaimCounts()).add(answer)
-        for reservation in (kind for extraction in facts.extractions for kind in extraction):
+        for reservation in (kind for extraction in answer.facts.extractions for kind in extraction):
             extractions[reservation] += 1
-        in_doubt += [name] if facts.in_doubt else []
-        flagged += [name] if facts.is_flagged else []
-        treeless += [name] if facts.is_treeless else []
-        off_tree += [name] if facts.is_off_tree else []
-        unexplained += [] if facts.is_explained or facts.is_treeless else [name]
-    names = (in_doubt, flagged, treeless, off_tree, unexplained)
-    return VerdictCounts(total, tasks, extractions, *map(tuple, names))
+
+    def names(applies: Callable[[ResultFacts], bool]) -> tuple[str, ...]:
+        return tuple(name for name, facts in by_name.items() if applies(facts))
+
+    return VerdictCounts(
+        total,
+        tasks,
+        extractions,
+        in_doubt=names(lambda facts: facts.in_doubt),
+        flagged=names(lambda facts: facts.is_flagged),
+        treeless=names(lambda facts: facts.is_treeless),
+        off_tree=names(lambda facts: facts.is_off_tree),
+        unexplained=names(lambda facts: not facts.is_explained and not facts.is_treeless),
+    )

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.bootstrap import LEVEL, METHOD, RESAMPLES, SEED, SampledInterval, sampled_intervals
 from mind2web2.runs.comparability import mixture_warnings
 from mind2web2.runs.metrics import SampledMetric, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, score_grid
+from mind2web2.statistics.bootstrap import LEVEL, METHOD, RESAMPLES, SEED, SampledInterval, sampled_intervals
 from mind2web2.utils.names import name_list, natural_key
 
 # Pass@k of either agent, whose k may differ.
@@ -56,7 +56,7 @@ class AgentComparison:
 
     Args:
         differences: by the metrics' names in ``summary.json``; pass@k is ``pass_at_k``.
-        warnings: what else differs between the two, one line each.
+        warnings: other differences of the two, one line each.
     """
 
     first: str

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from statistics import fmean, pstdev
 from typing import Any
 
-from mind2web2.runs.bootstrap import (
+from mind2web2.runs.comparability import VerdictCounts, judge_models, mixture_warnings, verdict_counts
+from mind2web2.runs.score_matrix import MissingAnswer, ScoredAnswer, ScoreGrid, score_grid
+from mind2web2.statistics.bootstrap import (
     LEVEL,
     METHOD,
     RESAMPLES,
@@ -18,8 +20,6 @@ from mind2web2.runs.bootstrap import (
     TaskSums,
     sampled_intervals,
 )
-from mind2web2.runs.comparability import VerdictCounts, judge_models, mixture_warnings, verdict_counts
-from mind2web2.runs.score_matrix import MissingAnswer, ScoredAnswer, ScoreGrid, score_grid
 from mind2web2.utils.names import natural_key
 
 # Digits after the point as published (file-layouts.md), by key; other numbers have four.

@@ -34,8 +34,12 @@ from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.names import name_list
 from mind2web2.verification.claims import BinaryEvalResult
-from mind2web2.verification.context import EvaluatorConfig
-from mind2web2.verification.messages import NO_INSTRUCTION, extraction_messages, verification_messages
+from mind2web2.verification.context import (
+    NO_INSTRUCTION,
+    EvaluatorConfig,
+    extraction_messages,
+    verification_messages,
+)
 
 NO_PROVENANCE = "it does not say what it was made from"
 # Libraries that send requests to judges, or render and scale the pages that judges see.

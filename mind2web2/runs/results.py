@@ -175,15 +175,6 @@ def newest_result_name(folder: Path) -> str | None:
     return max((path.name for path in folder.glob("*.md.json")), default=None)
 
 
-def newest_result_time_s(folder: Path) -> float | None:
-    """Return when a folder's newest result file was written, in seconds of the epoch."""
-    name = newest_result_name(folder)
-    try:
-        return None if name is None else (folder / name).stat().st_mtime
-    except OSError:
-        return None
-
-
 def _not_writable(folder: Path, error: OSError) -> ResultWriteError:
     return ResultWriteError(f"cannot write to {folder}: {error.strerror or error}")
 

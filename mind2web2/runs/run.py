@@ -1,4 +1,4 @@
-"""Which answers are judged, and at what pace: tasks and answers at once, each on its own risk."""
+"""Evaluates tasks and their answers concurrently; an error costs the result of one answer only."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ DEFAULT_JUDGE_LIMIT = 30
 
 @dataclass
 class RunProgress:
-    """How far a run has come; written by the runner, read by a display.
+    """The progress of a run, for a display.
 
     Args:
         waiting: answers that other processes are judging.
-        problems: what went wrong beside the answers, one line each.
+        problems: errors that concern no single answer, one line each.
     """
 
     answers_total: int = 0
@@ -57,7 +57,7 @@ class RunProgress:
 
 @dataclass(frozen=True)
 class RunFolders:
-    """Where an agent's pages are, and where its results go."""
+    """The folders of an agent's pages and results."""
 
     agent_name: str
     cache_root: Path
@@ -75,10 +75,10 @@ class RunFolders:
 
 @dataclass(frozen=True)
 class Pace:
-    """How many tasks, and answers of each, are worked on at once.
+    """The numbers of concurrent tasks, and of concurrent answers of each.
 
     Args:
-        admission: entered by each answer as well.
+        admission: each answer waits for it as well.
     """
 
     max_tasks: int = 3
@@ -108,10 +108,9 @@ async def evaluate_work(
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
             evaluations = await _evaluate_answers(task, folders, run, pace, progress)
-        # Nothing is held up by what other processes are at: it comes last, in places of its own.
+        # Answers of other processes come last: waiting for them delays no other task.
         outcomes = await all_or_first_error(
-            _after_others(done, run, pace, places, progress) if isinstance(done, AnswerJob) else _given(done)
-            for done in evaluations
+            _final_outcome(done, run, pace, places, progress) for done in evaluations
         )
         if dump_cache:
             await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
@@ -133,11 +132,11 @@ async def _evaluate_answers(
     pace: Pace,
     progress: RunProgress,
 ) -> Sequence[AnswerOutcome | AnswerJob]:
-    """Return what became of each answer, or its job where another process is at it."""
+    """Return the outcome of each answer, or its job where another process judges it."""
     try:
         jobs = await asyncio.to_thread(answer_jobs, task, folders)
     except Mind2Web2Error as error:
-        # No script, or a cache that cannot be read: it costs this task's answers only.
+        # No script, or an unreadable cache: only this task's answers have no result.
         log.info("no answer can be judged task=%s reason=%s", task.task_id, error)
         outcomes = await asyncio.to_thread(_without_result, task, folders, str(error))
         progress.outcomes.extend(outcomes)
@@ -166,10 +165,17 @@ async def _evaluated(
     return outcome
 
 
-async def _after_others(
-    job: AnswerJob, run: RunParts, pace: Pace, places: asyncio.Semaphore, progress: RunProgress
+async def _final_outcome(
+    done: AnswerOutcome | AnswerJob,
+    run: RunParts,
+    pace: Pace,
+    places: asyncio.Semaphore,
+    progress: RunProgress,
 ) -> AnswerOutcome:
-    """Return what becomes of an answer that another process is judging: mostly that one's result."""
+    """Wait until no other process judges the answer, then evaluate it; mostly its result is reused."""
+    if isinstance(done, AnswerOutcome):
+        return done
+    job = done
     name = f"{job.task_id}/{job.answer.stem}"
     log.info("waiting for another process task=%s answer=%s", job.task_id, job.answer.name)
     while True:
@@ -182,10 +188,6 @@ async def _after_others(
             outcome = await _evaluated(job, run, pace, progress)
         if outcome is not None:
             return outcome
-
-
-async def _given(outcome: AnswerOutcome) -> AnswerOutcome:
-    return outcome
 
 
 def _without_result(task: TaskWork, folders: RunFolders, reason: str) -> list[AnswerOutcome]:
@@ -201,7 +203,7 @@ def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[Answe
         outcome.answer_name: outcome.reason
         for outcome in outcomes
         if outcome.reason is not None
-        # Otherwise another process has judged it since.
+        # Otherwise another process has written a result since.
         and outcome.earlier_result == newest_result_name(_results_dir(task, outcome.answer_name, folders))
     }
     names = {answer.name for answer in task.answers}
@@ -213,7 +215,7 @@ def _results_dir(task: TaskWork, answer_name: str, folders: RunFolders) -> Path:
 
 
 def answer_jobs(task: TaskWork, folders: RunFolders) -> list[AnswerJob]:
-    """Return the evaluations that a task asks for, one an answer.
+    """Return the answers to a task with everything that their evaluation needs.
 
     Raises:
         UsageError: no script judges the task.
@@ -247,7 +249,7 @@ def _tidy_cache(folder: Path) -> None:
 
 
 def uncached_pages(folders: RunFolders, task_id: str) -> int:
-    """Return how many pages that a task's answers cite are not stored, as far as the citations are known."""
+    """Return the number of cited pages of a task that are not stored, as far as the citations are known."""
     folder = folders.task_cache(task_id)
     try:
         cited = json.loads(read_regular_file(folder.with_name(f"{task_id}.json")))["all_unique_urls"]
@@ -259,7 +261,7 @@ def uncached_pages(folders: RunFolders, task_id: str) -> int:
 
 
 class _TaskFolders(RunFolders):
-    """Finds a task's pages below whichever folder a caller of ``evaluate_task`` names."""
+    """Finds a task's pages below the root of all agents, the agent's folder, or the task's own folder."""
 
     def task_cache(self, task_id: str) -> Path:
         """Return the folder of a task's pages."""
@@ -267,7 +269,7 @@ class _TaskFolders(RunFolders):
         found = _innermost(root, self.agent_name, task_id)
         if found is not None:
             return found
-        # Nothing is there yet: by its name it is known which folder is meant.
+        # Nothing is stored yet: the folder's name shows its level.
         if root.name == task_id or CacheFileSys(root).get_all_urls():
             return root
         return root / task_id if root.name == self.agent_name else super().task_cache(task_id)
@@ -314,10 +316,10 @@ async def evaluate_task(
         output_dir: the root of all results (file-layouts.md).
         script_path: the task's eval script.
         dump_cache: make the cache index list exactly the pages on disk afterwards.
-        is_self_debug: show on the console what is logged.
+        is_self_debug: show the log on the console.
         overwrite: reuse neither earlier results nor stored judgments.
-        webpage_semaphore: bounds page captures, 10 by default.
-        llm_semaphore: bounds judge requests, 30 by default.
+        webpage_semaphore: limits page captures, 10 by default.
+        llm_semaphore: limits judge requests, 30 by default.
 
     Raises:
         UsageError: there are no such answers, or a name is not a plain one.

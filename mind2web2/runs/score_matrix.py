@@ -1,4 +1,4 @@
-"""Which scores an agent's averages are taken over: tasks, runs, and what is missing of them; pure."""
+"""An agent's scores by task and run, and the missing ones; pure."""
 
 from __future__ import annotations
 
@@ -27,17 +27,15 @@ def is_time_s(value: object) -> TypeGuard[float]:
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """One answer and what is known of it; ``score`` is ``None`` where it has no result.
+    """One answer; ``score`` is ``None`` where it has no result.
 
     Args:
-        task_id: the task.
         answer_name: the answer's file name; answers of one name are one run.
-        score: the root's score.
         word_count: whitespace-separated words of the answer.
-        time_s: what the agent took for it.
+        time_s: the agent's time for it.
         judge_model: the model that judged it.
         reason: why there is no score, in one line.
-        facts: what its result says of its making.
+        facts: the facts that its result states.
 
     Raises:
         ValueError: the score is not a number from 0 to 1.
@@ -59,7 +57,7 @@ class ScoredAnswer:
 
 @dataclass(frozen=True, slots=True)
 class MissingAnswer:
-    """An answer that has no score, or that does not exist; ``answer_name`` is ``None`` if a task has none."""
+    """An answer without a score, or one that does not exist; a task without any has no ``answer_name``."""
 
     task_id: str
     answer_name: str | None
@@ -72,14 +70,14 @@ _Table = Mapping[tuple[str, str], ScoredAnswer]
 
 @dataclass(frozen=True, slots=True)
 class ScoreGrid:
-    """Which scores count in which runs and tasks.
+    """The scores that count, by task and run.
 
     Args:
-        table: the answers, those without a score included, by task and answer name.
-        scores: those that enter the averages, by task and run.
-        missing: every answer without a score, by name.
-        missing_counted_as_zero: whether those count as 0, else they are left out of the averages.
-        warnings: what makes the averages less than they seem, one line each.
+        table: all answers, with and without a score, by task and answer name.
+        scores: the scores in the averages, by task and run.
+        missing: every answer without a score.
+        missing_counted_as_zero: missing answers count as 0; otherwise the averages leave them out.
+        warnings: reservations about the averages, one line each.
     """
 
     table: _Table
@@ -146,7 +144,7 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
 
 
 def _unequal_chances(table: _Table, tasks: Sequence[str], runs: Sequence[str]) -> list[str]:
-    """Say of which tasks fewer answers have a score than there are runs."""
+    """Return a warning that names the tasks with fewer scores than runs."""
     scored = Counter(task for (task, _), answer in table.items() if answer.score is not None)
     fewer = [f"{task} {scored[task]}" for task in tasks if scored[task] < len(runs)]
     return (

@@ -186,8 +186,8 @@ def agent_answers(output_dir: Path, agent_name: str) -> list[ScoredAnswer]:
 def task_answers(output_dir: Path, agent_name: str, task_id: str) -> list[ScoredAnswer]:
     """Return every answer to a task that its folder knows of, in natural order.
 
-    The newest result file decides. The task's two summary files add what the files do not tell: scores of
-    folders that were handed on without their result files, and answers found unscored since.
+    The newest result file decides. The task's two summary files add scores of folders without result files,
+    and answers that were found unscored since.
     """
     folder = output_dir / agent_name / task_id
     answers = _judged_answers(folder)
@@ -304,7 +304,7 @@ def _entries_of(summary_path: Path) -> list[dict[str, Any]]:
         return []
     entries = [entry for entry in content if _is_entry(entry)] if isinstance(content, list) else []
     if not isinstance(content, list) or len(entries) < len(content):
-        log.warning("ignored what is no entry of an answer in %s", summary_path)
+        log.warning("ignored malformed entries in %s", summary_path)
     return entries
 
 

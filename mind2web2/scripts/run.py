@@ -1,4 +1,4 @@
-"""Running an eval script on one answer, within its time and whatever it does."""
+"""Runs an eval script on one answer, within its limits."""
 
 from __future__ import annotations
 
@@ -6,26 +6,83 @@ import asyncio
 import inspect
 import json
 import logging
+import signal
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import FrameType, TracebackType
+from typing import Any, Self
 
 from mind2web2.errors import EvalScriptError, JudgeError, Mind2Web2Error
 from mind2web2.judge.caching import AnswerJudge
 from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.scheduling.scheduler import STOPPED, EvaluateAnswer
-from mind2web2.scripts.load import load_eval_script, unload_eval_script
-from mind2web2.scripts.watchdog import ScriptBlockedError, blocks_noted
+from mind2web2.scheduling.scheduler import (
+    STOPPED,
+    EvaluateAnswer,
+    ScriptBlockedError,
+    blocks_noted,
+    stop_script,
+)
+from mind2web2.scripts.load import MODULE_PREFIX, load_eval_script, unload_eval_script
 from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.files import file_sha256
 from mind2web2.utils.private_attributes import PYTHON, check_private_attributes
+
+# A script that blocks the event loop for so long never releases it.
+LONGEST_BLOCK_S = 60.0
+
+
+class LoopGuard:
+    """While entered, stops an eval script that blocks the event loop for longer than ``limit_s``.
+
+    Works by an alarm signal that the running loop keeps putting off, so that it reaches Python code that
+    loops as well as calls that wait. Has to be entered in the main thread; scripts only are interrupted.
+    Systems without such alarms (Windows) go unguarded.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._ticking: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if not hasattr(signal, "setitimer"):
+            return self
+        self._previous = signal.signal(signal.SIGALRM, self._on_alarm)
+        # Armed at once: the task that puts it off first runs when the caller gives way.
+        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+        self._ticking = asyncio.create_task(self._put_off())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._ticking is None:
+            return
+        self._ticking.cancel()
+        with suppress(asyncio.CancelledError):
+            await self._ticking
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self._previous)
+
+    async def _put_off(self) -> None:
+        while True:
+            signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+            await asyncio.sleep(self._limit_s / 4)
+
+    def _on_alarm(self, _number: int, frame: FrameType | None) -> None:
+        signal.setitimer(signal.ITIMER_REAL, self._limit_s)
+        while frame is not None:
+            if str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
+                stop_script(f"it blocked all other work for {self._limit_s:g} s")
+            frame = frame.f_back
+
 
 _Steps = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 
@@ -33,7 +90,7 @@ log = logging.getLogger(__name__)
 
 
 class UnseenErrors:
-    """Errors of one script's tasks that nobody has looked at, which asyncio would print with a traceback.
+    """Errors of one script's tasks that were never retrieved, which asyncio would print with a traceback.
 
     To be entered before the script's first task begins, in the same context.
     """
@@ -60,7 +117,7 @@ class UnseenErrors:
         return unseen
 
     def note(self, task: asyncio.Task[Any]) -> None:
-        """Remember a task that has failed; whoever awaits it may still look at its error."""
+        """Remember a failed task; the script may still await it."""
         if not self._is_over:
             if task._log_traceback:
                 self._failed.append(task)
@@ -93,8 +150,8 @@ def _new_task(loop: asyncio.AbstractEventLoop, steps: _Steps, **options: Any) ->
 
 
 def _unseen(task: asyncio.Task[Any]) -> BaseException | None:
-    """Return a task's error if nobody has looked at it, and look at it."""
-    # There is no other way to know without looking.
+    """Return and retrieve a task's error if it was never retrieved."""
+    # No public way tells this without retrieving the error.
     return task.exception() if task._log_traceback else None
 
 
@@ -157,7 +214,7 @@ def load_script(path: Path) -> EvaluateAnswer:
 
 @dataclass(frozen=True)
 class ScriptCall:
-    """What a script is called with, beside client, cache and logger.
+    """The arguments of a script, beside client, cache and logger.
 
     Args:
         script_sha256: of the script that is meant.
@@ -191,7 +248,7 @@ async def script_result(
         with script_reports(ScriptReports(call.script_path.name, judge.fail, ignore)):
             result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
     except Mind2Web2Error:
-        # Whatever the script made of a judge that failed, the judge is what failed.
+        # The judge's failure is the reason, even if the script turned it into another error.
         if judge.failure is not None:
             raise judge.failure from None
         raise
@@ -236,7 +293,7 @@ def _arguments(
         "agent_name": call.agent_name,
         "answer_name": call.answer_name,
         "cache": cache,
-        # Of the script's own: what it holds while it verifies, verifying need not wait for.
+        # Of the script's own: a verification does not wait for permits that the script holds.
         "semaphore": DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)),
         "logger": logger,
     }
@@ -273,7 +330,7 @@ async def run_script(
         if not task.done():
             await _stop(task, path, logger)
         if task.done() and not task.cancelled():
-            task.exception()  # looked at: it is the script's own failure, which is told as such
+            task.exception()  # retrieved: the script's own failure is reported below
         for handler in logger.handlers:
             handler.removeFilter(limit)
         for error in unseen.take():
@@ -309,7 +366,7 @@ async def ended_in_time(
         await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S))
         if task.done():
             break
-        # A clock that stood still meanwhile leaves time over.
+        # A clock that was paused leaves time over.
         left_s = None if timeout_s is None else timeout_s - (clock() - started_s)
     return task.done()
 

@@ -45,7 +45,7 @@ class UrlSpan(NamedTuple):
 
 
 def url_spans(text: str) -> Iterator[UrlSpan]:
-    """Yield what begins with a web scheme or ``www.``, in order; not all of it need be a URL.
+    """Yield the spans that begin with a web scheme or ``www.``, in order; not all of them are URLs.
 
     Sentence punctuation and markup around an address are no part of it; brackets inside are if they pair.
     """

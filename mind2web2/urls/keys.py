@@ -34,7 +34,7 @@ def storage_key(url: str) -> str:
 
 
 def lookup_key(url: str) -> str | None:
-    """Return what all spellings of one page share (file-layouts.md), or ``None`` for what is no URL."""
+    """Return the key that all spellings of one page share (file-layouts.md); ``None`` for no URL."""
     text = clean_url(url)
     if not is_unicode_text(text):
         return None

@@ -31,7 +31,7 @@ _NEXT_LINE = r"\n[ \t]*(?:>[ \t]?)*"
 # Broken across lines between marks that leave no doubt where the address ends.
 _BROKEN_IN_ANGLES = re.compile(rf"<(https?://[^\s<>]+){_NEXT_LINE}([^\s<>]+)>", re.IGNORECASE)
 _BROKEN_IN_LINK = re.compile(rf"\]\((https?://[^\s()<>]+){_NEXT_LINE}([^\s()<>\"'\[\]]+)\)", re.IGNORECASE)
-# No valid link, but what looks like the name of a document is one all the same.
+# No valid link, but a name that looks like a document's counts as one.
 _SPACED_IN_LINK = re.compile(
     r"\]\((https?://[^\s()<>]*(?: [^\s()<>\"']+)+\.(?:pdf|html?|docx?|xlsx?|pptx?|csv|txt|jpe?g|png))\)",
     re.IGNORECASE,
@@ -43,7 +43,7 @@ _HREF = re.compile(r"""(?:^|[\s"'])href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)
 
 @dataclass(frozen=True, slots=True)
 class _Opening:
-    """Where a link begins; what follows up to its end is only its name."""
+    """The start of a link; the text up to its end is only its name."""
 
     address: str
 
@@ -106,7 +106,7 @@ def _addresses_of_part(text: str) -> Iterator[str]:
         address = _web_address(definition["href"])
         pieces_by_line.append((definition["map"][0], [address] if address else []))
         _leave_out(lines_left, definition["map"])
-    # The parser drops what is nested too deep.
+    # The parser drops content that is nested too deep.
     pieces_by_line += [
         (number, [span.url for span in _spans(line_text)]) for number, line_text in lines_left.items()
     ]

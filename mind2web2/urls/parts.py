@@ -7,7 +7,7 @@ import re
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-# Every string matches: what is missing is None or empty, and nothing is interpreted here.
+# Every string matches: missing parts are None or empty, and nothing is interpreted here.
 _URL = re.compile(
     r"(?:(?:([A-Za-z][A-Za-z0-9+.\-]*+):)?//)?([^/?#]*+)([^?#]*+)(?:\?([^#]*+))?(?:#(.*+))?", re.DOTALL
 )
@@ -38,7 +38,7 @@ _DECODED_IN_LOOKUP = _DECODED_IN_STORAGE | _BARE_IN_LOOKUP
 
 
 class UrlParts(NamedTuple):
-    """What a URL is made of; ``scheme``, ``query`` and ``fragment`` are ``None`` where missing."""
+    """The parts of a URL; ``scheme``, ``query`` and ``fragment`` are ``None`` where missing."""
 
     scheme: str | None
     authority: str
@@ -77,7 +77,7 @@ def uniform_escapes(text: str) -> str:
 
 
 def decoded_for_storage(text: str) -> str:
-    """Return the text percent-decoded except for what would then read as something else."""
+    """Return the text percent-decoded, except where that would change its meaning."""
     if "%" not in text and "\\" not in text:
         return text
     return _recode(text, _BARE_IN_STORAGE, _DECODED_IN_STORAGE)

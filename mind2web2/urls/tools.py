@@ -1,4 +1,4 @@
-"""What eval scripts do with URLs: find them in text, clean them, bring them into one form."""
+"""URL functions for eval scripts: find URLs in text, clean them, and normalise them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
     "storage_key",
 ]
 
-# What the URL standard lets stand in paths and queries; existing escapes stay as they are.
+# Characters that the URL standard allows in paths and queries; existing escapes stay as they are.
 _BARE_IN_BROWSER = "".join(set(string.printable) - set(string.whitespace) - set('"<>\\^`{|}'))
 
 

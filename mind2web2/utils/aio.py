@@ -25,7 +25,7 @@ async def all_or_first_error(coroutines: Iterable[Coroutine[Any, Any, Value]]) -
 
 
 async def to_the_end(coroutine: Coroutine[Any, Any, Value]) -> Value:
-    """Return a coroutine's result; a caller that is cancelled (even repeatedly) ends after it."""
+    """Return a coroutine's result; a cancelled caller waits for the coroutine before it ends."""
     task = asyncio.create_task(coroutine)
     try:
         return await asyncio.shield(task)
@@ -38,7 +38,7 @@ async def to_the_end(coroutine: Coroutine[Any, Any, Value]) -> Value:
 
 
 def _looked_at(task: asyncio.Task[Any]) -> None:
-    # So that asyncio does not complain: nobody is left to be told.
+    # Its caller was cancelled. asyncio would log an error that is never retrieved.
     if not task.cancelled():
         task.exception()
 
@@ -47,15 +47,15 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class SharedWork(Generic[Key, Value]):
-    """Work under way, by key. What is done is not remembered."""
+    """Single-flight: callers with the same key share one task. Results are not kept."""
 
     def __init__(self) -> None:
         self._running: dict[Key, _Running[Value]] = {}
 
     async def result(self, key: Key, work: Callable[[], Coroutine[Any, Any, Value]]) -> Value:
-        """Return what the work under this key yields, or raise what it raises; begin it if nobody has.
+        """Start the work under this key unless it runs already, and return its result or raise its error.
 
-        A caller that is cancelled leaves the others waiting; the last one takes the work along.
+        Cancelling a caller leaves the others waiting; cancelling the last one cancels the work.
         """
         running = self._running.get(key)
         if running is None:
@@ -66,7 +66,7 @@ class SharedWork(Generic[Key, Value]):
         finally:
             running.waiting -= 1
             if running.waiting == 0:
-                # Before the next await: whoever comes now begins anew instead of joining what is given up.
+                # Before the next await: later callers start new work instead of joining cancelled work.
                 self._running.pop(key)
                 await _ended(running.task)
 
@@ -92,7 +92,7 @@ class LoopTurns:
 
     The loop calls all that was ready at the beginning of a round before it looks at its connections again.
     Where hundreds of questions become ready at once, each of which takes half a millisecond, the first
-    request would go out when the last question is prepared, and nobody else would have a say meanwhile.
+    request would go out when the last question is prepared, and no other task would run until then.
 
     Args:
         loop: where the work runs.
@@ -111,7 +111,7 @@ class LoopTurns:
                 return
             await asyncio.sleep(0)
         self._began_s = self._clock()
-        # What is scheduled now is called in the next round, before all who come back in it.
+        # A callback scheduled now runs in the next round, before the tasks that resume in it.
         self._call_soon(self._end_round)
 
     def _end_round(self) -> None:
@@ -122,7 +122,7 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, LoopTurns] = WeakKeyDiction
 
 
 async def loop_turn() -> None:
-    """Let others have the running loop first where this round of it has taken long already."""
+    """Yield to other tasks if this round of the event loop has taken long already."""
     loop = asyncio.get_running_loop()
     turns = _turns.get(loop)
     if turns is None:

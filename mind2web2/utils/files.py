@@ -75,10 +75,10 @@ def is_leftover(name: str) -> bool:
 
 
 def remove_leftovers(folder: Path, min_age_s: float = _CERTAINLY_DEAD_S) -> None:
-    """Remove what killed processes have left of unfinished writes in a folder, as far as that can be done.
+    """Remove the unfinished writes of killed processes from a folder, as far as possible.
 
     Args:
-        min_age_s: younger ones may be under way still; 0 for a folder where nobody else writes now.
+        min_age_s: younger files may still be written; 0 for a folder that no other process writes to now.
     """
     newest_s = time.time() - min_age_s
     try:
@@ -87,7 +87,7 @@ def remove_leftovers(folder: Path, min_age_s: float = _CERTAINLY_DEAD_S) -> None
             if min_age_s <= 0 or entry.stat().st_mtime < newest_s:
                 Path(entry.path).unlink(missing_ok=True)
     except OSError:
-        # It hinders nobody; what cannot be written is told by who has something to write.
+        # Leftovers do no harm, and the next write to this folder reports why it fails.
         return
 
 

@@ -21,7 +21,7 @@ from mind2web2.errors import DocumentError
 if TYPE_CHECKING:
     from PIL import Image
 
-# Pillow keeps four bytes a pixel, at times in two copies: half of what a worker may use.
+# Pillow keeps four bytes a pixel, at times in two copies: half of a worker's memory limit.
 MAX_PIXELS = 120_000_000
 MAX_SIDE_PX = 100_000
 # The limit of libjpeg.
@@ -30,7 +30,7 @@ MAX_JPEG_SIDE_PX = 65_500
 # Browsers take and show these; Pillow's further formats have run other programs on hostile input.
 _FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP")
 _JPEG_START = b"\xff\xd8\xff"
-# What Pillow raises for damaged files. SyntaxError is not a joke: its PNG reader raises it.
+# Errors of Pillow for damaged files; its PNG reader raises SyntaxError.
 _DAMAGE = (
     OSError,
     SyntaxError,
@@ -131,7 +131,7 @@ def encode_jpeg(image: Image.Image, quality: int) -> bytes:
 
 @contextmanager
 def _opened(data: bytes) -> Iterator[Image.Image]:
-    """Open an image whose header promises a bearable size, and translate what reading it raises."""
+    """Open an image of acceptable size by its header, and translate the errors of reading it."""
     from PIL import Image, UnidentifiedImageError
 
     with warnings.catch_warnings():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sysconfig
 from collections.abc import Set
@@ -18,28 +19,32 @@ _SYSTEM = (
     *("/usr/lib", "/usr/lib64", "/usr/share", "/usr/local/lib", "/usr/local/share"),
 )
 _PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
+# A script below it on the stack runs the event loop: it has not called what the loop's task does.
+_EVENT_LOOP = asyncio.events.__file__
 _PACKAGE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 
 Caller = Literal["own", "script", "nobody"]
 
 
 def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Caller:
-    """Tell for whom the code in a frame runs: our own code, a script, or a thread of neither.
+    """Return for whom the code in a frame runs: our own code, a script, or ("nobody") neither of them.
 
-    Libraries run for whoever has called them.
+    A library runs for its caller.
 
     Args:
         ignored: top-level packages whose callers do not count: they count as our own.
     """
+    has_left_task = False
     while frame is not None:
         name = frame.f_code.co_filename
         if frame.f_globals.get("__name__", "").partition(".")[0] in ignored:
             return "own"
+        has_left_task = has_left_task or name == _EVENT_LOOP
         # Names in angle brackets are of code without a file, such as what dataclasses generate.
         if not name.startswith("<"):
             if is_own(name):
                 return "own"
-            if not is_installed(name) and not name.startswith(_TOOLS):
+            if not has_left_task and not is_installed(name) and not name.startswith(_TOOLS):
                 return "script"
         frame = frame.f_back
     return "nobody"

@@ -1,7 +1,7 @@
-"""Characters that nobody sees but a model reads: shown as marks, or kept where languages need them.
+"""Characters that people cannot see but models read: replaced by marks, or kept where languages need them.
 
-A judge is to see that something was there, and not what it says: nobody who looked at the page or the answer
-could have read it. Text without such tricks comes out exactly as it went in.
+The judge sees that something was there, but not its content, which no reader of the page or the answer could
+see. Other text is unchanged.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _OVERRIDE_MARK = "[text direction override]"
 
 
 def made_visible(text: str) -> str:
-    """Return the text with a mark in the place of what cannot be seen and has no use there.
+    """Return the text with marks in place of invisible characters that have no use there.
 
     Kept are single joiners, breaks, marks of direction and selectors as languages and emoji need them.
     """
@@ -101,14 +101,14 @@ def made_visible(text: str) -> str:
     text = _FLOOD.sub(_marked_flood, text)
     text = _SPREAD.sub(_marked_spread, text)
     text = _STREWN.sub(_marked_strewn, text)
-    # Once more: marks may have stood apart only by what has just been taken out.
+    # Once more: removed characters may have separated marks.
     text = _FLOOD.sub(_marked_flood, text)
     override = _OVERRIDE if _HAS_RIGHT_TO_LEFT.search(text) else _OVERRIDE_IN_LATIN
     return override.sub(_OVERRIDE_MARK, text)
 
 
 def without_unseen(text: str) -> str:
-    """Return the text without anything invisible: what is left to read, where words are looked for."""
+    """Return the text without invisible characters, to search it for words."""
     return text if text.isascii() else _UNSEEN.sub("", text)
 
 

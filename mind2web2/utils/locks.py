@@ -1,4 +1,4 @@
-"""A lock among processes that ends with the process that holds it, however that ends."""
+"""A lock among processes. It is free once the process that holds it ends, however it ends."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _POLL_S = 0.01
 
 
 class ProcessLock:
-    """Keeps everybody else out, in this process and in others, until it is given back.
+    """An exclusive lock, within this process and among processes.
 
     Args:
-        path: of the lock's file, made by whoever takes it and removed by whoever gives it back. One that a
-            killed process has left is as good as none.
+        path: of the lock's file, which exists while the lock is held. A file that a killed process left does
+            not count.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,11 +43,11 @@ class ProcessLock:
         return True
 
     def give_back(self) -> None:
-        """Let others in."""
+        """Release the lock and remove its file."""
         if self._lock is None:
             return
-        # Nobody exchanges lock files: who waits on a removed one notices and starts over. On a disk that
-        # cannot be written any more the file stays, which hinders nobody.
+        # A process that waits on the removed file notices and starts over. On a disk that cannot be written
+        # any more the file stays, and does not count.
         with suppress(OSError):
             self._path.unlink()
         self._lock.release()

@@ -31,7 +31,7 @@ def create_logger(
 ) -> tuple[logging.Logger, str]:
     """Return a logger that writes ``<stamp>_<name>.log`` and ``.jsonl``, and its stamp ``YYYYMMDD_HHMMSS``.
 
-    The logger belongs to nobody else: it hands nothing on to the root logger, and neither it nor the
+    The logger is not registered: it passes nothing to the root logger, and neither it nor the
     loggers derived from it stay behind in ``logging``'s registry.
 
     Args:
@@ -119,7 +119,7 @@ class LogFile(logging.FileHandler):
         self._is_broken = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (the base class's name)
-        """Say what is wrong with the disk, or with the record as usual."""
+        """Report an error of the disk once, and an error of the record as usual."""
         error = sys.exception()
         if not isinstance(error, OSError):
             super().handleError(record)
@@ -128,7 +128,7 @@ class LogFile(logging.FileHandler):
             sys.stderr.write(f"warning: cannot write the log {self.baseFilename}: {error.strerror}\n")
 
     def close(self) -> None:
-        """Close the file, with what could be written to it."""
+        """Close the file, also where the last lines cannot be written."""
         with suppress(OSError):
             super().close()
 
@@ -153,7 +153,7 @@ def _trace(record: logging.LogRecord) -> str | None:
 
 
 class _TextFormatter(logging.Formatter):
-    """Lines for people; what follows a line break is indented, so that no page text can pose as a line."""
+    """Readable lines; text after a line break is indented, so that no page text can pose as a line."""
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,8 +1,8 @@
-"""Processor work in worker processes that may die or hang without taking the run along.
+"""CPU-bound work in worker processes, whose crashes and hangs do not affect the run.
 
 Neither ``anyio.to_process`` nor ``concurrent.futures`` fits. Both run the user's main script again in every
 worker, so that a script without a ``__main__`` guard starts itself over and over; the first ties its workers
-to one event loop, the second lets one crash fail every call under way. So: plain child processes that import
+to one event loop, the second lets one crash fail every pending call. So: plain child processes that import
 this package only, make one call at a time, are kept for further calls, and end when their input closes.
 """
 
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, TypeVar, TypeVarTuple, cast
 
@@ -29,7 +29,7 @@ if sys.platform != "win32":
 
 # A document that unfolds to more than this costs one worker, not the machine.
 MAX_WORKER_MEMORY_BYTES = 2 * 1024**3
-# The parent kills a worker that overruns; this alarm is for workers whose parent was killed meanwhile.
+# The parent kills a worker that overruns; this alarm is for workers whose parent was killed.
 ORPHAN_GRACE_S = 5.0
 # Written once, before the first reply: a worker that cannot start says nothing about a document.
 READY = b"ready\n"
@@ -46,7 +46,7 @@ def serve() -> None:
             function, args, timeout_s = pickle.load(calls)
         except EOFError:
             return
-        except Exception as error:  # a function that does not import here; the caller is told
+        except Exception as error:  # a function that does not import here
             reply = _pickle_error(error)
         else:
             _set_alarm(timeout_s + ORPHAN_GRACE_S)
@@ -57,7 +57,7 @@ def serve() -> None:
 
 
 def _take_over_stdout() -> BinaryIO:
-    """Keep the pipe to the parent for replies; what a library prints goes nowhere."""
+    """Keep the pipe to the parent for replies, and discard the output of libraries."""
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
@@ -105,13 +105,16 @@ MAX_WORKERS = min(os.cpu_count() or 2, 8)
 # Libraries keep some memory of every document; a fresh process gives it back.
 MAX_CALLS_PER_WORKER = 200
 
+# A process that has not started by then never will.
+_START_TIMEOUT_S = 300.0
+_NOT_STARTED = f"did not start within {_START_TIMEOUT_S:g} s"
 _COMMAND = (sys.executable, "-P", "-c", "from mind2web2.utils.workers import serve; serve()")
 
 
 async def run_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, timeout_s: float) -> T:
     """Return ``function(*args)`` as computed in a worker process, without blocking the event loop.
 
-    Function, arguments and result must pickle; what the function raises is raised here. It may be called
+    Function, arguments and result must pickle; errors of the function are raised here. It may be called
     twice (after a worker's death), so it should have no side effects. Cancelling the caller kills the worker.
 
     Raises:
@@ -155,11 +158,15 @@ class _Worker:
         """Whether the process ever came up."""
         return self._is_ready
 
+    def wait_until_ready(self) -> None:
+        """Wait for the process to start, unless it has started before."""
+        assert self._process.stdout is not None
+        if not self._is_ready:
+            self._is_ready = self._process.stdout.readline() == READY
+
     def call(self, request: bytes) -> tuple[bool, Any]:
         """Send a pickled call and return the reply; OSError or EOFError if the worker dies."""
         assert self._process.stdin is not None and self._process.stdout is not None
-        if not self._is_ready:
-            self._is_ready = self._process.stdout.readline() == READY
         self._process.stdin.write(request)
         self._process.stdin.flush()
         succeeded, outcome = pickle.load(self._process.stdout)
@@ -167,7 +174,7 @@ class _Worker:
         return succeeded, outcome
 
     def kill(self) -> None:
-        """End the process at once; whoever waits for its reply sees it die."""
+        """End the process at once; ``call`` in another thread then fails."""
         self._process.kill()
 
     def close(self) -> None:
@@ -214,7 +221,7 @@ class _IdleWorkers:
 
 
 class _Call:
-    """One function call on its way: made by a worker, waited for by a thread, stopped from other threads."""
+    """One pending call: made by a worker, awaited by a thread, stopped from other threads."""
 
     def __init__(self, function: Callable[..., object], args: tuple[object, ...], timeout_s: float) -> None:
         # A partial has no name of its own.
@@ -225,7 +232,7 @@ class _Call:
         self._stop_reason: str | None = None
 
     def run(self) -> object:
-        """Return the function's result or raise what it raised."""
+        """Return the function's result or raise its error."""
         content = (self._function, self._args, self._timeout_s)
         request = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
         worker = _idle_workers.take()
@@ -243,7 +250,7 @@ class _Call:
         return outcome
 
     def stop(self, reason: str) -> None:
-        """Kill the worker, if it is still at it."""
+        """Kill the worker if it still works on this call."""
         with self._lock:
             self._stop_reason = self._stop_reason or reason
             if self._worker is not None:
@@ -255,16 +262,15 @@ class _Call:
             self._worker = worker
             if self._stop_reason is not None:
                 worker.kill()
-        overrun = f"took longer than {self._timeout_s:g} s"
-        deadline = threading.Timer(self._timeout_s, self.stop, (overrun,))
-        deadline.daemon = True
-        deadline.start()
         reply = None
         try:
             with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
-                reply = worker.call(request)
+                # On a busy machine a process starts slowly, which says nothing about the document.
+                with self._stopped_after(_START_TIMEOUT_S, _NOT_STARTED):
+                    worker.wait_until_ready()
+                with self._stopped_after(self._timeout_s, f"took longer than {self._timeout_s:g} s"):
+                    reply = worker.call(request)
         finally:
-            deadline.cancel()
             with self._lock:
                 self._worker = None
             if reply is None:
@@ -274,8 +280,18 @@ class _Call:
             _idle_workers.give_back(worker)
         return reply
 
+    @contextlib.contextmanager
+    def _stopped_after(self, timeout_s: float, reason: str) -> Iterator[None]:
+        deadline = threading.Timer(timeout_s, self.stop, (reason,))
+        deadline.daemon = True
+        deadline.start()
+        try:
+            yield
+        finally:
+            deadline.cancel()
+
     def _explain_death(self, worker: _Worker) -> Mind2Web2Error:
-        if self._stop_reason is None and not worker.is_ready:
+        if self._stop_reason in (None, _NOT_STARTED) and not worker.is_ready:
             return MachineError(
                 f"worker processes do not start: see what {sys.executable} -c 'import mind2web2' says"
             )
@@ -283,7 +299,7 @@ class _Call:
 
 
 def _new_waiting_threads() -> ThreadPoolExecutor:
-    """Return one thread a worker, which is also what limits the number of workers."""
+    """Return the threads that wait for workers, one each; their number limits that of workers."""
     return ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
 
 

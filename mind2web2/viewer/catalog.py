@@ -71,6 +71,10 @@ class Catalog:
             raise NoSuchResultError(f"no results under {root}; run: mind2web2 evaluate AGENT")
         return self._agents or known
 
+    def shows(self, agent: str) -> bool:
+        """Tell whether an agent is among those that were asked for, with results or not."""
+        return not self._agents or agent in self._agents
+
     def answers(self, agent: str) -> list[ScoredAnswer]:
         """Return an agent's answers, scored or not, in natural order."""
         if agent not in self.agents():

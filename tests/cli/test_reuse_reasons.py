@@ -1,10 +1,9 @@
 """A run says why it judges an answer again, and judges nothing for what changes no verdict."""
 
 import json
-import threading
 
 import pytest
-from projects import KEY_VARIABLES, Project, call, read_json, start_command
+from projects import KEY_VARIABLES, Project, call, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
@@ -89,25 +88,3 @@ def test_a_replay_that_comes_to_the_same_writes_nothing(project):
     for files, words in ((2, "1.0000\n"), (2, "1.0000, reused\n"), (2, "1.0000, reused\n")):
         run = call(main, "evaluate", "bot", "--llm_provider", "replay")
         assert words in run.stdout and len(project.result_paths()) == files
-
-
-def test_two_runs_that_overwrite_say_so(project):
-    """While one judges an answer, the other one has judged the next."""
-    project.add_answer("answer_2", "The lake is deep, too.")
-    is_first = threading.Lock()
-    others = []
-
-    def reply(_body):
-        if is_first.acquire(blocking=False):
-            others.append(start_command(*words, cwd=project.root))
-            lines = iter(others[0].stdout.readline, "")
-            assert any("lake/answer_2.md: 1.0000" in line for line in lines), others[0].stderr.read()
-        return {"reasoning": "read", "result": True}
-
-    with JudgeServer(reply) as server:
-        words = ("--agent_name", "bot", "--judge_base_url", server.base_url, "--overwrite")
-        run = call(evaluate_main, *words, "--max_concurrent_answers", "1")
-        rest = others[0].communicate(timeout=60)[0]
-    told = "(judged again: --overwrite, though another process has judged it in the meantime)"
-    assert f"lake/answer_2.md: 1.0000 {told}" in run.stdout
-    assert f"lake/answer_1.md: 1.0000 {told}" in rest

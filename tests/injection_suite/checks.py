@@ -20,7 +20,7 @@ from mind2web2.prompts import HashedText
 from mind2web2.prompts.injection_flags import flags_of, one_a_kind
 from mind2web2.rubric.evidence import Flag
 from mind2web2.utils.invisible_characters import made_visible
-from mind2web2.verification.messages import extraction_messages, verification_messages
+from mind2web2.verification.context import extraction_messages, verification_messages
 
 _OPENING = re.compile(r"<<(?P<name>[a-z ]+) (?P<code>[0-9a-f]{20})>>\n")
 _HARMLESS = "It lies in the hills."

@@ -1,23 +1,25 @@
-"""A run's budget: requests fit into it, wait for room or are refused, and little is spent beyond it."""
+"""A run's budget: the size of requests, reservations, refusals, and the dollars spent."""
 
 import asyncio
+import base64
 import random
 from collections import Counter
 from contextlib import nullcontext
 
 import pytest
+from evaluations import image
 from projects import QUICK_RETRY
 from servers.judge_server import JudgeServer, status
 
 from mind2web2.errors import BudgetReachedError, UsageError
-from mind2web2.judge.budget import BATCH_CAUTION, Budget, request_tokens
+from mind2web2.judge.budget import BATCH_CAUTION, PART_SIZE_PX, Budget, request_tokens, text_tokens
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, price_usd
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 
 MODEL = "gpt-4o"
 # $2.50 for the tokens in, $10 for those out, per million.
@@ -31,7 +33,7 @@ def question(text="Is it so?"):
 
 
 def taught(max_usd):
-    """Return a budget that has seen what a request costs: a hundredth of a dollar."""
+    """Return a budget that has learned the cost of a request: a hundredth of a dollar."""
     budget = Budget(max_usd, MODEL)
     for _ in range(5):
         budget.learn(request_tokens(question()), USAGE)
@@ -39,7 +41,7 @@ def taught(max_usd):
 
 
 async def reserved(budget, limit=None):
-    """Return an exchange whose request is under way."""
+    """Return an exchange whose request is in flight."""
     exchange = budget.exchange(question(), limit or nullcontext())
     await exchange.__aenter__()
     return exchange
@@ -78,7 +80,7 @@ def test_an_unknown_price_is_a_usage_error():
         Budget(20, "judge-1")
 
 
-async def test_a_request_waits_for_room_while_others_are_under_way():
+async def test_a_request_waits_for_room_while_others_are_in_flight():
     """One that costs less than reserved makes it."""
     budget = taught(3.95 * PRICE_USD)
     running = [await reserved(budget) for _ in range(3)]
@@ -91,8 +93,8 @@ async def test_a_request_waits_for_room_while_others_are_under_way():
     assert budget.spent_usd == pytest.approx(3.5 * PRICE_USD)
 
 
-async def test_a_request_is_refused_once_what_is_spent_leaves_no_room():
-    """Whoever waits is refused with it, and all that come later."""
+async def test_a_request_is_refused_once_the_dollars_spent_leave_no_room():
+    """Waiting and later requests are refused."""
     budget = taught(2.4 * PRICE_USD)
     running = [await reserved(budget) for _ in range(2)]
     waiting = await started(reserved(budget), reserved(budget))
@@ -126,7 +128,7 @@ async def test_until_replies_are_in_estimates_are_distrusted():
 
 
 async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
-    """Whatever does not fit into it waits until the first job is back, for a day it may be."""
+    """The rest would wait for the first job, up to a day."""
     one_usd = price_usd(Usage(request_tokens(question()), output_tokens=1000), MODEL) * BATCH_PRICE_SHARE
     budget = Budget(2.01 * 50 * one_usd, MODEL, BATCH_PRICE_SHARE, BATCH_CAUTION)
     tasks = await started(*(reserved(budget) for _ in range(50)))
@@ -140,8 +142,8 @@ async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
         (asyncio.CancelledError(), PRICE_USD),
     ],
 )
-async def test_what_may_be_billed_counts(error, spent):
-    """A server's refusal costs nothing, a request that nobody waits for any more may."""
+async def test_requests_that_may_be_billed_count(error, spent):
+    """A server's refusal costs nothing, a cancelled request may."""
     budget = taught(1)
     await ended(await reserved(budget), error)
     assert budget.spent_usd == pytest.approx(spent)
@@ -159,15 +161,15 @@ async def test_a_timeout_may_be_billed():
     assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
 
 
-async def test_a_server_that_tells_no_tokens_is_not_free():
+async def test_a_server_that_reports_no_tokens_is_not_free():
     """The estimate counts then."""
     budget = taught(1)
     await ended(await reserved(budget), usage=Usage())
     assert budget.spent_usd == pytest.approx(PRICE_USD)
 
 
-async def test_a_repair_counts_with_what_came_before():
-    """Two HTTP requests of one question are settled together, by what both took."""
+async def test_a_repair_counts_with_the_first_request():
+    """Two HTTP requests of one question are settled together."""
     budget = taught(1)
     exchange = await reserved(budget)
     await exchange.__aexit__(None, None, None)
@@ -176,7 +178,7 @@ async def test_a_repair_counts_with_what_came_before():
     assert budget.spent_usd == pytest.approx(2 * PRICE_USD)
 
 
-async def test_who_waits_for_room_can_be_stopped():
+async def test_a_waiting_request_can_be_cancelled():
     """The permit that was held goes back."""
     budget = taught(1.4 * PRICE_USD)
     await reserved(budget)
@@ -195,7 +197,7 @@ class Provider:
     endpoint = "a judge"
 
     def __init__(self):
-        """Start anew."""
+        """Begin without cost."""
         self.cost_usd = 0.0
         self.dearest_usd = 0.0
         self._random = random.Random(7)
@@ -213,7 +215,7 @@ class Provider:
 
 
 async def outcomes(run, count, limit=None):
-    """Ask many questions at once, each for an answer of its own, and count what became of them."""
+    """Ask many questions at once, each for an answer of its own, and count the outcomes."""
 
     async def ask(number):
         judge = AnswerJudge(run, "task", f"answer_{number}.md", limit)
@@ -228,7 +230,7 @@ async def outcomes(run, count, limit=None):
 
 
 async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
-    """Two hundred under way, with replies whose length nobody knows before."""
+    """Two hundred in flight, with replies of unknown length."""
     provider, budget = Provider(), Budget(20, MODEL)
     run = RecordedJudge(JudgeSettings("openai", MODEL), provider, store, budget=budget)
     found = await outcomes(run, 600, asyncio.Semaphore(200))
@@ -238,8 +240,8 @@ async def test_many_at_once_exceed_the_budget_by_a_request_at_most(store):
     assert len(store.all()) == found["answered"]
 
 
-async def test_a_server_far_dearer_than_expected_is_found_out_in_time(store):
-    """Its tokens are a hundred times those of the estimate; what it is asked all the same fits."""
+async def test_a_server_far_dearer_than_expected_does_not_exceed_the_budget(store):
+    """Its tokens are a hundred times those of the estimate."""
     usage = Usage(input_tokens=20_000, cached_tokens=0, output_tokens=2000)
     price = price_usd(usage, MODEL)
     with JudgeServer("so", input_tokens=20_000, cached_tokens=0, output_tokens=2000) as server:
@@ -253,8 +255,8 @@ async def test_a_server_far_dearer_than_expected_is_found_out_in_time(store):
     assert run.usage.total().asked.cost_usd == pytest.approx(30 * price)
 
 
-async def test_retries_neither_hold_up_others_nor_cost(store):
-    """One permit: whoever waits to try again holds neither it nor dollars."""
+async def test_waiting_retries_hold_neither_permit_nor_dollars(store):
+    """With one permit."""
     with JudgeServer("so", faults=[status(503)] * 3, input_tokens=2000, output_tokens=500) as server:
         client = LLMClient("openai", is_async=True, base_url=server.base_url, api_key="x", retry=QUICK_RETRY)
         async with client:
@@ -263,3 +265,40 @@ async def test_retries_neither_hold_up_others_nor_cost(store):
             found = await outcomes(run, 6, asyncio.Semaphore(1))
     assert found == {"answered": 3, "refused": 3}
     assert len(server.calls) == 6
+
+
+EMPTY = request_tokens(ChatRequest("gpt-4o", []))
+
+
+def image_part(url):
+    """Return an image as messages hold it."""
+    return {"type": "image_url", "image_url": {"url": url, "detail": "high"}}
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd" * 25, 25), ("水" * 100, 75)])
+def test_scripts_with_more_bytes_have_more_tokens(text, tokens):
+    """A quarter of the bytes."""
+    assert text_tokens(text) == tokens
+
+
+def test_all_messages_count():
+    """Texts as they are and in parts."""
+    messages = [
+        {"role": "system", "content": "abcd" * 10},
+        {"role": "user", "content": [{"type": "text", "text": "abcd" * 7}, {"type": "text", "text": ""}]},
+    ]
+    assert request_tokens(ChatRequest("gpt-4o", messages)) == EMPTY + 17
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+def test_an_image_counts_by_its_size(kind):
+    """Read from its header alone; whatever cannot be read counts as a part of a screenshot."""
+    data = base64.b64encode(image(600, 300, kind)).decode()
+    for url, size_px in (
+        (f"data:image/x;base64,{data}", (600, 300)),
+        ("data:image/x;base64,AAAA", PART_SIZE_PX),
+        ("data:image/x;base64,!", PART_SIZE_PX),
+        ("https://lake.example/map.png", PART_SIZE_PX),
+    ):
+        request = ChatRequest("gpt-4o", [{"role": "user", "content": [image_part(url)]}])
+        assert request_tokens(request) == EMPTY + image_tokens("gpt-4o", *size_px)

@@ -1,4 +1,4 @@
-"""A run's judge: what is stored is reused, what is new is asked once and kept, failures stay failures."""
+"""A run's judge: judgments are requested once, stored and reused; failures are not stored."""
 
 import asyncio
 import contextlib
@@ -30,14 +30,14 @@ USAGE = Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
 
 
 class Verdict(BaseModel):
-    """What is asked for."""
+    """The template."""
 
     reasoning: str = "read"
     result: bool = True
 
 
 class Provider:
-    """A chat provider whose replies are made by a function; it counts what it is asked."""
+    """A chat provider whose replies come from a function; it counts requests."""
 
     def __init__(self, reply=None, endpoint="openai http://localhost/v1"):
         """Answer every request with ``reply(text)``, which may raise."""
@@ -46,7 +46,7 @@ class Provider:
         self.arrived = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
-        self._reply = reply or (lambda _text: said())
+        self._reply = reply or (lambda _text: verdict())
 
     @property
     def texts(self):
@@ -62,7 +62,7 @@ class Provider:
             return self._reply(request.messages[0]["content"])
 
 
-def said(result=True, **more):
+def verdict(result=True, **more):
     """Return a reply with a verdict."""
     value = Verdict(result=result)
     return ChatReply(text=value.model_dump_json(), value=value, usage=USAGE, **more)
@@ -81,7 +81,7 @@ def question(text="Is it so?", template=Verdict):
 
 
 def subject(trial=1, node="leaf"):
-    """Return what a question is about."""
+    """Return the subject of a question."""
     return Subject("verify", node=node, claim="It is so.", page="https://a.example/x", trial=trial)
 
 
@@ -99,7 +99,7 @@ def store(tmp_path):
 
 async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
     """The second time the stored judgment answers, in this run or a later one."""
-    provider = Provider(lambda _: said(served_model="gpt-4o-2024", system_fingerprint="fp", attempts=2))
+    provider = Provider(lambda _: verdict(served_model="gpt-4o-2024", system_fingerprint="fp", attempts=2))
     run = RecordedJudge(SETTINGS, provider, store)
     first = await answer_judge(run).ask(question(), subject(), None)
     again = await answer_judge(run).ask(question(), subject(), None)
@@ -156,8 +156,8 @@ async def test_the_runs_judge_answers_whatever_the_script_names(store):
         JudgeSettings("openai", "gpt-4o", temperature=0.5, reasoning_effort="high"),
     ],
 )
-async def test_another_judge_is_asked_anew(store, changed):
-    """What one model said is not what another says."""
+async def test_another_judge_is_asked_again(store, changed):
+    """Judgments belong to one model and its parameters."""
     provider = Provider()
     for settings in (SETTINGS, changed):
         await answer_judge(RecordedJudge(settings, provider, store)).ask(question(), subject(), None)
@@ -181,13 +181,13 @@ async def test_equal_questions_at_the_same_time_are_asked_once(store):
     asking = [asyncio.ensure_future(judge.ask(question(), subject(), None)) for judge in judges]
     await provider.arrived.wait()
     provider.gate.set()
-    assert await asyncio.gather(*asking) == [said(), said()]
+    assert await asyncio.gather(*asking) == [verdict(), verdict()]
     assert len(provider.requests) == 1
     assert [judge.ledger.usage.judgments for judge in judges] == [1, 1]
 
 
-async def test_who_waits_for_a_reply_that_never_comes_asks_itself(store):
-    """The one who asked first was stopped; the other must not fail with it."""
+async def test_a_caller_that_waits_for_a_cancelled_one_asks_itself(store):
+    """The first caller was cancelled; the second does not fail with it."""
     provider = Provider()
     provider.gate.clear()
     run = RecordedJudge(SETTINGS, provider, store)
@@ -196,15 +196,15 @@ async def test_who_waits_for_a_reply_that_never_comes_asks_itself(store):
     second = asyncio.ensure_future(answer_judge(run).ask(question(), subject(), None))
     first.cancel()
     provider.gate.set()
-    assert await second == said()
+    assert await second == verdict()
     assert first.cancelled()
     assert len(provider.requests) == 2
 
 
-async def test_overwrite_asks_each_question_anew_once(store):
+async def test_overwrite_asks_each_question_once_more(store):
     """Within the run the new judgment is reused, and it takes the old one's place."""
     await answer_judge(RecordedJudge(SETTINGS, Provider(), store)).ask(question(), subject(), None)
-    provider = Provider(lambda _: said(result=False))
+    provider = Provider(lambda _: verdict(result=False))
     run = RecordedJudge(SETTINGS, provider, store, overwrite=True)
     for _ in range(3):
         reply = await answer_judge(run).ask(question(), subject(), None)
@@ -213,10 +213,10 @@ async def test_overwrite_asks_each_question_anew_once(store):
     assert [kept.text for kept in store.all()] == ['{"reasoning":"read","result":false}']
 
 
-async def test_another_server_is_asked_anew(store):
+async def test_another_server_is_asked_again(store):
     """Two servers may call different models by one name; a replay is of one of them."""
     for endpoint, result in (("a", True), ("b", False)):
-        provider = Provider(lambda _, result=result: said(result), endpoint)
+        provider = Provider(lambda _, result=result: verdict(result), endpoint)
         await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
         assert len(provider.requests) == 1
     for endpoint, result in (("a", True), ("b", False)):
@@ -235,7 +235,7 @@ async def test_another_server_is_asked_anew(store):
         replace(SETTINGS, reasoning_effort="high"),
     ],
 )
-async def test_what_one_judge_skipped_another_may_have_been_asked(store, other):
+async def test_skips_are_recorded_for_each_judge(store, other):
     """Both are recorded, at one server, and each is replayed as it was."""
     reasons = {SETTINGS: None, other: "not judged, because 'gate' failed"}
     place = (subject(), ("task", "answer_1.md"), 1)
@@ -247,8 +247,8 @@ async def test_what_one_judge_skipped_another_may_have_been_asked(store, other):
             assert await replay.gate(*place, seen_now) == reason
 
 
-async def test_a_replay_fails_clearly_on_what_is_not_stored(store):
-    """One line with claim, page, node, trial and answer; whether it is a failure depends on who asks."""
+async def test_a_replay_without_the_judgment_fails_clearly(store):
+    """One line with claim, page, node, trial and answer; permanent for a script's own request."""
     judge = answer_judge(RecordedJudge(SETTINGS, None, store))
     with pytest.raises(JudgmentMissingError) as caught:
         await judge.ask(question(), subject(trial=2), None)
@@ -272,8 +272,8 @@ async def test_a_missing_extraction_is_named(store):
 
 
 async def test_declined_once_is_asked_again(store):
-    """The second reply counts, and what both cost."""
-    replies = iter([declined(), said()])
+    """The second reply counts, and the cost of both."""
+    replies = iter([declined(), verdict()])
     judge = answer_judge(RecordedJudge(SETTINGS, Provider(lambda _: next(replies)), store))
     reply = await judge.ask(question(), subject(), None)
     assert (reply.value, reply.declined, reply.attempts) == (Verdict(), None, 2)
@@ -282,7 +282,7 @@ async def test_declined_once_is_asked_again(store):
 
 
 async def test_declined_twice_is_a_judgment_of_its_own(store):
-    """It is listed, kept, and not asked about again."""
+    """It is listed, stored, and not asked again."""
     provider = Provider(lambda _: declined())
     ledgers = []
     for _ in range(2):
@@ -341,12 +341,12 @@ async def test_the_cost_of_an_unknown_model_is_unknown(store):
     ],
 )
 async def test_after_a_failure_nothing_more_is_asked_for_the_answer(store, error, kind, words):
-    """Nothing is kept of it, and another answer goes on."""
+    """The failure is not stored, and other answers continue."""
 
     def fail(text):
         if text == "bad":
             raise error
-        return said()
+        return verdict()
 
     provider = Provider(fail)
     run = RecordedJudge(SETTINGS, provider, store)
@@ -440,7 +440,7 @@ async def test_a_paid_reply_is_stored_although_its_caller_is_cancelled(tmp_path)
 
 
 async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
-    """Somebody edited it, say: a replay fails and says so, a judge is asked anew."""
+    """A replay fails with a clear error; a judge is asked again."""
     provider = Provider()
     await answer_judge(RecordedJudge(SETTINGS, provider, store)).ask(question(), subject(), None)
     [kept] = store.all()
@@ -455,7 +455,7 @@ async def test_a_stored_text_that_does_not_fit_is_no_verdict(store):
 
 async def test_a_scripts_own_requests_are_kept_too(store):
     """They come as text or as the class asked for, with the tokens on request."""
-    replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": said()}
+    replies = {"text": ChatReply(text="Zürich", usage=USAGE), "class": verdict()}
     run = RecordedJudge(SETTINGS, Provider(lambda text: replies[text]), store)
     for judge in (answer_judge(run), answer_judge(run)):
         text = await judge.async_response(

@@ -13,10 +13,9 @@ from mind2web2.errors import (
     JudgeError,
     JudgeOutputError,
     JudgeUnavailableError,
-    Mind2Web2Error,
 )
 from mind2web2.judge.direct import ClientProvider, as_judge, as_provider
-from mind2web2.judge.protocol import JudgeLedger, Rejection, Subject
+from mind2web2.judge.protocol import Rejection, Subject
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Usage
 from mind2web2.verification.verifier import BinaryEvalResult
 
@@ -27,7 +26,7 @@ TEXT = ChatRequest(model="judge-1", messages=MESSAGES)
 
 
 class Pairs(RootModel[dict[str, int]]):
-    """A template that is not made of fields."""
+    """A template without fields."""
 
 
 class Provider:
@@ -53,10 +52,10 @@ def reply(text="yes", **fields):
     return ChatReply(text, usage=Usage(10, 2, 3, 1), attempts=2, **fields)
 
 
-# Whom to ask
+# Clients and judges
 
 
-async def test_a_client_gets_what_it_is_published_to_get():
+async def test_a_client_receives_the_published_keywords():
     """Model, messages, and the template only where there is one."""
     client = ScriptedJudge([True, "free text"])
     provider = as_provider(client)
@@ -67,8 +66,8 @@ async def test_a_client_gets_what_it_is_published_to_get():
     assert (second.messages, second.template) == (MESSAGES, None)
 
 
-def test_clients_providers_and_judges_are_told_apart():
-    """What can be asked is taken as it is; the rest is wrapped; what is no client is refused."""
+def test_clients_providers_and_judges_are_distinguished():
+    """Judges and providers stay as they are, clients are wrapped, other objects are refused."""
     client, provider = ScriptedJudge(), Provider()
     assert isinstance(as_provider(client), ClientProvider)
     assert as_provider(provider) is provider
@@ -81,7 +80,7 @@ def test_clients_providers_and_judges_are_told_apart():
 
 
 def test_two_clients_are_two_judges():
-    """For want of an address, a client's judgments are never taken for another's."""
+    """A client without an address gets an id of its own."""
     first, second = ScriptedJudge(), ScriptedJudge()
     assert as_provider(first).endpoint == as_provider(first).endpoint
     assert as_provider(first).endpoint != as_provider(second).endpoint
@@ -129,7 +128,7 @@ async def test_other_replies_are_failures(result):
         await as_provider(Returning()).chat(VERDICT)
 
 
-# What is remembered
+# Ledger and failure
 
 
 async def test_the_ledger_counts_questions_and_tokens():
@@ -170,8 +169,8 @@ async def test_the_first_failure_is_for_good():
     assert len(provider.limits) == 1
 
 
-async def test_a_provider_that_knows_no_limit_is_not_asked_either():
-    """The failure is looked at before the limit, too."""
+async def test_a_failure_is_checked_before_the_limit_too():
+    """Some providers ignore the limit."""
 
     class Unlimited(Provider):
         async def chat(self, request, _limit=None):
@@ -183,15 +182,6 @@ async def test_a_provider_that_knows_no_limit_is_not_asked_either():
         with pytest.raises(JudgeError, match="outage"):
             await judge.ask(VERDICT, SUBJECT, None)
     assert len(provider.outcomes) == 1
-
-
-async def test_failures_from_elsewhere_count_too():
-    """A page that cannot be read from disk ends the asking like a judge's own failure."""
-    judge, trouble = as_judge(Provider(reply())), Mind2Web2Error("disk error")
-    assert judge.fail(trouble) is trouble
-    judge.fail(Mind2Web2Error("later"))
-    with pytest.raises(JudgeError, match="disk error"):
-        await judge.ask(VERDICT, SUBJECT, None)
 
 
 async def test_a_question_too_long_is_no_failure_yet():
@@ -225,7 +215,7 @@ async def test_cancellation_is_no_failure():
 
 
 async def test_each_request_enters_the_limit():
-    """And leaves it, whatever comes of the request."""
+    """And leaves it after any outcome."""
     limit = asyncio.Semaphore(1)
     outcomes = [reply(declined="a"), reply(), ContextTooLongError("x"), JudgeError("y")]
     judge = as_judge(Provider(*outcomes))
@@ -234,12 +224,6 @@ async def test_each_request_enters_the_limit():
         with pytest.raises(expected):
             await judge.ask(VERDICT, SUBJECT, limit)
         assert not limit.locked()
-
-
-def test_a_fresh_ledger_is_empty():
-    """Nothing asked, nothing paid."""
-    ledger = JudgeLedger()
-    assert (ledger.usage, ledger.rejections) == (Usage(), [])
 
 
 class Loose(BaseModel):

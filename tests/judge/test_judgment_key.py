@@ -10,6 +10,7 @@ from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.prompts import HashedText
 
 
+# Its description is part of the schema, and so of the key below.
 class Verdict(BaseModel):
     """What is asked for."""
 

@@ -1,4 +1,4 @@
-"""Scripts that verify several claims at the same time: a replay skips what the recorded run skipped."""
+"""Concurrent verifications: a replay makes the same skips as the recorded run."""
 
 import asyncio
 
@@ -22,7 +22,7 @@ class ByClaim:
 
 
 async def statuses(judge, *, gate_decides_first):
-    """Verify a gate and what depends on it at the same time, either of them first."""
+    """Verify a gate and a dependent leaf concurrently, either of them first."""
     evaluator = started(AnswerJudge(judge, "lake", "answer_1.md"))
     gate, dependent = (evaluator.add_leaf(name, name) for name in ("gate", "dependent"))
     go_on = asyncio.Event()
@@ -44,7 +44,7 @@ async def statuses(judge, *, gate_decides_first):
     ("gate_decides_first", "expected"),
     [(False, ("failed", "passed")), (True, ("failed", "skipped"))],
 )
-async def test_a_replay_skips_what_the_run_skipped(gate_decides_first, expected):
+async def test_a_replay_makes_the_skips_of_the_run(gate_decides_first, expected):
     """Whichever of the two happens to be decided first this time."""
     with JudgmentStore(None) as store:
         live = RecordedJudge(SETTINGS, ClientProvider(ByClaim()), store)
@@ -54,7 +54,7 @@ async def test_a_replay_skips_what_the_run_skipped(gate_decides_first, expected)
             assert await statuses(replay, gate_decides_first=order) == expected
 
 
-async def test_what_is_verified_one_after_another_needs_no_record():
+async def test_sequential_verifications_need_no_record():
     """It is the same in every run."""
     with JudgmentStore(None) as store:
         judge = RecordedJudge(SETTINGS, ClientProvider(ByClaim()), store)

@@ -44,7 +44,7 @@ async def test_any_text_comes_back_as_it_was(path, tmp_path, text):
 
 
 async def test_every_field_comes_back(path):
-    """None of what a reader wants to know is lost."""
+    """Nothing is lost."""
     kept = judgment(
         temperature=0.5,
         reasoning_effort="low",
@@ -83,8 +83,8 @@ async def test_each_endpoint_has_its_own_judgment(path):
         assert await store.get("k1", "c") is None
 
 
-async def test_asked_anew_replaces_and_imported_does_not(path):
-    """What somebody else's file says never displaces one's own."""
+async def test_a_new_judgment_replaces_and_an_imported_one_does_not(path):
+    """Imported judgments never replace one's own."""
     with JudgmentStore(path) as store:
         await store.put(judgment(text="first"))
         await store.put(judgment(text="second"))
@@ -153,7 +153,7 @@ store.close()
 
 
 def started_writer(path, name, end):
-    """Start a process that writes a hundred judgments once it is told to."""
+    """Start a process that writes a hundred judgments on a signal."""
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path), name, end],
         env=clean_environment(),
@@ -202,7 +202,7 @@ asyncio.run(crowd(JudgmentStore(Path(sys.argv[1]))))
 """
 
 
-def test_what_a_killed_run_relied_on_is_kept(path):
+def test_stored_judgments_survive_a_killed_run(path):
     """Hundreds share a transaction, and none counts before it is committed."""
     command = [sys.executable, "-c", CROWD, str(path)]
     killed = subprocess.run(command, env=clean_environment(), stdout=subprocess.PIPE, text=True, check=False)

@@ -81,7 +81,7 @@ async def test_a_replay_opens_stores_and_exports(path, tmp_path):
     assert (tmp_path / "out.jsonl").read_bytes() == before
 
 
-def test_a_replay_of_what_is_not_there(tmp_path):
+def test_a_replay_of_a_missing_file(tmp_path):
     """The message says where judgments come from; nothing is made."""
     with pytest.raises(UsageError, match=r"no judgments at .*gone\.sqlite3; evaluate with a judge first"):
         open_for_replay(tmp_path / "gone.sqlite3")
@@ -117,7 +117,7 @@ def test_looking_up_leaves_no_trace(filled):
 
 
 def test_a_store_in_use_is_read_as_it_is(filled):
-    """With what a run has added just now."""
+    """With the newest judgments of a run."""
     with JudgmentStore(filled) as store:
         store.add([served("new", "judge-1-2027", "2027-01-01")])
         assert latest_served_model(filled, JUDGE) == "judge-1-2027"

@@ -2,7 +2,7 @@
 
 import pytest
 from pydantic import BaseModel
-from servers.judge_server import VERDICT, JudgeServer, azure_content_filter, status
+from servers.judge_server import VERDICT, JudgeServer, status
 
 from mind2web2.errors import JudgeRequestError, UsageError
 from mind2web2.llm_client.base_client import AsyncAzureOpenAIClient
@@ -44,15 +44,6 @@ async def test_the_deployment_and_version_are_in_the_path(azure):
     assert call.headers["api-key"] == "azure-key"
 
 
-async def test_azures_filter_is_a_declined_request(azure):
-    """A filtered prompt is neither an error nor a verdict."""
-    with JudgeServer(faults=[azure_content_filter()]) as server:
-        async with azure(server) as client:
-            reply = await client.chat(REQUEST)
-    assert "filtered" in reply.declined
-    assert reply.value is None
-
-
 async def test_a_missing_deployment_names_the_variable(azure):
     """The error says which deployment and which address."""
     fault = status(404, "The API deployment for this resource does not exist.", code="DeploymentNotFound")
@@ -65,7 +56,7 @@ async def test_a_missing_deployment_names_the_variable(azure):
 @pytest.mark.parametrize(
     "missing", ["AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"]
 )
-def test_what_is_missing_is_named(monkeypatch, missing):
+def test_a_missing_variable_is_named(monkeypatch, missing):
     """Each of the three variables is needed, and only the missing one is complained about."""
     names = {"AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT_URL", "AZURE_OPENAI_API_VERSION"}
     for name in names - {missing}:

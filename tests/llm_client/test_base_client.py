@@ -37,31 +37,26 @@ async def asynchronous(quick):
         await client.close()
 
 
-async def test_a_format_brings_an_instance(asynchronous):
-    """``response_format`` is filled."""
-    with JudgeServer() as server:
-        result = await asynchronous(server).async_response(
-            messages=MESSAGES, model="gpt-4o", response_format=Verdict
-        )
-    assert result == Verdict(**VERDICT)
-
-
-async def test_without_a_format_the_result_is_text(asynchronous):
-    """Text comes as text, and unknown keywords reach the server."""
-    with JudgeServer("yes") as server:
-        result = await asynchronous(server).async_response(messages=MESSAGES, model="gpt-4o", max_tokens=5)
-    assert result == "yes"
-    assert server.requests[0]["max_tokens"] == 5
-
-
-async def test_tokens_are_counted_when_asked_for(asynchronous):
-    """``count_token`` gives a pair of the result and its tokens."""
-    with JudgeServer("yes") as server:
-        result, tokens = await asynchronous(server).async_response(
-            messages=MESSAGES, model="gpt-4o", count_token=True
-        )
-    assert result == "yes"
-    assert tokens == {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60, "total_tokens": 110}
+@pytest.mark.parametrize(
+    ("reply", "keywords", "expected"),
+    [
+        (VERDICT, {"response_format": Verdict}, Verdict(**VERDICT)),
+        ("yes", {"max_tokens": 5}, "yes"),
+        (
+            "yes",
+            {"count_token": True},
+            ("yes", {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 60, "total_tokens": 110}),
+        ),
+    ],
+)
+async def test_a_response_has_the_requested_form(asynchronous, reply, keywords, expected):
+    """A filled template, text, or a pair with the tokens; unknown keywords reach the server."""
+    with JudgeServer(reply) as server:
+        client = asynchronous(server)
+        assert await client.async_response(messages=MESSAGES, model="gpt-4o", **keywords) == expected
+        with pytest.raises(ValueError, match="async_response"):
+            client.response(messages=MESSAGES, model="gpt-4o")
+    assert server.requests[0].get("max_tokens") == keywords.get("max_tokens")
 
 
 async def test_a_declined_request_raises_for_direct_callers(asynchronous):
@@ -88,12 +83,6 @@ async def test_wrong_keywords_cost_nothing(asynchronous, keywords, words):
         with pytest.raises(ValueError, match=words):
             await asynchronous(server).async_response(**keywords)
         assert server.requests == []
-
-
-async def test_an_asynchronous_client_has_no_synchronous_call(asynchronous):
-    """The wrong kind of call is an error, not a coroutine nobody awaits."""
-    with JudgeServer() as server, pytest.raises(ValueError, match="async_response"):
-        asynchronous(server).response(messages=MESSAGES, model="m")
 
 
 async def test_a_synchronous_client_has_no_asynchronous_calls(quick):
@@ -165,12 +154,6 @@ def test_a_missing_key_is_named_at_construction(provider, variable):
     """A run without a key ends before it starts."""
     with pytest.raises(UsageError, match=variable):
         LLMClient(provider, is_async=True)
-
-
-@pytest.mark.parametrize("name", package.__all__)
-def test_published_names_are_there(name):
-    """Every name of the import table can be imported from the package."""
-    assert callable(getattr(package, name))
 
 
 def test_other_names_are_not_there():

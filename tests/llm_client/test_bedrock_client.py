@@ -105,8 +105,10 @@ async def test_a_template_is_a_tool_that_must_be_called(ask):
     assert "Credential=AKIATEST/" in call.headers["authorization"]
     assert call.body["tool_choice"] == {"type": "tool", "name": "Verdict"}
     assert call.body["tools"][0]["input_schema"]["required"] == ["reasoning", "result"]
-    assert call.body["temperature"] == 0
-    assert call.body["max_tokens"] == 8192
+    assert (call.body["temperature"], call.body["max_tokens"]) == (0, 8192)
+    # Claude counts cached tokens apart from the input.
+    assert reply.usage == Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
+    assert reply.served_model == "claude-served"
 
 
 async def test_messages_are_put_as_claude_takes_them(ask):
@@ -119,14 +121,6 @@ async def test_messages_are_put_as_claude_takes_them(ask):
     assert (page, claim) == ({"type": "text", "text": "the page"}, {"type": "text", "text": "the claim"})
     assert image["source"] == {"type": "base64", "media_type": "image/png", "data": "aGk="}
     assert image["cache_control"] == {"type": "ephemeral"}
-
-
-async def test_cached_tokens_are_part_of_the_input(ask):
-    """Claude counts them apart; here input means all of it."""
-    with JudgeServer() as server:
-        reply = await ask(server)
-    assert reply.usage == Usage(input_tokens=100, cached_tokens=60, output_tokens=10)
-    assert reply.served_model == "claude-served"
 
 
 async def test_free_text_comes_without_a_tool(ask):
@@ -166,7 +160,7 @@ async def test_parameters_are_passed_on(ask):
         ("Thinking may not be enabled when tool_choice forces tool use.", lambda body: "tools" not in body),
     ],
 )
-async def test_what_a_model_refuses_is_left_out_and_remembered(bedrock, message, is_left_out):
+async def test_refused_parameters_are_left_out_and_remembered(bedrock, message, is_left_out):
     """Newer models refuse a temperature, older ones cache marks: each is learned once."""
     reply = '{"reasoning": "r", "result": true}'
     with JudgeServer(reply, faults=[bedrock_error(400, message)]) as server:
@@ -180,7 +174,7 @@ async def test_what_a_model_refuses_is_left_out_and_remembered(bedrock, message,
     "fault",
     [bedrock_error(429, "Too many requests"), bedrock_error(503, "busy"), drop_before_reply(), broken_body()],
 )
-async def test_what_can_pass_is_tried_again(ask, fault):
+async def test_temporary_failures_are_retried(ask, fault):
     """Throttling, outages, dropped connections and broken bodies pass."""
     with JudgeServer(faults=[fault]) as server:
         reply = await ask(server)
@@ -199,8 +193,8 @@ async def test_what_can_pass_is_tried_again(ask, fault):
         (bedrock_error(400, "Input is too long for requested model."), ContextTooLongError, "too long"),
     ],
 )
-async def test_what_cannot_pass_fails_at_once(ask, fault, error_class, words):
-    """One request, and a text that says what to fix without showing the secret."""
+async def test_permanent_failures_are_not_retried(ask, fault, error_class, words):
+    """One request; the error names the cure, without the secret."""
     with JudgeServer(faults=[fault]) as server:
         with pytest.raises(error_class, match=words) as caught:
             await ask(server)
@@ -208,21 +202,13 @@ async def test_what_cannot_pass_fails_at_once(ask, fault, error_class, words):
     assert "wJalr-secret" not in str(caught.value)
 
 
-async def test_what_finds_no_connection_is_not_sent(ask):
-    """A request that nobody took is none, and the text tells of no requests."""
+async def test_a_request_without_a_connection_is_not_counted(ask):
+    """It was not sent."""
     with JudgeServer() as server:
         pass
     with counted_requests() as sent, pytest.raises(JudgeUnavailableError, match=r" unavailable: "):
         await ask(server)
     assert (sent.requests, sent.reported) == (0, 0)
-
-
-async def test_an_outage_is_unavailable(ask, quick):
-    """After the last try the judge counts as unavailable."""
-    with JudgeServer(faults=[bedrock_error(500, "busy")] * 10) as server:
-        with pytest.raises(JudgeUnavailableError, match="busy"):
-            await ask(server)
-        assert len(server.requests) == quick.tries
 
 
 @pytest.mark.parametrize("fault", [content({"reasoning": "r"}), truncated(), content("I think so")])
@@ -259,7 +245,7 @@ def test_images_keep_their_type_and_empty_texts_go():
 
 
 async def test_an_image_by_url_is_refused(ask):
-    """Bedrock fetches nothing; the text says what it takes."""
+    """Bedrock fetches nothing; the error names the accepted form."""
     image = {"type": "image_url", "image_url": {"url": "https://town.example/map.png"}}
     with JudgeServer() as server:
         with pytest.raises(JudgeRequestError, match="data URLs"):
@@ -268,7 +254,7 @@ async def test_an_image_by_url_is_refused(ask):
 
 
 def test_missing_keys_are_named(monkeypatch):
-    """One line names what is missing and nothing else."""
+    """One line names only the missing ones."""
     monkeypatch.setenv("AWS_ACCESS_KEY", "AKIATEST")
     with pytest.raises(UsageError, match=r"set AWS_SECRET_KEY and AWS_REGION$"):
         AsyncBedrockClient()

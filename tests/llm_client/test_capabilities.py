@@ -1,4 +1,4 @@
-"""Which models take a temperature, and what a refusal is about."""
+"""Which models take a temperature."""
 
 import pytest
 

@@ -14,7 +14,7 @@ TURNS = 10
 
 
 class Verdict(BaseModel):
-    """What is asked for."""
+    """The template."""
 
     result: bool
 
@@ -62,5 +62,5 @@ async def test_a_second_reply_decides_no_other_question(is_doubled):
                 taken.set()
                 await sent.wait()
                 for _ in range(TURNS):
-                    await asyncio.sleep(0)  # the loop reads what has come
+                    await asyncio.sleep(0)  # the loop reads pending data
     assert server.connections == (3 if is_doubled else 1)

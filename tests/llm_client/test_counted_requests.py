@@ -1,4 +1,4 @@
-"""What asking takes is counted, also where nothing comes of it."""
+"""Requests are counted, also failed ones."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from mind2web2.llm_client.retry import Retries, count_requests, counted_requests
         (["1", "2", "3", "4", "5"], "5 requests tried again (1: 1, 2: 1, 3: 1, 4: 1, ...)"),
     ],
 )
-def test_retries_are_told_by_reason(reasons, words):
+def test_retries_are_listed_by_reason(reasons, words):
     """The most frequent first, and a few of them only."""
     retries = Retries()
     for reason in reasons:

@@ -4,6 +4,7 @@ import pytest
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.base_client import AsyncOpenAIClient, openai_connection
 from mind2web2.llm_client.settings import endpoint_of
 
 ADDRESSES = {
@@ -25,14 +26,26 @@ def test_it_is_the_one_of_a_client_with_keys(provider, monkeypatch):
     """By the environment or by the address given."""
     monkeypatch.setenv(*ADDRESSES[provider])
     for base_url in (None, "https://other.example/x"):
-        told = endpoint_of(provider, base_url)
+        endpoint = endpoint_of(provider, base_url)
         with monkeypatch.context() as with_keys:
             for name in KEYS:
                 with_keys.setenv(name, "k")
-            assert told == LLMClient(provider, is_async=True, base_url=base_url).endpoint
+            assert endpoint == LLMClient(provider, is_async=True, base_url=base_url).endpoint
+            assert "pass" not in endpoint
 
 
-def test_what_is_not_set_is_not_known():
+@pytest.mark.parametrize("spelling", ["", "/", "/v1", "/v1/"])
+def test_one_server_is_one_judge_with_and_without_v1(spelling):
+    """Judgments are found whichever way the address is written; messages show it as it was given."""
+    address = f"http://localhost:9{spelling}"
+    client = AsyncOpenAIClient(base_url=address)
+    assert client.endpoint == endpoint_of("openai", address) == "openai http://localhost:9/v1"
+    service = openai_connection(address)[1]
+    assert service.shown == f"openai http://localhost:9{spelling.rstrip('/')}"
+    assert endpoint_of("openai", "http://localhost:9/api") == "openai http://localhost:9/api"
+
+
+def test_an_unset_address_is_not_known():
     """OpenAI itself is the default, the others have none."""
     assert endpoint_of("openai") == "openai https://api.openai.com/v1"
     assert endpoint_of("azure_openai") is None

@@ -1,14 +1,17 @@
-"""What error replies in the shapes of many servers are taken for."""
+"""Failed requests and rate-limit headers, in the formats of many servers."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeRequestError, JudgeUnavailableError
 from mind2web2.llm_client.failures import (
+    NOTHING_SAID,
     Allowance,
     Allowances,
     Service,
+    allowances_in,
     failure_from_body,
     judge_error,
     one_line,
@@ -52,7 +55,7 @@ def body(message="no", **error):
     ],
 )
 def test_each_status_ends_as_its_error(status, text, error_class, words):
-    """The error's class and its text tell what to do, on one line."""
+    """Class and text of the error name the cure, on one line."""
     error = judge_error(failure_from_body(status, text), SERVICE, "judge-1")
     assert type(error) is error_class
     assert words in str(error)
@@ -100,8 +103,8 @@ def test_a_quota_that_is_open_again_soon_is_not_spent(text, more, can_pass):
         (500, body("filtered", code="content_filter"), False),
     ],
 )
-def test_a_content_filter_is_told_from_a_bad_request(status, text, expected):
-    """Only what a filter says counts as declined."""
+def test_a_content_filter_differs_from_a_bad_request(status, text, expected):
+    """Only a filter declines."""
     assert failure_from_body(status, text).is_declined is expected
 
 
@@ -120,7 +123,7 @@ def test_a_request_sent_back_is_not_read_as_the_servers_words():
 
 
 def test_a_phrase_far_into_a_long_text_is_found():
-    """What is shown is shortened, what is looked through is not."""
+    """Only the displayed text is shortened."""
     assert failure_from_body(400, body("x " * 500 + "maximum context length")).is_too_long
 
 
@@ -181,7 +184,7 @@ def test_a_long_text_is_shortened():
         (429, "Too many images per minute", None),
     ],
 )
-def test_what_servers_say_of_images(status, text, fault):
+def test_image_faults_are_recognised(status, text, fault):
     """In the words that they are known to use; such a refusal does not pass by waiting."""
     failure = failure_from_body(status, body(text))
     assert failure.image_fault == fault
@@ -206,3 +209,60 @@ def test_what_servers_say_of_images(status, text, fault):
 def test_servers_that_want_strings(status, text, is_wanted):
     """Take no list of parts as the content of a message."""
     assert failure_from_body(status, body(text)).wants_strings is is_wanted
+
+
+def openai_headers(reset):
+    """Return OpenAI's headers on requests."""
+    return {
+        "x-ratelimit-limit-requests": "500",
+        "x-ratelimit-remaining-requests": "499",
+        "x-ratelimit-reset-requests": reset,
+    }
+
+
+@pytest.mark.parametrize(
+    ("reset", "expected_s"),
+    [("120ms", 0.12), ("1s", 1), ("6m0s", 360), ("1h2m3.5s", 3723.5), ("2m59.56s", 179.56), ("7", 7)],
+)
+def test_openais_durations_are_read(reset, expected_s):
+    """In hours, minutes, seconds and milliseconds, or plain seconds."""
+    assert allowances_in(openai_headers(reset)).requests == Allowance(499, 500, pytest.approx(expected_s))
+
+
+@pytest.mark.parametrize("reset", ["", "soon", "-1s", "nan"])
+def test_without_a_time_of_reset_nothing_is_known(reset):
+    """A wait could not be computed."""
+    assert allowances_in(openai_headers(reset)) == NOTHING_SAID
+
+
+def test_requests_and_tokens_are_two_limits():
+    """A server may tell one of them only, and leave out the whole."""
+    headers = {"x-ratelimit-remaining-tokens": "1000", "x-ratelimit-reset-tokens": "2s"}
+    assert allowances_in(headers) == Allowances(tokens=Allowance(1000, None, 2))
+
+
+def test_anthropics_times_are_read():
+    """It tells the moment of the reset."""
+    in_an_hour = (datetime.now(UTC) + timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    headers = {
+        f"anthropic-ratelimit-{unit}-{name}": value
+        for unit in ("requests", "tokens")
+        for name, value in (("limit", "50"), ("remaining", "0"), ("reset", in_an_hour))
+    }
+    allowances = allowances_in(headers)
+    for allowance in (allowances.requests, allowances.tokens):
+        assert (allowance.remaining, allowance.limit) == (0, 50)
+        assert 3500 < allowance.reset_s <= 3600
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-ratelimit-remaining-requests": "many", "x-ratelimit-reset-requests": "1s"},
+        {"anthropic-ratelimit-requests-remaining": "5", "anthropic-ratelimit-requests-reset": "later"},
+    ],
+)
+def test_anything_else_says_nothing(headers):
+    """Unreadable headers delay no request."""
+    assert allowances_in(headers) == NOTHING_SAID

@@ -72,7 +72,7 @@ def test_half_surrogates_become_sendable():
     ],
 )
 def test_text_goes_to_the_end_of_the_users_turn(messages, expected_last):
-    """A final part is added without touching what was given."""
+    """A final part is added to a copy."""
     before = str(messages)
     assert with_text_at_end(messages, "more")[-1] == expected_last
     assert str(messages) == before
@@ -104,7 +104,7 @@ MESSAGES = st.builds(
 
 
 @given(st.lists(MESSAGES, max_size=3), st.dictionaries(TEXT, TEXT | st.integers() | st.none(), max_size=2))
-def test_the_body_says_what_the_messages_say(messages, parameters):
+def test_the_body_equals_the_messages(messages, parameters):
     """On one line, whatever of it was encoded before, and in whichever order the fields stand."""
     body = JsonBody(parameters, messages)
     sent = bytes(body)
@@ -114,7 +114,7 @@ def test_the_body_says_what_the_messages_say(messages, parameters):
     assert body.sha256() == hashlib.sha256(sent).hexdigest()
 
 
-def test_what_was_encoded_before_is_taken_as_it_is():
+def test_encoded_texts_are_reused():
     """A page's text is escaped once for all requests, its images are never escaped at all."""
     text, image = (
         HashedText('"Zürich"\n' * 3).prepared(),
@@ -143,8 +143,8 @@ def test_parameters_may_be_models():
 
 
 @pytest.mark.parametrize(("value", "error"), [({1}, TypeError), (float("nan"), ValueError)])
-def test_what_json_cannot_say_is_not_sent(value, error):
-    """The caller is told, rather than the server."""
+def test_values_outside_json_are_refused(value, error):
+    """Before a request is sent."""
     with pytest.raises(error, match="JSON"):
         JsonBody({"seed": value}, [])
 
@@ -156,8 +156,8 @@ async def test_a_body_can_be_sent_again():
         assert b"".join([chunk async for chunk in body]) == bytes(body)
 
 
-async def test_a_server_gets_what_was_meant():
-    """Megabytes of a page, with the length told beforehand, in several requests."""
+async def test_a_server_receives_large_bodies_whole():
+    """Megabytes of a page, with a content length, in several requests."""
     text = HashedText('Zürich "am See" \n' * 50_000).prepared()
     image = HashedText("data:image/jpeg;base64," + "QUJD" * 300_000).prepared()
     parts = [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": image}}]

@@ -1,4 +1,4 @@
-"""Dollars for tokens."""
+"""Prices of tokens, and tokens of images."""
 
 import subprocess
 import sys
@@ -8,16 +8,16 @@ from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
 
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.prices import calculate_api_cost, price_usd
+from mind2web2.llm_client.prices import calculate_api_cost, image_tokens, price_usd
 
 
 def test_cost_is_that_of_the_price_list():
-    """A million tokens each way of gpt-4o cost what OpenAI asks."""
+    """A million tokens each way of gpt-4o have OpenAI's price."""
     assert calculate_api_cost(1_000_000, 1_000_000, "gpt-4o") == pytest.approx(12.5)
     assert calculate_api_cost(0, 0, "gpt-4o") == 0
 
 
-def test_dated_names_cost_what_the_model_costs():
+def test_dated_names_have_the_price_of_the_model():
     """A snapshot's name leads to its model."""
     assert calculate_api_cost(1000, 1000, "o4-mini-2025-04-16") == calculate_api_cost(1000, 1000, "o4-mini")
 
@@ -50,7 +50,7 @@ def test_cached_tokens_cost_less():
 
 @pytest.mark.parametrize("input_tokens", [0, 9000, 31_999, 32_000, 100_001, 300_000])
 @pytest.mark.parametrize("name", ["o4-mini", "gpt-5.4", "claude-haiku-5-5", "gemini-1.5-flash"])
-def test_each_request_costs_what_the_list_calculates(name, input_tokens):
+def test_each_request_has_the_price_of_the_list(name, input_tokens):
     """Rates remembered for short prompts make no difference, nor do surcharges for long ones get lost."""
     usage = Usage(input_tokens, input_tokens // 3, 700, cache_write_tokens=input_tokens // 5)
     listed = PricedUsage(
@@ -95,3 +95,27 @@ def test_prices_need_no_network():
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "2.5"
+
+
+@pytest.mark.parametrize(
+    ("model", "size_px", "tokens"),
+    [
+        ("gpt-4o", (1024, 1024), 765),
+        ("gpt-4o", (2048, 4096), 1105),
+        ("gpt-4o-2024-08-06", (512, 512), 255),
+        ("openai/gpt-4o", (1024, 1024), 765),
+        ("gpt-4o-mini", (1024, 1024), 2833 + 4 * 5667),
+        ("o3", (1024, 1024), 75 + 4 * 150),
+        ("o4-mini", (1024, 1024), 1762),
+        ("o4-mini-2025-04-16", (1100, 2000), 2642),
+        ("gpt-4.1-mini", (320, 320), 162),
+        ("gpt-5-mini", (320, 320), 162),
+        ("gpt-5", (512, 512), 210),
+        ("us.anthropic.claude-sonnet-4-5", (1092, 1092), 1590),
+        ("unheard-of", (512, 512), 255),
+        ("gpt-4o", (1, 1), 255),
+    ],
+)
+def test_an_image_has_the_tokens_of_the_provider(model, size_px, tokens):
+    """By patches, tiles or pixels."""
+    assert image_tokens(model, *size_px) == tokens

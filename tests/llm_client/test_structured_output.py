@@ -35,7 +35,7 @@ class Item(BaseModel):
 
 
 class Rich(BaseModel):
-    """Most of what scripts use."""
+    """The usual features."""
 
     title: str = Field(description="the title", min_length=1)
     items: list[Item] = []
@@ -129,7 +129,7 @@ def test_strict_schemas_close_every_object(template):
     assert all(found["required"] == list(found["properties"]) for found in objects)
 
 
-def test_strict_schemas_drop_what_only_advises():
+def test_strict_schemas_drop_advisory_keywords():
     """Keywords that strict modes refuse are left to pydantic."""
     text = json.dumps(schema_of(Rich).strict)
     assert not any(f'"{word}"' in text for word in ("default", "minLength", "maxLength", "uri", "oneOf"))
@@ -144,7 +144,7 @@ def test_strict_schemas_keep_references_alone():
 
 @pytest.mark.parametrize("template", [FreeDict, Anything, BareList, Pair, Open, Names])
 def test_free_forms_have_no_strict_schema(template):
-    """What strict modes cannot say is not said in part."""
+    """A schema is strict as a whole or not at all."""
     assert schema_of(template).strict is None
 
 
@@ -155,7 +155,7 @@ def test_only_objects_count_as_objects():
 
 
 def test_names_are_fit_for_providers():
-    """Generic and foreign names become what providers allow."""
+    """Other characters are replaced."""
     template = type("Prüfung[int]", (Item,), {"__module__": __name__})
     assert schema_of(template).name == "Pr_fung_int_"
 
@@ -244,7 +244,7 @@ def test_a_fence_inside_a_string_stays():
         '{"reasoning": "r", "result": tr',
     ],
 )
-def test_what_is_not_the_template_is_invalid(reply):
+def test_replies_that_do_not_fill_the_template_are_invalid(reply):
     """No reply is bent into a verdict."""
     with pytest.raises(InvalidOutputError):
         read_template(Completion(reply), Verdict)
@@ -276,7 +276,7 @@ def test_a_truncated_reply_is_invalid_even_where_it_parses():
     ],
 )
 def test_every_property_has_to_be_given(reply, template, missing):
-    """A default of the template fills no gap: what is not in the reply was not looked for."""
+    """A default of the template does not replace a missing property."""
     with pytest.raises(InvalidOutputError) as caught:
         read_template(Completion(reply), template)
     assert str(caught.value).startswith(missing) or missing in str(caught.value)
@@ -301,7 +301,7 @@ def test_nothing_found_is_a_valid_reply(reply, template, expected):
 
 
 def test_a_repair_shows_the_reply_and_the_error():
-    """The model sees what it wrote and which field is wrong."""
+    """The model sees its reply and the wrong field."""
     completion = Completion('{"reasoning": "r", "result": "perhaps"}')
     with pytest.raises(InvalidOutputError) as caught:
         read_template(completion, Verdict)

@@ -17,8 +17,8 @@ from servers.local_http import LocalHttp
 
 from mind2web2.pages.cache import CacheFileSys
 
-PAGES = 30
-KILLS = 6
+PAGES = 12
+KILLS = 3
 COMMAND = [
     *(sys.executable, "-c", "from mind2web2.cli import main; raise SystemExit(main())"),
     *("cache", "bot", "--no_llm", "--allow_private_network", "--max_concurrent_pages", "3"),
@@ -92,7 +92,7 @@ def complaints(process):
 
 
 def test_a_killed_run_started_again_ends_as_an_undisturbed_one(project):
-    """Killed at six moments, with a reader looking all the time."""
+    """Killed at three moments, with a reader looking all the time."""
     with caching(project) as undisturbed:
         assert (undisturbed.wait(120), complaints(undisturbed)) == (0, [])
     expected = contents(project)
@@ -102,7 +102,7 @@ def test_a_killed_run_started_again_ends_as_an_undisturbed_one(project):
     moments = random.Random(9)
     cache = cache_of(project)
     for _ in range(KILLS):
-        pages_before, reads_left = check_whole(cache, moments), moments.randrange(30)
+        pages_before, reads_left = check_whole(cache, moments), moments.randrange(12)
         pages_wanted = min(pages_before + moments.randrange(4), PAGES)
         with caching(project) as process:
             while reads_left and not has_ended(process):
@@ -122,14 +122,14 @@ def test_a_killed_run_leaves_no_browser(project):
 
     def wait(request):
         is_asked.set()
-        may_answer.wait(30)
+        may_answer.wait(120)
         return page(request)
 
     with LocalHttp(wait) as site:
         answer = project / "answers" / "bot" / "task" / "answer_1.md"
         answer.write_text(f"{site.url}/page/1", encoding="utf-8")
         with caching(project) as process:
-            assert is_asked.wait(30)
+            assert is_asked.wait(120)
             started = descendants(process.pid)
         may_answer.set()
     assert len(started) > 2

@@ -11,9 +11,9 @@ from rubrics import EDITS, Shadow, apply_edit
 from scripted_judge import ScriptedJudge
 
 from mind2web2 import Evaluator
+from mind2web2.rubric.builder import tree_as_dict, tree_statistics
 from mind2web2.rubric.evidence import Evidence, PageCheck, Vote
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.summary import tree_as_dict, tree_statistics
 
 
 class Town(BaseModel):

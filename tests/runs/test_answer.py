@@ -53,7 +53,7 @@ async def only(project, client=None, **settings):
     return outcome
 
 
-async def test_a_result_says_what_it_was_made_from(project):
+async def test_a_result_records_its_provenance(project):
     """Beside what the script returned: task, provenance, usage, and how it was run."""
     outcome = await only(project)
     [path] = project.result_paths()
@@ -90,7 +90,7 @@ async def test_the_layout_of_an_evaluation(project):
     assert (project.folder() / "answer_1.md").read_text() == ANSWER
 
 
-async def test_the_logs_tell_of_each_claim(project):
+async def test_the_logs_name_each_claim(project):
     """In words, and as one object a line with task and answer."""
     await only(project)
     [text_path] = project.folder().glob("logs/*.log")
@@ -113,55 +113,25 @@ async def test_nothing_changed_is_reused(project):
     assert sorted(project.folder().rglob("*")) == files
 
 
-def change_answer(project):
-    """Write another text."""
-    project.add_answer(text="The lake is shallow.")
-
-
-def change_script(project):
-    """Reword a claim."""
-    project.add_script({**CLAIMS, "said": ("The answer calls the lake very deep.", None)})
-
-
 def change_comment(project):
-    """Change a byte of the script, whatever it does."""
+    """Change a byte of the script, but not its behaviour."""
     path = project.root / "eval_scripts" / "example" / "lake.py"
     path.write_bytes(path.read_bytes() + b"# checked\n")
-
-
-def change_page(project):
-    """Store other text."""
-    project.cache().put_web(PAGE, "The lake is 14 m deep.", None)
-
-
-def change_kind(project):
-    """Store a PDF in place of the page."""
-    project.cache().put_pdf(PAGE, b"%PDF-1.4 no more than this")
-
-
-def remove_page(project):
-    """Lose the page."""
-    project.cache().clear()
-
-
-def add_missing_page(project):
-    """Store the page that was not there."""
-    project.cache().put_web(MISSING_PAGE, "The lake is frozen.", None)
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        change_answer,
-        change_script,
+        lambda project: project.add_answer(text="The lake is shallow."),
         change_comment,
-        change_page,
-        change_kind,
-        remove_page,
-        add_missing_page,
+        lambda project: project.cache().put_web(PAGE, "The lake is 14 m deep.", None),
+        lambda project: project.cache().put_pdf(PAGE, b"%PDF-1.4 no more than this"),
+        lambda project: project.cache().clear(),
+        lambda project: project.cache().put_web(MISSING_PAGE, "The lake is frozen.", None),
     ],
+    ids=["answer", "script", "page", "kind of page", "no page", "missing page"],
 )
-async def test_a_change_is_evaluated_anew_and_the_earlier_result_kept(project, change):
+async def test_a_change_causes_a_new_evaluation_and_keeps_the_earlier_result(project, change):
     """Of answer, script, or any page that was looked up, also one that was not there."""
     await only(project)
     [earlier] = project.result_paths()
@@ -174,7 +144,7 @@ async def test_a_change_is_evaluated_anew_and_the_earlier_result_kept(project, c
     assert (await only(project)).reused
 
 
-async def test_a_result_that_was_changed_is_evaluated_anew(project):
+async def test_an_edited_result_is_evaluated_again(project):
     """By hand, or by a disk: what it says now is not what was written."""
     first = await only(project)
     [path] = project.result_paths()
@@ -184,7 +154,7 @@ async def test_a_result_that_was_changed_is_evaluated_anew(project):
     assert (await only(project)).reused
 
 
-async def test_a_result_without_its_own_digest_is_evaluated_anew(project):
+async def test_a_result_without_its_checksum_is_evaluated_again(project):
     """As when a changed one is made to look like an earlier version's."""
     first = await only(project)
     [path] = project.result_paths()
@@ -195,8 +165,8 @@ async def test_a_result_without_its_own_digest_is_evaluated_anew(project):
     assert (again.reused, again.score) == (False, first.score)
 
 
-async def test_a_script_with_pages_of_its_own_is_evaluated_anew(project):
-    """Nobody can tell whether they are the same; what was judged is not asked again."""
+async def test_a_script_with_pages_of_its_own_is_evaluated_again(project):
+    """Its pages cannot be compared; stored judgments are reused."""
     project.add_script_body(
         "from mind2web2 import CacheFileSys\n"
         f"own = CacheFileSys({str(project.root / 'own')!r})\n"
@@ -213,7 +183,7 @@ async def test_a_script_with_pages_of_its_own_is_evaluated_anew(project):
 
 
 async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(project):
-    """Nobody could say which one has judged; the next run knows."""
+    """The next run uses the new one."""
     path = project.root / "eval_scripts" / "example" / "lake.py"
     replaced = 'from pathlib import Path\nPath(__file__).write_bytes(b"# newer\\n" + NEXT)\n'
     path.write_text(f"NEXT = {path.read_bytes()!r}\n{replaced}{path.read_text()}")
@@ -224,8 +194,8 @@ async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(proje
 
 
 @pytest.mark.parametrize("changes", [{"model": "judge-2"}, {"temperature": 0.5}, {"reasoning_effort": "low"}])
-async def test_another_judge_is_asked_anew(project, changes):
-    """And the first one's result is not taken for the second one's."""
+async def test_another_judge_is_asked_again(project, changes):
+    """The first judge's result is not the second one's."""
     await only(project)
     judge = ClaimJudge(lambda _: False)
     outcome = await only(project, judge, settings=replace(SETTINGS, **changes))
@@ -283,8 +253,8 @@ async def test_the_clock_may_stand_still_at_each_answers_own_moment(project):
     assert "created 'last spring' is no date such as 2025-03-14" in undated.reason
 
 
-async def test_a_result_in_doubt_is_evaluated_anew(project):
-    """What may have been this machine's fault must not stay for ever."""
+async def test_a_result_in_doubt_is_evaluated_again(project):
+    """A temporary fault of this machine must not decide a score for ever."""
     await only(project)
     [path] = project.result_paths()
     path.write_text(json.dumps({**read_json(path), "doubts": ["a worker died"]}))
@@ -301,7 +271,7 @@ async def test_line_breaks_do_not_make_another_answer(project):
     assert (await only(project)).reused
 
 
-async def test_overwriting_asks_anew(project):
+async def test_overwriting_asks_again(project):
     """The earlier result stays beside the new one."""
     await only(project)
     judge = ClaimJudge(lambda _: False)
@@ -310,7 +280,7 @@ async def test_overwriting_asks_anew(project):
 
 
 @pytest.mark.parametrize("content", [b"", b'{"final_score": 1.0', b"[]", b"\xff"])
-async def test_a_damaged_newest_result_is_evaluated_anew(project, content):
+async def test_a_damaged_newest_result_is_evaluated_again(project, content):
     """From stored judgments; the damaged file stays."""
     await only(project)
     [path] = project.result_paths()
@@ -514,7 +484,7 @@ async def test_a_judge_that_fails_leaves_no_result(project):
     ],
     ids=["swallowed", "score made up", "batch", "gathered", "raised otherwise", "stuck after it"],
 )
-async def test_whatever_a_script_makes_of_a_failed_judge_there_is_no_result(project, body):
+async def test_a_failed_judge_leaves_no_result_however_the_script_reacts(project, body):
     """The reason is the judge's failure, and nothing more is asked after it."""
     project.add_script_body(body)
     judge = ClaimJudge(failing)
@@ -538,68 +508,39 @@ async def test_content_that_is_declined_twice_is_listed(project):
     assert rejected in outcome.result["judge_usage"]["rejections"]
 
 
-def jpeg(width_px, height_px):
-    """Return a screenshot of this size."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (width_px, height_px), "white").save(buffer, "JPEG")
-    return buffer.getvalue()
-
-
-def store_page(project, screenshot):
-    """Store the page with a screenshot as another tool left it, damaged or not."""
-    cache = project.cache()
-    cache.put_web(PAGE, "The lake is 40 m deep.", jpeg(10, 10))
+def damaged_screenshot(cache):
+    """Store a page with a screenshot that another tool left damaged."""
+    image = io.BytesIO()
+    Image.new("RGB", (10, 10)).save(image, "JPEG")
+    cache.put_web(PAGE, "The lake is 40 m deep.", image.getvalue())
     [path] = cache.task_dir.glob("*.jpg")
-    path.write_bytes(screenshot)
+    path.write_bytes(b"<html>no picture</html>")
 
 
-async def check_of_page(project, judge):
-    """Evaluate and return the outcome with the evidence on the cited page."""
-    outcome = await only(project, judge)
-    leaves = outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
+@pytest.mark.parametrize(
+    ("store", "score", "outcome", "words"),
+    [
+        (damaged_screenshot, 2 / 3, "supported", "screenshot left out: "),
+        (
+            lambda cache: cache.put_pdf(PAGE, encrypted_pdf("secret", "The lake is 40 m deep.")),
+            1 / 3,
+            "unavailable",
+            "encrypted",
+        ),
+    ],
+    ids=["screenshot", "PDF"],
+)
+async def test_a_damaged_page_costs_no_other_claim(project, store, score, outcome, words):
+    """Text is judged without its screenshot, and an unreadable PDF is unavailable; the evidence says why."""
+    store(project.cache())
+    result = (await only(project)).result
+    leaves = result["eval_breakdown"][0]["verification_tree"]["children"]
     [page] = leaves[1]["evidence"]["pages"]
-    return outcome, page
+    assert (result["final_score"], page["outcome"]) == (score, outcome)
+    assert words in json.dumps(page)
 
 
-@pytest.mark.parametrize(
-    ("screenshot", "images", "note"),
-    [
-        (jpeg(1100, 3000)[:2000], 0, "screenshot left out: "),
-        (b"<html>no picture</html>", 0, "screenshot left out: "),
-        (jpeg(1100, 30_000), 6, "screenshot cut: 10000 of 30000 pixels"),
-    ],
-    ids=["truncated", "html", "tall"],
-)
-async def test_a_screenshot_of_any_kind_costs_no_result(project, screenshot, images, note):
-    """The text is judged all the same, and the evidence says what was shown."""
-    store_page(project, screenshot)
-    judge = ClaimJudge()
-    outcome, page = await check_of_page(project, judge)
-    assert (outcome.score, page["outcome"]) == (2 / 3, "supported")
-    assert page["page"].get("images", 0) == images
-    assert page["page"]["notes"][0].startswith(note)
-
-
-@pytest.mark.parametrize(
-    ("pdf", "reason"),
-    [
-        (encrypted_pdf("secret", "The lake is 40 m deep."), "encrypted"),
-        (b"<!DOCTYPE html><html><body>Not found</body></html>", "PDF"),
-        (b"", "PDF"),
-    ],
-    ids=["encrypted", "html", "empty"],
-)
-async def test_a_pdf_that_cannot_be_read_fails_its_own_claims(project, pdf, reason):
-    """The judge is not asked about them, the evidence says why, and other claims are unharmed."""
-    project.cache().put_pdf(PAGE, pdf)
-    judge = ClaimJudge()
-    outcome, page = await check_of_page(project, judge)
-    assert (outcome.score, page["outcome"]) == (1 / 3, "unavailable")
-    assert reason in page["reason"]
-    assert set(judge.claims) == {"The answer calls the lake deep."}
-
-
-async def test_a_script_is_given_what_it_asks_for(project):
+async def test_a_script_gets_the_arguments_that_it_names(project):
     """The model is the run's; a script without that parameter is called without it."""
     project.add_raw_script(
         "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
@@ -620,7 +561,7 @@ async def test_a_scripts_module_does_not_stay(project):
     assert (await only(project)).result["module"] not in sys.modules
 
 
-async def test_all_is_shown_on_request(project, capsys):
+async def test_self_debug_shows_the_log(project, capsys):
     """``--self_debug`` is for writing scripts; else the console has warnings at most."""
     await only(project)
     assert "The lake is 40 m deep." not in capsys.readouterr().err

@@ -26,7 +26,7 @@ def project(tmp_path):
 
 
 class HeldJudge(ClaimJudge):
-    """Answers once it is told to."""
+    """Answers when ``may_answer`` is set."""
 
     def __init__(self, verdict=lambda _claim: True):
         """Hold from the start."""
@@ -52,8 +52,8 @@ def unavailable(_claim):
     raise JudgeUnavailableError("the judge is out of reach")
 
 
-async def test_others_do_what_is_left_and_then_wait(project):
-    """What another one is judging is reused, not judged again, and the progress says what is waited for."""
+async def test_other_processes_evaluate_the_remaining_answers_and_then_wait(project):
+    """They reuse the other process's result; the progress names the awaited answers."""
     first, second, progress = HeldJudge(), ClaimJudge(), RunProgress()
     one_at_a_time = Pace(1, 1)
     running = asyncio.create_task(evaluate(project, first, pace=one_at_a_time))
@@ -74,8 +74,8 @@ async def test_others_do_what_is_left_and_then_wait(project):
     assert list(project.root.rglob("*.lock")) == []
 
 
-async def test_where_the_other_one_fails_the_answer_is_judged_by_who_waited(project):
-    """The summary then has the score, whoever writes it last."""
+async def test_a_waiting_process_judges_the_answer_if_the_other_one_fails(project):
+    """The summary has the score, independent of the order of writing."""
     failing, second, progress = HeldJudge(unavailable), ClaimJudge(), RunProgress()
     running = asyncio.create_task(evaluate(project, failing, pace=Pace(1, 1)))
     await failing.reached.wait()
@@ -87,7 +87,7 @@ async def test_where_the_other_one_fails_the_answer_is_judged_by_who_waited(proj
     assert [answer.score for answer in agent_answers(project.results.parent, "bot")] == [1.0, 1.0]
 
 
-async def test_a_failure_does_not_undo_what_another_process_has_found_since(project):
+async def test_a_failure_does_not_undo_a_later_result_of_another_process(project):
     """Its summary comes later than the other one's result."""
     failing = HeldJudge(unavailable)
     failing.may_answer.set()
@@ -114,7 +114,7 @@ async def test_a_failure_does_not_undo_what_another_process_has_found_since(proj
     assert project.task_summary()["answer_2.md"]["score"] is None
 
 
-async def test_a_lock_that_a_killed_process_left_is_none(project):
+async def test_the_lock_file_of_a_killed_process_blocks_nothing(project):
     """It blocks no process, and the next evaluation removes it."""
     for stem in ("answer_1", "answer_2"):
         project.folder(stem).mkdir(parents=True)
@@ -135,7 +135,7 @@ async def test_results_written_at_once_have_stamps_of_their_own(project):
         assert all(read_json(path)["final_score"] == 1.0 for path in paths)
 
 
-async def test_a_cancelled_wait_takes_nothing(tmp_path):
+async def test_a_cancelled_wait_takes_no_lock(tmp_path):
     """Neither while it is waited for, nor in the moment in which it is taken."""
     async with answer_locked(tmp_path) as is_ours:
         assert is_ours

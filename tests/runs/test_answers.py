@@ -1,4 +1,4 @@
-"""What a run evaluates, and how an answer is read."""
+"""The work of a run, and how an answer is read."""
 
 import json
 import logging
@@ -117,7 +117,7 @@ def test_a_pinned_version_that_is_missing_stops_the_run(tmp_path):
         select_work(project(tmp_path).apply_overrides(eval_version="2030_01_01"), "bot")
 
 
-def test_files_of_other_names_are_ignored_and_said_so(tmp_path, caplog):
+def test_files_of_other_names_are_ignored_with_a_note(tmp_path, caplog):
     """One line for a task; hidden files and times are not worth a word."""
     others = ["notes.txt", "answer_two.md", "Answer_1.md", "answer_1.md.bak", "answer_٣.md"]
     quiet = [".DS_Store", "answer_1.meta.json", "answer_9.meta.json"]
@@ -140,8 +140,8 @@ def test_an_oddly_named_task_costs_its_own_answers_only(tmp_path):
     assert fine.unscored_reason is None
 
 
-def test_what_is_named_like_an_answer_is_listed(tmp_path):
-    """A folder and a broken link too, so that reading them says what is wrong."""
+def test_everything_with_the_name_of_an_answer_is_listed(tmp_path):
+    """A folder and a broken link too: reading them raises the error."""
     paths = project(tmp_path)
     (tmp_path / "answers" / "bot" / "t" / "answer_2.md").mkdir()
     (tmp_path / "answers" / "bot" / "t" / "answer_3.md").symlink_to("gone.md")
@@ -212,7 +212,7 @@ def test_an_answer_is_its_text(tmp_path, content, text):
     ],
 )
 def test_an_answer_that_cannot_be_judged(tmp_path, content, message):
-    """One line that says what is wrong with it."""
+    """One line names the problem."""
     path = write(tmp_path / "answer_1.md", content)
     with pytest.raises(AnswerError, match=message) as caught:
         read_answer(path)

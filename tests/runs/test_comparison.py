@@ -49,7 +49,7 @@ def test_turned_round_the_difference_changes_its_sign():
 
 
 def test_only_tasks_that_both_have_are_compared():
-    """Whoever skipped the hard ones gains nothing by it; what is left out is named."""
+    """Skipping hard tasks gains nothing; omitted tasks are named."""
     found = compared(("old", agent([1.0] * 6 + [0.0] * 6)), ("new", agent([1.0, *[0.5] * 5, *[None] * 6])))
     score = found.differences["avg_score"]
     assert (found.tasks, score.first, score.sampled.tasks) == (tuple(f"task_{k}" for k in range(6)), 1.0, 6)
@@ -83,7 +83,7 @@ def test_without_spread_there_is_no_interval(first, second, reason):
 
 
 def test_agents_without_a_common_task_cannot_be_compared():
-    """With a task list they can: what is missing counts as 0."""
+    """With a task list they can: missing answers count as 0."""
     agents = (("old", agent([0.5])), ("new", agent([None])))
     with pytest.raises(UsageError, match="no task has scores of both old and new; evaluate both on"):
         compared(*agents)

@@ -292,7 +292,7 @@ def test_after_an_edit_only_the_edited_claim_is_asked(again, tmp_path):
     check_scores(results)
 
 
-def test_overwriting_asks_everything_anew(again):
+def test_overwriting_asks_everything_again(again):
     """The earlier results stay beside the new ones."""
     results, evaluate = again
     run, asked = evaluate("--overwrite")
@@ -381,16 +381,6 @@ def test_a_replay_of_two_judges_asks_which(again):
     assert "example-key (replay)" in run.stdout
     check_scores(results)
     assert {result["judge_model"] for result in newest_results(results).values()} == {"example-key"}
-
-
-@pytest.mark.usefixtures("repository")
-def test_one_task_may_be_evaluated(tmp_path):
-    """The others are left alone."""
-    run = replay(tmp_path, "--task-id=museum_saturday")
-    assert run.returncode == 0
-    folders = {path.name for path in (tmp_path / "example").iterdir() if path.is_dir()}
-    assert folders == {"museum_saturday"}
-    assert list(read_json(tmp_path / "all_results.json")) == ["museum_saturday"]
 
 
 def test_a_result_can_be_audited(replayed):

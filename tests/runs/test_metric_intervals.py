@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from mind2web2.runs.bootstrap import bootstrap_intervals
 from mind2web2.runs.metrics import agent_metrics, metric_intervals, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, score_grid
+from mind2web2.statistics.bootstrap import bootstrap_intervals
 
 NAMES = ["avg_score", "success_rate", "pass_at_3", "avg_answer_word_count", "avg_time_seconds"]
 
@@ -59,14 +59,6 @@ def test_what_is_resampled_is_what_is_published(drop, has_list):
     for name, metric in sampled_metrics(score_grid(answers, task_ids)).items():
         value = metric.over(list(metric.values)).value
         assert value == pytest.approx(summary[name], abs=0.06 if metric.digits == 1 else 6e-5)
-
-
-def test_runs_of_the_same_tasks_share_their_sums():
-    """Which keeps resampling fast, and a run that lacks a task has sums of its own."""
-    complete = sampled_metrics(score_grid(agent()))["avg_score"]
-    assert len(complete.over(list(complete.values)).columns) == 2
-    lacking = sampled_metrics(score_grid(agent()[1:]))["avg_score"]
-    assert len(lacking.over(list(lacking.values)).columns) == 4
 
 
 def test_a_run_that_was_not_drawn_does_not_count():

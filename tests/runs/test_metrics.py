@@ -1,4 +1,4 @@
-"""An agent's metrics: hand-computed cases, and what holds for any answers."""
+"""An agent's metrics: hand-computed cases, and properties that hold for any answers."""
 
 import math
 
@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.runs.bootstrap import METHOD
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.statistics.bootstrap import METHOD
 
 
 def answers(table, **fields):
@@ -221,7 +221,7 @@ def test_tasks_outside_the_list_are_left_out_and_named():
 
 
 def test_scores_of_different_judges_are_not_averaged_silently():
-    """A judge that nobody named is another one, too."""
+    """An unnamed judge is another one, too."""
     mixed = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]}, judge_model="gpt-5")]
     [warning] = agent_metrics("bot", mixed).warnings
     assert "different judge models are averaged: gpt-5 (1 answers), o4-mini (1 answers)" in warning
@@ -255,7 +255,7 @@ def test_almost_one_is_no_success():
 
 
 @pytest.mark.parametrize("score", [-0.1, 1.1, math.nan, math.inf, True, "1"])
-def test_what_is_no_score_is_refused(score):
+def test_values_that_are_no_scores_are_refused(score):
     """A number outside 0 and 1 would spoil every average."""
     with pytest.raises(ValueError, match=r"a/answer_1\.md is not within 0 and 1"):
         ScoredAnswer("a", "answer_1.md", score)

@@ -1,4 +1,4 @@
-"""What a result was made from."""
+"""The provenance of a result."""
 
 import hashlib
 import platform
@@ -78,8 +78,8 @@ def test_every_text_that_a_judge_is_shown_is_part_of_the_settings(place, text, m
     assert settings_sha256.__wrapped__() != before
 
 
-def test_versions_are_those_that_shape_what_a_judge_is_shown():
-    """Of this package, of Python, and of what asks, renders and scales."""
+def test_versions_cover_everything_that_shapes_a_question():
+    """This package, Python, and the libraries that ask, render and scale."""
     versions = library_versions()
     assert versions["mind2web2"] == __version__
     assert versions["python"] == platform.python_version()
@@ -87,7 +87,7 @@ def test_versions_are_those_that_shape_what_a_judge_is_shown():
     assert {"openai", "pypdfium2", "patchright", "pydantic", "httpx2"} <= versions.keys()
 
 
-def test_what_judges_were_served_as_is_counted():
+def test_served_models_are_counted():
     """The most frequent first, in an order of its own."""
     served = {("b", "fp"): 1, (None, None): 1, ("a", None): 5}
     assert [(each.model, each.system_fingerprint, each.judgments) for each in served_by(served)] == [

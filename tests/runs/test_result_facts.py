@@ -1,4 +1,4 @@
-"""What a result says of its making and its verdicts, whoever wrote it."""
+"""The facts that results of any tool state about their making and verdicts."""
 
 import asyncio
 
@@ -36,7 +36,7 @@ def leaf(status, decided_by="judge", **evidence):
 
 
 def facts(*leaves, **more):
-    """Return what a result with these leaves says."""
+    """Return the facts of a result with these leaves."""
     tree = {"id": "root", "status": "partial", "children": [{"id": "part", "children": list(leaves)}]}
     return result_facts({"eval_breakdown": [{"verification_tree": tree}], **more})
 
@@ -64,8 +64,8 @@ def facts(*leaves, **more):
         ({**leaf("skipped", pages=[GONE]), "superseded": {"status": "failed"}}, {"page_not_had"}),
     ],
 )
-def test_what_speaks_against_a_verdict(found, expected):
-    """Of the pages that decided it, and what could have turned it round."""
+def test_reservations_about_a_verdict(found, expected):
+    """Troubles of the deciding pages, and anything that could have changed the verdict."""
     [claim] = facts(found).claims
     assert claim.reservations == expected
 
@@ -89,7 +89,7 @@ def test_votes_differ_on_the_same_question_only(found, expected):
 
 
 @pytest.mark.parametrize("decided_by", ["script", "prerequisite"])
-def test_what_no_judge_decided_is_no_claim(decided_by):
+def test_a_leaf_that_no_judge_decided_is_no_claim(decided_by):
     """But the result has evidence."""
     found = facts(leaf("skipped", decided_by))
     assert (found.claims, found.is_explained) == ((), True)
@@ -109,8 +109,8 @@ def test_a_score_against_its_tree_is_seen(score, is_off_tree):
     assert result_facts({**evaluator.get_summary(), "final_score": score}).is_off_tree is is_off_tree
 
 
-def test_extractions_that_came_to_nothing_are_kept():
-    """A page that could not be had, or a refusal, leaves nothing to judge."""
+def test_empty_and_doubtful_extractions_are_kept():
+    """An unavailable page, or a refusal, leaves nothing to judge."""
     found = facts(
         extractions=[
             {"name": "towns", "url": "u", "unavailable": "HTTP status 404"},
@@ -123,7 +123,7 @@ def test_extractions_that_came_to_nothing_are_kept():
 
 
 def test_how_it_was_made():
-    """Judge, what it was served as, versions and script."""
+    """Judge, served models, versions and script."""
     found = result_facts(
         {
             "judge_model": "o4-mini",
@@ -167,7 +167,7 @@ def test_not_every_endpoint_tells_servers_apart(endpoint):
     assert result_facts({"provenance": {"judge": {"model": "m", "endpoint": endpoint}}}).server is None
 
 
-def test_what_older_tools_leave_out_is_not_known():
+def test_facts_that_older_tools_leave_out_are_unknown():
     """Only the model is, and the version where the result has one."""
     found = result_facts({"judge_model": "o4-mini", "final_score": 1, "run": {"version": "0.9"}})
     assert found == ResultFacts(
@@ -221,13 +221,13 @@ ANYTHING = st.recursive(
 
 @given(st.dictionaries(KEYS, ANYTHING, max_size=6))
 def test_no_content_makes_it_fail(content):
-    """Results come from anybody; what is not as it should be says nothing."""
+    """Any tool may have written a result; malformed fields say nothing."""
     found = result_facts(content)
     assert all(isinstance(claim, ClaimFacts) for claim in found.claims)
 
 
 def test_a_leafs_pages_are_told_apart():
-    """Those that could not be had by address, and what was wrong with those that decided."""
+    """Unavailable ones by address, and the troubles of those that decided."""
     found = leaf("failed", pages=[GONE, check(REFUTED, False, troubles=["login", "challenge"])])
     assert pages_not_had(found) == ["gone"]
     assert decisive_troubles(found) == {"login", "challenge"}

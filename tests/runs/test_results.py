@@ -1,4 +1,4 @@
-"""Result files: where they are, what they are called, which one counts."""
+"""Result files: their places and names, the one that counts, and checksums."""
 
 import json
 import os
@@ -64,8 +64,8 @@ def test_results_written_at_the_same_time_share_no_stamp(tmp_path):
     assert len(list(tmp_path.iterdir())) == 40
 
 
-def test_who_sums_up_is_alone(tmp_path):
-    """And removes what killed processes have left long ago; the folder is made."""
+def test_one_process_at_a_time_sums_up(tmp_path):
+    """Old unfinished files of killed processes are removed, and the folder is made."""
     folder = tmp_path / "bot"
     with writing_in(folder):
         (folder / ".writing-old").write_text("half")
@@ -104,12 +104,12 @@ def test_a_damaged_newest_result_counts_as_none(tmp_path, caplog, content):
     assert "20250101_000000_answer_1.md.json" in caplog.text
 
 
-def test_a_damaged_result_is_told_once(tmp_path, caplog):
+def test_a_damaged_result_is_reported_once(tmp_path, caplog):
     """However often it is read, until the file changes."""
-    for content, told in ((b"{", 1), (b"[", 2)):
+    for content, warnings in ((b"{", 1), (b"[", 2)):
         raw_result(tmp_path, "20250101_000000_answer_1.md.json", content)
         assert [latest_result(tmp_path) for _ in range(3)] == [None] * 3
-        assert len(caplog.records) == told
+        assert len(caplog.records) == warnings
 
 
 def test_no_results(tmp_path):

@@ -1,4 +1,4 @@
-"""Which answers are judged, at what pace, and each on its own risk; the published functions."""
+"""A run over tasks and answers: order, limits and errors; the published functions."""
 
 import asyncio
 import inspect
@@ -78,21 +78,30 @@ async def test_every_claim_is_asked_with_the_runs_model(project):
 
 
 class Crowd:
-    """Holds judge requests back until as many of something go on at once as are allowed."""
+    """Holds judge requests back until the allowed number of something runs at once.
 
-    def __init__(self, allowed, count):
-        """Count with ``count`` at each request."""
+    Args:
+        count: of what runs at the moment; by default the requests themselves.
+    """
+
+    def __init__(self, allowed, count=None):
+        """Start with nothing seen."""
         self.most = 0
-        self._allowed, self._count = allowed, count
+        self._active = 0
+        self._allowed, self._count = allowed, count or (lambda: self._active)
         self._full = asyncio.Event()
 
     async def verdict(self, _claim):
         """Agree once the allowed number has been seen."""
-        self.most = max(self.most, self._count())
-        if self.most >= self._allowed:
-            self._full.set()
-        await asyncio.wait_for(self._full.wait(), PATIENCE_S)
-        self.most = max(self.most, self._count())
+        self._active += 1
+        try:
+            self.most = max(self.most, self._count())
+            if self.most >= self._allowed:
+                self._full.set()
+            await asyncio.wait_for(self._full.wait(), PATIENCE_S)
+            self.most = max(self.most, self._count())
+        finally:
+            self._active -= 1
         return True
 
 
@@ -133,18 +142,8 @@ async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
         project.add_script(CLAIMS, task)
         for number in range(3):
             project.add_answer(f"answer_{number}", f"Text {number} of {task}.", task)
-    active = set()
-    crowd = Crowd(4, lambda: len(active))
-
-    async def verdict(claim):
-        request = object()
-        active.add(request)
-        try:
-            return await crowd.verdict(claim)
-        finally:
-            active.remove(request)
-
-    outcomes = await evaluate(project, ClaimJudge(verdict), llm_limit=4)
+    crowd = Crowd(4)
+    outcomes = await evaluate(project, ClaimJudge(crowd.verdict), llm_limit=4)
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
     assert crowd.most == 4
 
@@ -180,7 +179,7 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
     hit = outcomes["answer_2.md"]
     assert (hit.result, hit.score) == (None, None)
     assert "500" in hit.reason and "judge-1" in hit.reason and "\n" not in hit.reason
-    # Under way already, as it does not depend on the other.
+    # In flight already, as it does not depend on the other.
     assert asked.count("The lake is wide.") <= 2
     # Two trials at the same time, each tried up to three times; the slower one stops when the first gives up.
     assert 3 <= asked.count("The lake is cold.") <= 6
@@ -207,7 +206,7 @@ async def test_a_wrong_key_fails_at_once(project):
         assert store.all() == []
 
 
-async def test_what_a_run_could_not_judge_is_in_its_log(project, caplog):
+async def test_answers_without_a_result_are_in_the_log(project, caplog):
     """Also an answer that could not even be read, and so has no log of its own."""
     caplog.set_level("INFO", "mind2web2")
     project.add_answer("answer_2", b"")
@@ -228,7 +227,7 @@ async def test_a_task_without_a_script_is_listed(project):
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"https://a.example": 7}'])
 async def test_a_damaged_cache_index_costs_no_result(project, content):
-    """What is not cached cannot be had; everything else goes on."""
+    """Pages that are not cached are unavailable; everything else goes on."""
     folder = project.root / "cache" / "bot" / TASK
     folder.mkdir(parents=True)
     (folder / "index.json").write_bytes(content)
@@ -251,7 +250,7 @@ def folder_for_index(task_folder):
     ("obstacle", "reason"), [(file_for_folder, None), (folder_for_index, r"^cannot read .*index\.json: ")]
 )
 async def test_a_cache_that_cannot_be_used_harms_no_other_task(project, obstacle, reason):
-    """Where it cannot even be told what is stored, nothing is judged."""
+    """Where the index cannot be read, nothing is judged."""
     project.add_answer(task="other")
     project.add_script(CLAIMS, "other")
     obstacle(project.root / "cache" / "bot" / "other")
@@ -296,15 +295,6 @@ async def test_a_task_without_a_cache_gets_none(project):
     assert not (project.root / "cache").exists()
 
 
-async def test_one_run_has_one_summary_of_each_task(project):
-    """In the order of the answers, as file-layouts.md has it."""
-    await evaluate(project, ClaimJudge(lambda claim: claim == "The lake is deep."))
-    assert read_json(project.results / TASK / "summary.json") == [
-        {"answer_name": f"answer_{number}.md", "score": 1 / 3, "status": "success", "success": False}
-        for number in (1, 2)
-    ]
-
-
 def task_arguments(project, **changes):
     """Return the arguments of ``evaluate_task`` with each task's own folders."""
     given = {
@@ -343,25 +333,27 @@ async def test_a_task_is_evaluated_with_any_client(project):
     assert len(judge.claims) == asked
 
 
-async def test_another_client_is_another_judge(project):
-    """Two objects of one class may judge differently; nothing else tells them apart."""
+@pytest.mark.parametrize("overwrite", [False, True])
+async def test_another_client_is_another_judge(project, overwrite):
+    """Two objects of one class may judge differently; ``overwrite`` also reuses nothing."""
     await evaluate_task(**task_arguments(project))
     judge = ClaimJudge(lambda _: False)
-    results = await evaluate_task(**task_arguments(project, client=judge))
+    results = await evaluate_task(**task_arguments(project, client=judge, overwrite=overwrite))
     assert [result["final_score"] for result in results] == [0.0, 0.0]
-    assert len(judge.claims) == 12
+    assert (len(judge.claims), len(project.result_paths())) == (12, 2)
 
 
-async def test_a_task_is_evaluated_with_a_real_client(project):
-    """Over the wire; everything given as text."""
+async def test_a_task_is_evaluated_with_a_real_client(project, capsys):
+    """Over the wire; folders are given as text, and the console shows the log."""
     with JudgeServer() as server:
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="dummy") as client:
             arguments = task_arguments(project, client=client)
             texts = {name: str(value) for name, value in arguments.items() if name != "client"}
-            results = await evaluate_task(client, **texts)
+            results = await evaluate_task(client, **texts, is_self_debug=True)
         assert {body["model"] for body in server.requests} == {"o4-mini"}
     assert [result["final_score"] for result in results] == [1.0, 1.0]
     assert results[0]["judge_usage"]["input_tokens"] == 600
+    assert "The lake is deep." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("level", ["root", "agent", "task"])
@@ -390,7 +382,7 @@ async def test_a_cache_that_is_not_there_is_an_empty_one(project):
 
 @pytest.mark.parametrize("level", ["root", "agent", "task"])
 async def test_a_task_captures_pages_that_are_not_cached(project, level):
-    """From public addresses only; why a page cannot be had is kept in the task's cache."""
+    """From public addresses only; the task's cache keeps the reason for an unavailable page."""
     page = "http://127.0.0.1:8765/depth"
     project.add_script({"cited": ("The lake is deep.", page)})
     below = {"root": "", "agent": "bot", "task": f"bot/{TASK}"}[level]
@@ -413,7 +405,7 @@ async def test_a_task_captures_pages_that_are_not_cached(project, level):
     ],
 )
 def test_uncached_pages_are_counted_where_citations_are_known(project, content, count):
-    """A file of another form, or none, tells nothing."""
+    """A malformed or missing file gives 0."""
     project.cache().put_web(PAGE, "Deep.", None)
     if content is not None:
         (project.root / "cache" / "bot" / f"{TASK}.json").write_text(json.dumps(content))
@@ -421,39 +413,13 @@ def test_uncached_pages_are_counted_where_citations_are_known(project, content, 
     assert uncached_pages(folders, TASK) == count
 
 
-async def test_overwriting_a_task_asks_anew(project):
-    """Neither results nor judgments are reused."""
-    await evaluate_task(**task_arguments(project))
-    judge = ClaimJudge(lambda _: False)
-    results = await evaluate_task(**task_arguments(project, client=judge, overwrite=True))
-    assert [result["final_score"] for result in results] == [0.0, 0.0]
-    assert len(judge.claims) == 12
-    assert len(project.result_paths()) == 2
-
-
 async def test_a_task_keeps_to_the_semaphores_it_is_given(project):
     """Plain ones of asyncio will do."""
-    active = set()
-    crowd = Crowd(2, lambda: len(active))
-
-    async def verdict(claim):
-        request = object()
-        active.add(request)
-        try:
-            return await crowd.verdict(claim)
-        finally:
-            active.remove(request)
-
+    crowd = Crowd(2)
     limits = {"webpage_semaphore": asyncio.Semaphore(1), "llm_semaphore": asyncio.Semaphore(2)}
-    results = await evaluate_task(**task_arguments(project, client=ClaimJudge(verdict), **limits))
+    results = await evaluate_task(**task_arguments(project, client=ClaimJudge(crowd.verdict), **limits))
     assert len(results) == 2
     assert crowd.most == 2
-
-
-async def test_a_task_shows_its_logs_on_request(project, capsys):
-    """What is logged of each answer, as it is written to the file."""
-    await evaluate_task(**task_arguments(project, is_self_debug=True))
-    assert "The lake is deep." in capsys.readouterr().err
 
 
 async def test_answers_without_a_result_are_left_out_and_logged(project, caplog):
@@ -465,7 +431,7 @@ async def test_answers_without_a_result_are_left_out_and_logged(project, caplog)
     assert project.task_summary()["answer_1.md"]["status"] == "unscored"
 
 
-async def test_a_missing_script_is_said(project, caplog):
+async def test_a_missing_script_is_the_reason(project, caplog):
     """Each answer stays without a result, with the script's path as the reason."""
     missing = project.root / "eval_scripts" / "gone.py"
     assert await evaluate_task(**task_arguments(project, script_path=missing)) == []
@@ -492,7 +458,7 @@ async def test_a_task_that_cannot_be_evaluated_says_why(project, changes, messag
 
 
 @pytest.mark.parametrize("client", [None, object(), "openai"])
-async def test_something_that_is_no_client(project, client):
+async def test_an_object_without_async_response_is_no_client(project, client):
     """The message names what it must have."""
     with pytest.raises(TypeError, match=r"client must have async_response"):
         await evaluate_task(**task_arguments(project, client=client))

@@ -1,10 +1,15 @@
-"""How many verdicts rest on something doubtful."""
+"""Counts of doubtful verdicts."""
+
+from dataclasses import asdict
+
+import pytest
 
 from mind2web2.runs.comparability import verdict_counts
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import ClaimFacts, ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
 
+NOTHING = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
 FINE = ClaimFacts(frozenset(), is_voted=True, is_split=False, quotes=("found", "not_found"))
 SPLIT = ClaimFacts(frozenset(), is_voted=True, is_split=True)
 GONE = ClaimFacts(frozenset({"page_not_had"}), is_voted=False, is_split=False)
@@ -22,56 +27,35 @@ def test_claims_are_counted_by_what_speaks_against_them():
     found = verdict_counts(
         [answer("lake", 1, FINE, SPLIT), answer("lake", 2, GONE), answer("wood", 1, DOUBLE)]
     )
-    nothing = {"page_not_had": 0, "suspect_page": 0, "declined": 0, "flagged": 0, "error": 0}
-    none = {"found": 0, "approximate": 0, "not_found": 0}
-    quoted = none | {"found": 1, "not_found": 1}
-    assert found.summary() == {
-        "claims": 4,
-        "reservations": nothing | {"page_not_had": 1, "suspect_page": 1, "flagged": 1},
-        "voted": 3,
+    counts = {name: asdict(found.tasks[name]) for name in found.tasks}
+    assert counts["lake"] == {
+        "claims": 3,
+        "reservations": NOTHING | {"page_not_had": 1},
+        "voted": 2,
         "split": 1,
-        "quotes": quoted,
-        "tasks": {
-            "lake": {
-                "claims": 3,
-                "reservations": nothing | {"page_not_had": 1},
-                "voted": 2,
-                "split": 1,
-                "quotes": quoted,
-            },
-            "wood": {
-                "claims": 1,
-                "reservations": nothing | {"suspect_page": 1, "flagged": 1},
-                "voted": 1,
-                "split": 0,
-                "quotes": none,
-            },
-        },
-        "extractions": nothing,
-        "in_doubt": [],
-        "flagged_answers": [],
-        "treeless": [],
-        "off_tree": [],
-        "unexplained": [],
+        "quotes": {"found": 1, "approximate": 0, "not_found": 1},
     }
+    assert counts["wood"]["reservations"] == NOTHING | {"suspect_page": 1, "flagged": 1}
+    assert (found.total.claims, found.total.voted, found.total.split) == (4, 3, 1)
+    assert found.total.reservations == NOTHING | {"page_not_had": 1, "suspect_page": 1, "flagged": 1}
 
 
-def test_answers_are_named():
-    """Those in doubt, those that talk to the judge, those off it, those of which nothing is known."""
-    found = verdict_counts(
-        [
-            answer("lake", 1, in_doubt=True),
-            answer("lake", 2, is_flagged=True),
-            answer("lake", 3, is_explained=False),
-            answer("lake", 4, is_explained=False, is_treeless=True),
-            answer("lake", 5, is_off_tree=True),
-        ]
-    )
-    assert found.in_doubt == ("lake/answer_1.md",)
-    assert found.flagged == ("lake/answer_2.md",)
-    assert found.treeless == ("lake/answer_4.md",)
-    assert found.off_tree == ("lake/answer_5.md",)
-    assert found.unexplained == ("lake/answer_3.md",)
+@pytest.mark.parametrize(
+    ("facts", "name"),
+    [
+        ({"in_doubt": True}, "in_doubt"),
+        ({"is_flagged": True}, "flagged"),
+        ({"is_explained": False}, "unexplained"),
+        ({"is_explained": False, "is_treeless": True}, "treeless"),
+        ({"is_off_tree": True}, "off_tree"),
+    ],
+)
+def test_doubtful_answers_are_named(facts, name):
+    """Each in one list."""
+    found = verdict_counts([answer("lake", 1, **facts), answer("lake", 2)])
+    lists = ("in_doubt", "flagged", "treeless", "off_tree", "unexplained")
+    named = {each: getattr(found, each) for each in lists if getattr(found, each)}
+    assert named == {name: ("lake/answer_1.md",)}
 
 
 def test_extractions_are_counted_apart():

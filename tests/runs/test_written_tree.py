@@ -7,7 +7,7 @@ from rubrics import vectors
 
 from mind2web2 import VerificationNode
 from mind2web2.rubric.aggregation import Outcome, aggregate
-from mind2web2.rubric.summary import tree_as_dict
+from mind2web2.rubric.builder import tree_as_dict
 from mind2web2.runs.reader import other_score_by_tree, score_by_tree, written_tree
 
 LEAF = {"id": "a", "desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
@@ -41,7 +41,7 @@ def _nodes(tree):
 
 
 def test_a_written_tree_is_what_was_scored():
-    """Also behind the end of a sequence, where the file keeps what was superseded."""
+    """Also behind the end of a sequence, where the file keeps the superseded verdicts."""
     root = VerificationNode(id="root", desc="", strategy="sequential")
     for name, score, status in (("a", 1.0, "passed"), ("b", 0.0, "failed"), ("c", 1.0, "passed")):
         root.add_node(VerificationNode(id=name, desc="", score=score, status=status))
@@ -56,8 +56,8 @@ def test_a_written_tree_is_what_was_scored():
     ("score", "expected"),
     [(0.25, 1.0), (0, 1.0), (1, None), (1 - 1e-12, None), (10**400, None), (float("nan"), None), ("1", None)],
 )
-def test_a_score_is_held_against_the_tree(score, expected):
-    """Rounding aside; what is no score contradicts nothing, nor does one without a readable tree."""
+def test_a_score_is_compared_with_the_tree(score, expected):
+    """Rounding aside; neither an invalid score nor a missing tree contradicts anything."""
     for tree, by_tree in ((LEAF, expected), ({"id": "a"}, None), (None, None)):
         found = other_score_by_tree({"final_score": score, "eval_breakdown": [{"verification_tree": tree}]})
         assert found == by_tree

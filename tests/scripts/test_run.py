@@ -8,8 +8,7 @@ import pytest
 from projects import Project
 
 from mind2web2.errors import EvalScriptError, JudgeError, JudgeUnavailableError, JudgmentMissingError
-from mind2web2.scripts.run import checked_result, load_script, run_script
-from mind2web2.scripts.watchdog import LoopGuard
+from mind2web2.scripts.run import LoopGuard, checked_result, load_script, run_script
 
 SIGNATURE = "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger):\n"
 LOG = logging.getLogger("script")

@@ -201,6 +201,18 @@ def test_an_interrupt_does_not_reach_the_worker(tmp_path):
     assert (output, errors) == ("None\n", "")
 
 
+def test_the_start_of_a_worker_takes_no_time_from_its_call():
+    """On a busy machine a process may start slowly, which says nothing about the document."""
+    slow = "import time; time.sleep(3); from mind2web2.utils.workers import serve; serve()"
+    command = f"workers._COMMAND = (sys.executable, '-c', {slow!r})"
+    patch = f"import sys\nfrom mind2web2.utils import workers\n{command}\n"
+    program = f"{PROGRAM.replace('timeout_s=60', 'timeout_s=2')}{patch}main()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.stdout.strip().isdigit(), done.stderr
+
+
 def test_workers_that_do_not_start_blame_no_document():
     """Where no worker comes up at all, the error is not one about a document."""
     program = "import sys; sys.executable = '/bin/false'" + PROGRAM + "main()\n"

@@ -8,8 +8,8 @@ from scripted_judge import Question
 
 from mind2web2.llm_client.messages import checked_messages
 from mind2web2.prompts.injection_flags import flags_of
-from mind2web2.verification.messages import quotable
-from mind2web2.verification.quotations import find_quote
+from mind2web2.verification.claims import find_quote
+from mind2web2.verification.context import quotable
 
 CASES = load_cases()
 TASK, ANSWER, PAGES = load_pages()

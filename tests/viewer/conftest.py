@@ -11,9 +11,13 @@ import uvicorn
 from patchright.async_api import async_playwright
 
 from mind2web2.capture.browser.program import find_browser
+from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.live_runs import run_routes
+from mind2web2.viewer.page_review import PageReview, Reviewer
+from mind2web2.viewer.page_routes import PageRoutes
 from mind2web2.viewer.report import ReportContent, report_html
 from mind2web2.viewer.server import Session, application, guarded, listen
 
@@ -33,7 +37,9 @@ def served(catalog, features=None):
     listener = listen("127.0.0.1", 0)
     session = Session.at(*listener.getsockname()[:2])
     app = guarded(application(catalog, session, features), session)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
@@ -88,7 +94,9 @@ def example_paths(tmp_path_factory):
 @pytest.fixture(scope="session")
 def example_server(example_paths):
     """Yield the address of the example's viewer."""
-    with served(Catalog(example_paths)) as address:
+    catalog = Catalog(example_paths)
+    pages = PageRoutes(PageReview(catalog, Reviewer("ann", CaptureSettings())), ["example"]).routes()
+    with served(catalog, {"pages": pages, "run": run_routes(catalog)}) as address:
         yield address
 
 

@@ -10,6 +10,7 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_task_option,
+    browser_address,
     count,
     paths_of,
     positive_int,
@@ -66,6 +67,12 @@ def add_command(commands: Subcommands) -> None:
         "--seed", type=count, default=0, help="auditors with one seed label the same leaves (default: 0)"
     )
     add_audits_root(view)
+    pages = view.add_argument_group("pages that are captured again")
+    pages.add_argument("--reviewer", metavar="NAME", help="who decides (default: your user name)")
+    pages.add_argument(
+        "--cdp_url", metavar="URL", type=browser_address, help="capture through your own running Chrome"
+    )
+    pages.add_argument("--allow_private_network", action="store_true", help="also pages on private addresses")
     for parser in (view, report):
         add_task_option(parser, default="all that have results")
         add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
@@ -87,6 +94,7 @@ def add_audits_root(parser: argparse.ArgumentParser) -> None:
 def run_view(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C and return the exit status."""
     from mind2web2.cli.console import plain_console
+    from mind2web2.viewer.live_runs import run_routes
     from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, serve
 
     catalog = _catalog(options)
@@ -95,7 +103,7 @@ def run_view(options: argparse.Namespace) -> int:
     host, port = listener.getsockname()[:2]
     session = Session.at(host, port)
     shown_host = f"[{host}]" if ":" in host else host
-    features: dict[str, list[Route]] = {}
+    features = {"pages": _page_routes(options, catalog), "run": run_routes(catalog)}
     if options.audit is not None:
         features["audit"] = _audit_session(options, catalog).routes()
     address = f"http://{shown_host}:{port}/?token={session.token}"
@@ -124,6 +132,19 @@ def run_report(options: argparse.Namespace) -> int:
     size_mb = len(text.encode()) / 1e6
     plain_console().print(f"Wrote {options.output} ({size_mb:.1f} MB)", soft_wrap=True, markup=False)
     return 0
+
+
+def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
+    import getpass
+
+    from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+    from mind2web2.viewer.page_review import PageReview, Reviewer
+    from mind2web2.viewer.page_routes import PageRoutes
+
+    network = NetworkSettings(allow_private_network=options.allow_private_network)
+    settings = CaptureSettings(cdp_url=options.cdp_url, network=network)
+    reviewer = Reviewer(options.reviewer or options.audit or getpass.getuser(), settings)
+    return PageRoutes(PageReview(catalog, reviewer), catalog.agents()).routes()
 
 
 def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSession:

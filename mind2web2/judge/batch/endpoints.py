@@ -175,11 +175,11 @@ class BatchEndpoints:
         except RequestFailedError as failure:
             if failure.status in _NOT_THERE:
                 raise UsageError(
-                    f"{self.service.endpoint} has no batch endpoints ({failure}): evaluate without --batch"
+                    f"{self.service.shown} has no batch endpoints ({failure}): evaluate without --batch"
                 ) from failure
             if failure.status in (401, 403):
                 raise UsageError(
-                    f"{self.service.endpoint} refuses the key for its batch endpoints, check "
+                    f"{self.service.shown} refuses the key for its batch endpoints, check "
                     f"{self.service.key_name}: {failure}"
                 ) from failure
             raise

@@ -30,7 +30,7 @@ from mind2web2.judge.batch.state import (
     WaitingReplies,
 )
 from mind2web2.judge.batch.transfer import BatchPace, BatchTransfer, JobProgress
-from mind2web2.judge.direct import unexpected
+from mind2web2.judge.protocol import unexpected
 from mind2web2.llm_client.chat import Completion, Limit, WireRequest
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import JsonBody

@@ -50,8 +50,7 @@ from mind2web2.scripts.isolation.rpc import (
     ledger_as_json,
     page_from,
 )
-from mind2web2.scripts.run import ScriptCall, script_result
-from mind2web2.scripts.watchdog import LoopGuard
+from mind2web2.scripts.run import LoopGuard, ScriptCall, script_result
 from mind2web2.verification.claims import BinaryEvalResult
 
 # What scripts import (eval-scripts.md), and modules that others import late: loaded once for all scripts.

@@ -9,6 +9,8 @@ import { Answer } from "viewer/answer";
 import { Evidence } from "viewer/evidence";
 import { Compare } from "viewer/compare";
 import { Audit } from "viewer/audit";
+import { Pages } from "viewer/pages";
+import { Run } from "viewer/run";
 
 /** @type {Record<string, {view: any, title: string}>} */
 const VIEWS = {
@@ -16,6 +18,8 @@ const VIEWS = {
   answer: { view: Answer, title: "Answer" },
   evidence: { view: Evidence, title: "Evidence" },
   compare: { view: Compare, title: "Compare" },
+  pages: { view: Pages, title: "Pages" },
+  run: { view: Run, title: "Run" },
   audit: { view: Audit, title: "Audit" },
 };
 const FEATURES = new Set((document.documentElement.dataset.features || "").split(" "));

@@ -6,7 +6,13 @@ import pytest
 from capture.loaded import load
 from capture.small_site import SmallSite
 
+from mind2web2.capture.page import unfolding
 from mind2web2.capture.page.unfolding import unfold
+
+
+@pytest.fixture(autouse=True)
+def _time_for_busy_machines(monkeypatch):
+    monkeypatch.setattr(unfolding, "_FINISH_LIMIT_S", 60.0)
 
 
 @pytest.fixture

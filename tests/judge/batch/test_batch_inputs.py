@@ -43,7 +43,7 @@ async def test_questions_on_one_page_hold_it_once(tmp_path):
 
 
 async def test_a_line_holds_the_body_as_it_is_sent(tmp_path):
-    """Framed by what the endpoint asks for, and named by the hash of the whole."""
+    """In the endpoint's frame, and named by the hash of the body."""
     collector = Collector(BatchFolder(tmp_path), URL, 1000, 10**9)
     question = await asked(collector, 7)
     [job_input] = await collector.due(lambda: 0.02)
@@ -71,7 +71,7 @@ async def test_half_a_line_is_taken_back(tmp_path):
 
 
 async def test_a_full_input_is_due_at_once(tmp_path):
-    """Without quiet; what is left waits for it."""
+    """The rest waits for quiet."""
     collector = Collector(BatchFolder(tmp_path), URL, 2, 10**9)
     await asyncio.gather(*(asked(collector, number) for number in range(3)))
     [full] = await collector.due(lambda: math.inf)

@@ -35,7 +35,7 @@ PACE = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QU
 
 
 class Verdict(BaseModel):
-    """What is asked for."""
+    """The template."""
 
     reasoning: str
     result: bool
@@ -76,12 +76,12 @@ async def all_replies(client, *texts):
 
 
 def files_in(folder):
-    """Return the names of what a run has left, its lock aside."""
+    """Return the names of a run's files, without its lock."""
     return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
 async def cancelled_at(server, job_number, work):
-    """Let work go on until it knows of a job that is held, then cancel it and let the job go on."""
+    """Cancel work once it polls a held job, then release the job."""
     task = asyncio.create_task(work)
     await asyncio.to_thread(server.wait_until_looked_at, job_number)
     task.cancel()
@@ -91,7 +91,7 @@ async def cancelled_at(server, job_number, work):
 
 
 async def stopped(batches, server, *texts):
-    """Ask, and stop as Ctrl-C does once the provider has the job."""
+    """Ask, and cancel as Ctrl-C does once the provider has the job."""
 
     async def run():
         async with batches(server) as client:
@@ -101,8 +101,8 @@ async def stopped(batches, server, *texts):
     await cancelled_at(server, server.held_from, run())
 
 
-async def test_what_is_asked_together_is_one_job(batches, tmp_path):
-    """Its lines are named by the judgment's key and hold what a request sent directly would."""
+async def test_concurrent_questions_are_one_job(batches, tmp_path):
+    """Its lines are named by the judgment's key and hold the body of a direct request."""
     reply = lambda body: {"reasoning": prompt_text(body), "result": True}  # noqa: E731
     texts = [f"Is it {number}?" for number in range(30)]
     with BatchServer(reply) as server:
@@ -144,8 +144,8 @@ async def test_jobs_keep_to_the_limits_of_a_file(batches):
         assert len(server.asked) == 14
 
 
-async def test_a_stopped_run_is_gone_on_with(batches, tmp_path):
-    """The questions under way are not sent again, new ones are; what is used up is forgotten."""
+async def test_a_stopped_run_is_continued(batches, tmp_path):
+    """Pending questions are not sent again; used replies are removed."""
     with BatchServer() as server:
         await stopped(batches, server, "a", "b", "c")
         assert files_in(tmp_path / "batches") == ["00001.json"]
@@ -167,8 +167,8 @@ async def test_a_stopped_question_has_made_no_request(batches):
     assert second.usage == Usage(100, 60, 10, requests=1)
 
 
-async def test_replies_nobody_asks_for_are_kept(batches, tmp_path):
-    """For a run that does: another may evaluate one task only."""
+async def test_unused_replies_are_kept(batches, tmp_path):
+    """A later run may need them."""
     with BatchServer() as server:
         await stopped(batches, server, "a", "b")
         async with batches(server) as client:
@@ -182,6 +182,12 @@ async def test_replies_nobody_asks_for_are_kept(batches, tmp_path):
     assert files_in(tmp_path / "batches") == []
 
 
+def forget_batch_id(folder):
+    """Change the record as if the run was killed before the provider confirmed the job."""
+    path = folder / "00001.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
+
+
 async def test_a_job_that_was_sent_but_not_noted_is_found(batches, tmp_path):
     """The run was killed between the two; the provider's list, several pages long, has it."""
     with BatchServer() as server:
@@ -190,23 +196,10 @@ async def test_a_job_that_was_sent_but_not_noted_is_found(batches, tmp_path):
                 await client.chat(question(text))
         await stopped(batches, server, "a")
         server.jobs.insert(0, server.jobs.pop())  # the oldest: last on the list
-        path = tmp_path / "batches" / "00001.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
+        forget_batch_id(tmp_path / "batches")
         async with batches(server) as client:
             await client.chat(question("a"))
         assert len(server.jobs) == 6
-
-
-async def test_a_job_that_never_got_there_is_sent(batches, tmp_path):
-    """The run was killed before."""
-    with BatchServer() as server:
-        await stopped(batches, server, "a")
-        path = tmp_path / "batches" / "00001.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
-        server.jobs.clear()
-        async with batches(server) as client:
-            await client.chat(question("a"))
-        assert len(server.asked) == 1
 
 
 async def test_a_creation_whose_reply_is_lost_is_not_repeated(batches):
@@ -228,7 +221,7 @@ async def test_a_creation_whose_reply_is_lost_is_not_repeated(batches):
         Ending(damage=lambda content: content.replace(b'"choices"', b'"choises"', 1).replace(b"{", b"[", 1)),
     ],
 )
-async def test_what_a_job_does_not_answer_goes_out_again(batches, ending):
+async def test_questions_without_a_reply_are_sent_again(batches, ending):
     """And only that."""
     with BatchServer(endings=[ending]) as server:
         async with batches(server) as client:
@@ -254,8 +247,8 @@ async def test_a_job_that_keeps_failing_is_given_up(batches, caplog):
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 4
 
 
-async def test_a_reply_whose_asker_is_stopped_is_left_for_the_next(batches, monkeypatch):
-    """It was paid for, and nobody has stored it yet."""
+async def test_a_reply_whose_caller_is_cancelled_is_kept(batches, monkeypatch):
+    """It is paid for, and not stored yet."""
     is_read, may_go_on = threading.Event(), threading.Event()
     read = LinePlace.read
 
@@ -287,7 +280,7 @@ async def test_a_job_that_could_not_be_sent_tells_of_no_requests(batches):
                 await client.chat(question())
 
 
-async def test_a_model_without_batches_is_told_at_once(batches):
+async def test_a_model_without_batches_fails_at_once(batches):
     """It would fail again."""
     ending = Ending("failed", error=("model_not_found", "The model is not supported by the Batch API."))
     with BatchServer(endings=[ending] * 2) as server:
@@ -300,7 +293,7 @@ async def test_a_model_without_batches_is_told_at_once(batches):
 
 
 async def test_a_job_cancelled_by_a_person_is_not_sent_again(batches):
-    """By this run; what it has answered counts, and the next run asks for the rest."""
+    """Its replies count, and the next run asks for the rest."""
     with BatchServer(endings=[Ending("cancelled", answered=2)]) as server:
         async with batches(server) as client:
             asking = (client.chat(question(text)) for text in "abc")
@@ -314,7 +307,7 @@ async def test_a_job_cancelled_by_a_person_is_not_sent_again(batches):
     assert "batch 1 (batch_1) is cancelled at the provider" in str(error)
 
 
-async def test_more_than_may_wait_goes_out_in_parts(batches):
+async def test_a_job_with_too_many_tokens_is_split(batches):
     """OpenAI bounds the tokens that an account has waiting; halves follow one another."""
     too_many = Ending("failed", error=("token_limit_exceeded", "Enqueued token limit reached"))
     with BatchServer(endings=[too_many, too_many]) as server:
@@ -326,7 +319,7 @@ async def test_more_than_may_wait_goes_out_in_parts(batches):
     assert max(sizes[2:]) <= 4 and sum(sizes[2:]) == 8
 
 
-async def test_one_request_that_may_never_wait_fails(batches):
+async def test_a_single_request_with_too_many_tokens_fails(batches):
     """There is no smaller part."""
     too_many = Ending("failed", error=("token_limit_exceeded", "Enqueued token limit reached"))
     with BatchServer(endings=[too_many] * 9) as server:
@@ -381,7 +374,7 @@ async def test_replies_are_read_as_direct_ones(batches):
         assert ["temperature" in body for body in server.requests] == [True, False]
 
 
-async def test_a_repair_under_way_is_gone_on_with(batches):
+async def test_a_pending_repair_is_continued(batches):
     """The unfit reply is still there, so that the same repair is asked for, and waited for."""
     with BatchServer(faults=[faults.content("I think so."), None]) as server:
         async with batches(server) as client:
@@ -401,7 +394,7 @@ async def test_a_repair_under_way_is_gone_on_with(batches):
 
 
 async def test_an_unfit_reply_is_not_used_by_the_next_run(batches):
-    """It has failed the question for good; whoever asks again wants another try."""
+    """The next run requests another one."""
     with BatchServer(faults=[faults.content("no")] * 3) as server:
         async with batches(server) as client:
             with pytest.raises(JudgeOutputError):
@@ -411,25 +404,17 @@ async def test_an_unfit_reply_is_not_used_by_the_next_run(batches):
         assert len(server.jobs) == 4
 
 
-async def test_overwriting_starts_anew(batches, tmp_path):
-    """Jobs of earlier runs are cancelled, and their replies not used."""
+@pytest.mark.parametrize("is_confirmed", [True, False])
+async def test_overwriting_cancels_the_jobs_of_earlier_runs(batches, tmp_path, is_confirmed):
+    """Also a job that is not confirmed, which is searched for; their replies are not used."""
     with BatchServer() as server:
         await stopped(batches, server, "a", "b")
+        if not is_confirmed:
+            forget_batch_id(tmp_path / "batches")
         async with batches(server, overwrite=True) as client:
             await client.chat(question("a"))
         assert [job.status for job in server.jobs] == ["cancelled", "completed"]
         assert len(server.asked) == 3
-    assert files_in(tmp_path / "batches") == []
-
-
-async def test_overwriting_cancels_a_job_that_was_sent_but_not_noted(batches, tmp_path):
-    """The run was killed between the two: the job is looked for, and would be paid for."""
-    with BatchServer() as server:
-        await stopped(batches, server, "a")
-        path = tmp_path / "batches" / "00001.json"
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"batch_id": None}))
-        async with batches(server, overwrite=True):
-            assert [job.status for job in server.jobs] == ["cancelled"]
     assert files_in(tmp_path / "batches") == []
 
 
@@ -447,7 +432,7 @@ async def test_overwriting_cancels_through_an_outage(batches):
     assert trouble == []
 
 
-async def test_overwriting_minds_no_job_that_is_over(batches, tmp_path):
+async def test_overwriting_ignores_finished_jobs(batches, tmp_path):
     """The provider refuses to cancel it, and that is no reason to keep its record."""
     with BatchServer() as server:
         await stopped(batches, server, "a")
@@ -456,7 +441,7 @@ async def test_overwriting_minds_no_job_that_is_over(batches, tmp_path):
             assert files_in(tmp_path / "batches") == []
 
 
-async def test_overwriting_keeps_what_it_cannot_cancel(batches, tmp_path):
+async def test_overwriting_keeps_a_job_that_it_cannot_cancel(batches, tmp_path):
     """The run does not begin, and the next one tries again."""
     refusals = lambda _, path: faults.status(503, "down") if path.endswith("/cancel") else None  # noqa: E731
     with BatchServer(refusals=refusals) as server:
@@ -474,19 +459,8 @@ async def test_files_at_the_provider_are_deleted(batches):
         assert (len(server.jobs), len(server.sizes_bytes), server.files) == (2, 5, {})
 
 
-async def test_files_that_cannot_be_deleted_are_left(batches, caplog):
-    """Nothing hangs on it but room at the provider."""
-    caplog.set_level("INFO")
-    refusals = lambda method, _: faults.status(503, "no") if method == "DELETE" else None  # noqa: E731
-    with BatchServer(refusals=refusals) as server:
-        async with batches(server) as client:
-            assert (await client.chat(question())).value == Verdict(**VERDICT)
-        assert len(server.files) == 2
-    assert caplog.text.count("batch file not deleted at the provider") == 2
-
-
 async def test_replies_that_are_stored_already_are_forgotten(batches, tmp_path):
-    """The run that had stored them was stopped before it could forget them itself."""
+    """The run that stored them was killed before it removed them."""
 
     async def is_stored(key):
         return key == question("a").name
@@ -504,7 +478,7 @@ async def test_replies_that_are_stored_already_are_forgotten(batches, tmp_path):
 
 
 async def test_jobs_of_another_server_are_left_alone(batches, tmp_path):
-    """They are for whoever asks that one."""
+    """A run with that server needs them."""
     with BatchServer() as one, BatchServer() as other:
         await stopped(batches, one, "a")
         async with batches(other) as client:
@@ -522,7 +496,7 @@ async def test_one_run_at_a_time(batches):
 
 
 async def test_a_server_without_the_endpoints(batches):
-    """Is told before anything is asked, with the cure."""
+    """The error comes before any question, with the cure."""
     refused = faults.status(401, "Incorrect key sk-secret-of-tests")
     with JudgeServer() as bare, BatchServer(refusals=lambda *_: refused) as locked:
         with pytest.raises(UsageError, match=r"has no batch endpoints .*: evaluate without --batch"):
@@ -533,7 +507,7 @@ async def test_a_server_without_the_endpoints(batches):
 
 
 async def test_an_outage_of_the_endpoints_passes(batches):
-    """Each call is tried again; what is downloaded anew replaces what came before."""
+    """Each call is retried; a repeated download replaces the first."""
     seen = {}
 
     def refusals(method, path):
@@ -548,7 +522,7 @@ async def test_an_outage_of_the_endpoints_passes(batches):
 
 
 async def test_an_outage_that_lasts_fails_the_questions_and_keeps_the_job(batches):
-    """The next run fetches what this one could not."""
+    """The next run fetches the results."""
     is_down = False
 
     def refusals(_method, path):
@@ -567,17 +541,20 @@ async def test_an_outage_that_lasts_fails_the_questions_and_keeps_the_job(batche
         assert len(server.asked) == 1
 
 
-async def test_a_job_the_provider_forgot_is_sent_again(batches):
-    """A record of ours is not enough."""
+@pytest.mark.parametrize("is_confirmed", [True, False])
+async def test_a_job_that_the_provider_does_not_have_is_sent_again(batches, tmp_path, is_confirmed):
+    """The provider deleted it, or the run was killed before it was sent."""
     with BatchServer() as server:
         await stopped(batches, server, "a")
         server.jobs.clear()
+        if not is_confirmed:
+            forget_batch_id(tmp_path / "batches")
         async with batches(server) as client:
             await client.chat(question("a"))
         assert len(server.asked) == 1
 
 
-async def test_work_that_breaks_down_leaves_nobody_waiting(batches, tmp_path, caplog):
+async def test_a_broken_task_fails_all_waiting_questions(batches, tmp_path, caplog):
     """Here the folder is gone, under a job that is to be written down."""
     with BatchServer() as server:
         async with batches(server) as client:
@@ -600,7 +577,7 @@ async def test_a_damaged_record_is_ignored(batches, tmp_path, caplog):
 
 
 async def test_time_does_not_count_while_a_batch_is_waited_for(tmp_path):
-    """What a script itself takes does."""
+    """The time of the script itself counts."""
     with BatchServer() as server:
         endpoints = batch_endpoints("openai", server.base_url)
         async with BatchJobs(endpoints, BatchFolder(tmp_path / "batches"), "gpt-4o", PACE) as jobs:

@@ -1,4 +1,4 @@
-"""How much is done at once, and that scripts may hold the pair of limits around everything."""
+"""Limits of requests and answers, and the usage of a run by task."""
 
 import asyncio
 
@@ -8,17 +8,18 @@ from scripted_judge import ScriptedJudge
 from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeError
-from mind2web2.judge.protocol import Admission, CheckedLimit, DualSemaphore, FailureLatch
+from mind2web2.judge.protocol import Admission, CheckedLimit, DualSemaphore, FailureLatch, RunUsage
+from mind2web2.llm_client.chat import Usage
 
 
 class CrowdedJudge:
-    """Notes how many requests are under way at once, and lets others run in between."""
+    """Counts concurrent requests."""
 
     def __init__(self):
         self.judge, self.now, self.most = ScriptedJudge(), 0, 0
 
     async def async_response(self, **keywords):
-        """Answer after everybody else has had a chance to come in."""
+        """Answer after other requests could start."""
         self.now += 1
         self.most = max(self.most, self.now)
         for _ in range(20):
@@ -50,7 +51,7 @@ async def test_without_a_semaphore_nothing_is_limited():
     assert judge.most == 16
 
 
-def test_the_pair_keeps_what_it_is_given():
+def test_the_pair_keeps_both_limits():
     """Two attributes, in this order."""
     pair = DualSemaphore("pages", "judge")
     assert (pair.webpage, pair.llm) == ("pages", "judge")
@@ -58,7 +59,7 @@ def test_the_pair_keeps_what_it_is_given():
 
 
 async def test_scripts_may_hold_the_pair_around_everything():
-    """``async with semaphore:`` takes no permit, so that what is inside is not locked out."""
+    """``async with semaphore:`` takes no permit, so that requests inside are not locked out."""
     pair = DualSemaphore(asyncio.Semaphore(1), asyncio.Semaphore(1))
     async with pair as held:
         assert held is pair
@@ -76,21 +77,21 @@ async def test_a_failed_judge_empties_the_queue():
     assert await started(global_semaphore=limit).verify("claim", None)
 
 
-async def test_nobody_who_waited_gets_in_after_a_failure():
+async def test_waiting_requests_are_refused_after_a_failure():
     """The permit is given back at once."""
     limit, latch = asyncio.Semaphore(1), FailureLatch()
     async with CheckedLimit(limit, latch.check):
         latch.fail(JudgeError("outage"))
     with pytest.raises(JudgeError, match="outage"):
         async with CheckedLimit(limit, latch.check):
-            pytest.fail("let in")
+            pytest.fail("admitted")
     assert not limit.locked()
     async with CheckedLimit(None, FailureLatch().check):
         assert not limit.locked()
 
 
-async def test_who_is_not_let_in_leaves_the_limit_with_the_reason():
-    """A limit that takes any end without an error for a reply would be misled otherwise."""
+async def test_a_refused_request_leaves_the_limit_with_the_reason():
+    """A limit may take an end without an error for a reply."""
     ends = []
 
     class Noting:
@@ -106,7 +107,7 @@ async def test_who_is_not_let_in_leaves_the_limit_with_the_reason():
         latch.fail(JudgeError("outage"))
     with pytest.raises(JudgeError, match="outage"):
         async with limit:
-            pytest.fail("let in")
+            pytest.fail("admitted")
     assert ends == [None, JudgeError]
 
 
@@ -131,3 +132,26 @@ def test_further_answers_start_while_requests_are_free(free, least, most, expect
         return most_at_once
 
     assert run_virtually(six_answers())[0] == expected
+
+
+ONE = Usage(100, 60, 10, judgments=1, requests=2, cost_usd=0.5)
+
+
+def test_tasks_add_up():
+    """Asked and reused each for themselves."""
+    usage = RunUsage()
+    usage.of("lake").asked += ONE
+    usage.of("lake").reused += ONE
+    usage.of("hill").asked += ONE
+    total = usage.total()
+    assert total.asked == Usage(200, 120, 20, judgments=2, requests=4, cost_usd=1.0)
+    assert total.reused == ONE
+
+
+def test_one_unknown_price_makes_the_sum_unknown():
+    """Not too low."""
+    usage = RunUsage()
+    usage.of("lake").asked += Usage(cost_usd=None)
+    usage.of("hill").asked += ONE
+    assert usage.total().asked.cost_usd is None
+    assert usage.total().as_json()["asked"]["cost_usd"] is None

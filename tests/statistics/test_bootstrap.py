@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.runs.bootstrap import MIN_TASKS, bootstrap_intervals, student_quantile, sums_of
+from mind2web2.statistics.bootstrap import MIN_TASKS, bootstrap_intervals, student_quantile, sums_of
 
 SHARE = (0.0, 1.0)
 

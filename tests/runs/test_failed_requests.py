@@ -1,4 +1,4 @@
-"""A run's totals tell what was asked in vain: it is paid for, and shows how the judge is doing."""
+"""A run's totals count failed requests: they are paid for, and show the state of the judge."""
 
 import asyncio
 import io
@@ -69,7 +69,7 @@ async def test_an_outage_shows_in_the_table():
 
 
 async def test_a_server_that_is_not_there_is_sent_nothing():
-    """What finds no connection is no request, and the first look at the server says so."""
+    """Without a connection there is no request; the first check of the server reports that."""
     with JudgeServer() as server:
         pass
     run = await asked(server, JudgeAccessError)
@@ -78,7 +78,7 @@ async def test_a_server_that_is_not_there_is_sent_nothing():
 
 
 async def test_a_connection_that_breaks_off_has_carried_a_request():
-    """Whoever took it may have answered it."""
+    """The server may have answered it."""
     with JudgeServer(faults=[drop_before_reply()] * 90) as server:
         run = await asked(server, JudgeUnavailableError)
     assert run.usage.total().asked.requests == len(server.calls) > 1
@@ -101,14 +101,14 @@ async def test_a_refusal_before_an_outage_is_paid_for():
     assert run.usage.total().asked.input_tokens == 100
 
 
-async def test_a_question_that_is_too_long_tells_its_requests():
+async def test_the_requests_of_a_question_that_is_too_long_are_counted():
     """Also those before the answer that it is too long, which is kept."""
     with JudgeServer(faults=[status(503), context_too_long()]) as server:
         run = await asked(server, ContextTooLongError)
     assert asked_counts(run)[:2] == (1, 2)
 
 
-async def test_a_question_that_nobody_waits_for_is_counted():
+async def test_a_cancelled_question_is_counted():
     """Its request is with the judge, who will send a bill."""
     loop, arrived, gone = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
@@ -138,7 +138,7 @@ async def test_a_question_that_nobody_waits_for_is_counted():
         ([None], 0, 1),
     ],
 )
-async def test_what_the_server_does_not_tell_is_counted(faults, tokens, untold, tmp_path):
+async def test_requests_without_reported_tokens_are_counted(faults, tokens, untold, tmp_path):
     """A request that timed out, or a reply without a count, may be on the bill; an error is not."""
     with JudgeServer(faults=faults, input_tokens=tokens, cached_tokens=0, output_tokens=tokens) as server:
         run = await asked(server)
@@ -151,7 +151,7 @@ async def test_what_the_server_does_not_tell_is_counted(faults, tokens, untold, 
     assert ("the server did not report the tokens of 1 requests" in console.file.getvalue()) is bool(untold)
 
 
-async def test_a_request_that_takes_too_long_is_not_told():
+async def test_a_request_that_timed_out_has_no_reported_tokens():
     """The judge may have read it all; the next try brings the tokens of its own only."""
     calls, gone = count(), threading.Event()
 
@@ -180,8 +180,8 @@ async def test_each_request_has_its_own_price(tmp_path):
     assert again.usage.of("lake").reused.cost_usd == pytest.approx(2 * one_usd)
 
 
-async def test_what_came_to_nothing_counts_in_the_budget():
-    """By the tokens that the server has told, as far as it has."""
+async def test_failed_requests_count_in_the_budget():
+    """By the tokens that the server reported."""
     with JudgeServer(faults=[content("no")] * 3, input_tokens=200_000) as server:
         run = await asked(server, JudgeOutputError)
     assert run.budget.spent_usd == pytest.approx(run.usage.total().asked.cost_usd)

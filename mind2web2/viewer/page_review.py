@@ -1,0 +1,181 @@
+"""An agent's pages, and what a person does with them: decide, capture again, upload, remove."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, Review
+from mind2web2.capture.settings import CaptureSettings
+from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
+from mind2web2.pages.cache_files import screenshot_bytes
+from mind2web2.pages.citations import read_citations
+from mind2web2.urls.keys import lookup_key
+from mind2web2.viewer.catalog import Catalog, Json
+from mind2web2.viewer.stored_pages import PageKey, StoredPages
+
+log = logging.getLogger(__name__)
+
+Decision = Literal["right", "wrong", "remove"]
+# Beside the pages of a task: every decision, one line each, in the order made.
+REVIEWS_NAME = "reviews.jsonl"
+_ORDER = {"failed": 0, "suspect": 1, "stored": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """Who decides, and with which browser pages are captured again."""
+
+    name: str
+    capture: CaptureSettings
+
+
+class PageReview:
+    """The pages of the agents that a viewer shows."""
+
+    def __init__(self, catalog: Catalog, reviewer: Reviewer) -> None:
+        self._catalog = catalog
+        self._reviewer = reviewer
+        self._pages = StoredPages(catalog.paths)
+        self._capturing = asyncio.Lock()
+
+    def listed(self, agent: str) -> list[Json]:
+        """Return all pages that an agent's answers cite or that are stored: failed and suspect first."""
+        tasks = dict.fromkeys(answer.task_id for answer in self._catalog.answers(agent))
+        rows = [row for task in tasks for row in self._rows(agent, task)]
+        return sorted(rows, key=lambda row: (_ORDER[row["state"]], row["task"], row["url"]))
+
+    def decide(self, key: PageKey, decision: Decision) -> Json:
+        """Record what a person decided about a page, and return the page's new row."""
+        cache = self._pages.cache(key)
+        record = cache.capture_record(key.url)
+        kind = cache.has(key.url)
+        if decision == "remove":
+            cache.remove(key.url)
+        elif decision == "wrong":
+            why = f"{self._reviewer.name} marked the stored page as wrong"
+            cache.remove(key.url, self._record(key, None, "wrong", record, failure=why))
+        elif kind is None:
+            raise UsageError("the page is not stored: capture it or upload it")
+        else:
+            cache.replace_record(key.url, self._record(key, kind, "right", record))
+        return self._decided(key, decision)
+
+    def upload(
+        self,
+        key: PageKey,
+        *,
+        text: str | None = None,
+        screenshot: bytes | str | None = None,
+        pdf: bytes | None = None,
+    ) -> Json:
+        """Store what a person has captured of a page, in place of what is stored.
+
+        Raises:
+            UsageError: there is neither a text nor a picture nor a PDF.
+            DocumentError: the screenshot is damaged.
+        """
+        picture = screenshot_bytes(screenshot)
+        if pdf is None and picture is None and not (text or "").strip():
+            raise UsageError("nothing to store: neither text nor picture nor PDF")
+        if pdf is not None and not pdf.startswith(b"%PDF"):
+            raise UsageError("the file is not a PDF")
+        kind: PageKind = "web" if pdf is None else "pdf"
+        cache = self._pages.cache(key)
+        record = self._record(key, kind, "uploaded", None)
+        cache.remove(key.url)
+        cache.put_capture(CapturedPage(record, None if pdf else text or "", picture, pdf), url=key.url)
+        return self._decided(key, "upload")
+
+    async def recapture(self, key: PageKey) -> Json:
+        """Capture a page again and return its new row; what is stored stays where the new capture is worse.
+
+        Raises:
+            MachineError: there is no browser.
+            UsageError: the page yields nothing, or less than what is stored.
+        """
+        from mind2web2.capture.browser_manager import BatchBrowserManager
+
+        async with self._capturing:
+            settings = self._reviewer.capture
+            async with BatchBrowserManager(settings.headless, 1, settings=settings) as browser:
+                page = await browser.capture(key.url, log)
+        if page.record.failure:
+            raise UsageError(f"not captured: {page.record.failure}")
+        if not await asyncio.to_thread(self._pages.cache(key).put_capture, page, url=key.url):
+            raise UsageError("captured, but the stored page looks better and stays; remove it first")
+        return await asyncio.to_thread(self._decided, key, "recapture")
+
+    def _record(
+        self,
+        key: PageKey,
+        kind: PageKind | None,
+        decision: Literal["right", "wrong", "uploaded"],
+        before: CaptureRecord | None,
+        failure: str | None = None,
+    ) -> CaptureRecord:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        review = Review(decision=decision, by=self._reviewer.name, created=now)
+        if before is None:
+            before = CaptureRecord(requested_url=key.url, final_url=key.url, kind=kind, captured_at=now)
+        changes = {
+            "kind": kind,
+            "troubles": (),
+            "failure": failure,
+            "is_transient": False,
+            "reviewed": review,
+        }
+        return before.model_copy(update=changes)
+
+    def _decided(self, key: PageKey, decision: str) -> Json:
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        made = {"url": key.url, "decision": decision, "by": self._reviewer.name, "created": now}
+        _append(self._catalog.paths.cache_root / key.agent / key.task / REVIEWS_NAME, made)
+        return self._row(key)
+
+    def _rows(self, agent: str, task: str) -> Iterator[Json]:
+        cache = self._pages.cache(PageKey(agent, task, ""))
+        urls = [*cache.get_all_urls(), *cache.capture_records()]
+        try:
+            citations = read_citations(self._catalog.paths.cache_root / agent, task)
+        except CacheReadError as error:
+            log.warning("list of cited pages not read: %s", error)
+            citations = None
+        urls += citations.answers_by_url if citations is not None else ()
+        pages: dict[str, str] = {}
+        for url in urls:
+            pages.setdefault(lookup_key(url) or url, url)
+        yield from (self._row(PageKey(agent, task, url)) for url in pages.values())
+
+    def _row(self, key: PageKey) -> Json:
+        cache = self._pages.cache(key)
+        record, kind = cache.capture_record(key.url), cache.has(key.url)
+        is_suspect = record is not None and record.is_suspect
+        return {
+            "agent": key.agent,
+            "task": key.task,
+            "url": key.url,
+            "kind": kind,
+            "state": "failed" if kind is None else "suspect" if is_suspect else "stored",
+            "reason": "not captured yet" if record is None and kind is None else record and record.failure,
+            "troubles": [trouble.kind for trouble in record.troubles] if record is not None else [],
+            "reviewed": record.reviewed.model_dump() if record is not None and record.reviewed else None,
+        }
+
+
+def _append(path: Path, made: Json) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(made, ensure_ascii=False) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise CacheWriteError(f"cannot write to {path}: {error.strerror or error}") from error

@@ -1,0 +1,141 @@
+// Everything that was captured for an agent, failed and suspect first, and what a person does about it.
+
+import { useEffect, useState } from "preact/hooks";
+import { html, address, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
+import { forget, send } from "viewer/source";
+import { PageView } from "viewer/page";
+
+/** @param {{steps: string[], options: Record<string, string>}} props */
+export function Pages({ steps, options }) {
+  const { data: overview, error: overviewError } = useData("overview", {});
+  const agent = steps[0] || overview?.agents[0]?.name || "";
+  if (!overview) return html`<${Waiting} error=${overviewError} />`;
+  return html`
+    <h1>Pages of <bdi>${agent}</bdi></h1>
+    ${
+      overview.agents.length > 1 &&
+      html`<p class="filters">
+        ${overview.agents.map(
+          (/** @type {any} */ each) =>
+            html`<a class=${`chip ${each.name === agent ? "on" : ""}`} href=${address("pages", [each.name])}>${each.name}</a>`,
+        )}
+      </p>`
+    }
+    <${PagesOf} key=${agent} agent=${agent} options=${options} />
+  `;
+}
+
+/** @param {{agent: string, options: Record<string, string>}} props */
+function PagesOf({ agent, options }) {
+  const [version, setVersion] = useState(0);
+  const { data, error } = useData("pages", { agent }, version);
+  // The list as it was last seen, while a change loads: the order of the pages must not jump.
+  const [rows, setRows] = useState(/** @type {any[] | null} */ (null));
+  const [message, setMessage] = useState(/** @type {{text: string, isError: boolean} | null} */ (null));
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => {
+    if (data && !rows) setRows(data);
+  }, [data]);
+  const at = rows ? Math.max(0, rows.findIndex((row) => row.url === options.url && row.task === options.task)) : 0;
+  const row = rows?.[at];
+  /** @param {number} place */
+  const go = (place) => {
+    const next = rows?.[place];
+    if (next) location.replace(address("pages", [agent], { task: next.task, url: next.url }));
+  };
+  /** @param {string} path @param {any} body @param {string} done @param {Record<string, string>} [place] */
+  const change = async (path, body, done, place = {}) => {
+    if (isBusy || !row) return;
+    setBusy(true);
+    setMessage({ text: `${done} …`, isError: false });
+    try {
+      const changed = await send(path, body, place);
+      forget();
+      setRows(rows.map((each) => (each === row ? changed : each)));
+      setVersion(version + 1);
+      setMessage({ text: `${done}: done. Results that rest on the page are judged again by the next run.`, isError: false });
+    } catch (failure) {
+      setMessage({ text: String(/** @type {any} */ (failure).message || failure), isError: true });
+    }
+    setBusy(false);
+  };
+  const place = row ? { agent, task: row.task, url: row.url } : { agent, task: "", url: "" };
+  /** @param {string} decision @param {string} done */
+  const decide = (decision, done) => change("/api/page-decision", { ...place, decision }, done);
+  const recapture = () => change("/api/page-recapture", place, "Capturing again");
+  useKeys({
+    j: () => go(at + 1),
+    k: () => go(at - 1),
+    r: () => row?.kind && decide("right", "Marking as right"),
+    w: () => row?.kind && decide("wrong", "Marking as wrong"),
+    c: recapture,
+    x: () => decide("remove", "Removing"),
+  });
+  if (!rows) return html`<${Waiting} error=${error} />`;
+  if (!row) return html`<p class="notice">The answers of this agent cite no pages, and none is stored.</p>`;
+  const counts = ["failed", "suspect", "stored"].map((state) => `${rows.filter((each) => each.state === state).length} ${state}`);
+  return html`
+    <p class="hint">${counts.join(", ")}</p>
+    <${KeyHelp}
+      keys=${[["j", "next"], ["k", "previous"], ["r", "looks right"], ["w", "wrong page"], ["c", "capture again"], ["x", "remove"]]}
+    />
+    <div class="columns">
+      <section aria-label="List of pages">
+        <ul class="pages">
+          ${rows.map((each, place_) => html`<${PageRow} key=${`${each.task} ${each.url}`} ...${{ each, isCurrent: place_ === at, agent }} />`)}
+        </ul>
+      </section>
+      <section aria-label="Page" class="beside">
+        <h2 class="page-title"><${OutsideLink} href=${row.url}><bdi>${row.url}</bdi><//></h2>
+        <p class="labels">
+          <button disabled=${isBusy || !row.kind} onClick=${() => decide("right", "Marking as right")}>Looks right</button>
+          <button disabled=${isBusy || !row.kind} onClick=${() => decide("wrong", "Marking as wrong")}>Wrong page</button>
+          <button disabled=${isBusy} onClick=${recapture}>Capture again</button>
+          <button disabled=${isBusy} onClick=${() => decide("remove", "Removing")}>Remove</button>
+          <${Upload} upload=${(/** @type {File} */ file) => change("/api/page-upload", file, "Uploading", place)} isBusy=${isBusy} />
+          <button onClick=${() => change("/api/capture/target", { agent, task_id: row.task, url: row.url }, "Telling the browser extension")}>
+            For the extension
+          </button>
+        </p>
+        ${message && html`<p class=${`message notice ${message.isError ? "error" : ""}`} role="status">${message.text}</p>`}
+        ${row.reviewed && html`<p class="hint">${row.reviewed.decision}, by ${row.reviewed.by}, ${row.reviewed.created}</p>`}
+        <${Stored} key=${`${row.task} ${row.url} ${version}`} place=${place} version=${version} />
+      </section>
+    </div>
+  `;
+}
+
+/** @param {any} props */
+function PageRow({ each, isCurrent, agent }) {
+  return html`<li class=${`page ${each.state} ${isCurrent ? "current" : ""}`}>
+    <a
+      href=${address("pages", [agent], { task: each.task, url: each.url })}
+      aria-current=${isCurrent ? "true" : undefined}
+      ><bdi>${each.url}</bdi></a
+    >
+    <span class=${`outcome ${each.state === "stored" ? "supported" : "unavailable"}`}>${each.state}</span>
+    <span class="where"><bdi>${each.task}</bdi></span>
+    ${
+      (each.reason || each.troubles.length > 0) &&
+      html`<p class="why">${[each.reason, ...each.troubles.map((/** @type {string} */ kind) => kind.replaceAll("_", " "))].filter(Boolean).join("; ")}</p>`
+    }
+  </li>`;
+}
+
+/** @param {any} props */
+function Upload({ upload, isBusy }) {
+  return html`<label class="button upload"
+    >Upload<input
+      type="file"
+      class="visually-hidden"
+      accept=".pdf,.txt,.mhtml,.mht,image/*"
+      disabled=${isBusy}
+      onChange=${(/** @type {any} */ event) => event.target.files[0] && upload(event.target.files[0])}
+  /></label>`;
+}
+
+/** @param {any} props */
+function Stored({ place, version }) {
+  const { data, error } = useData("page", place, version);
+  return data ? html`<${PageView} page=${data} quote=${null} />` : html`<${Waiting} error=${error} />`;
+}

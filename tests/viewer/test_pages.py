@@ -1,0 +1,186 @@
+"""Pages in the viewer: the list, decisions, uploads, captures, and the browser extension's requests."""
+
+import base64
+import http.client
+import json
+from urllib.parse import quote, urlsplit
+
+import pytest
+from fixtures.pdf_files import pdf
+from inputs.hostile_files import small_image
+from patchright.async_api import expect
+from servers.local_http import Answer, LocalHttp
+from viewer.conftest import served
+from viewer.made_results import URL, Results, leaf, result
+
+from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.page_review import REVIEWS_NAME, PageReview, Reviewer
+from mind2web2.viewer.page_routes import PageRoutes
+
+AGENT, TASK = "bot", "lake"
+FAILED, SUSPECT = "https://lake.example/gone", "https://lake.example/wall"
+LAKE = b"<h1>The lake</h1>" + b"<p>It is 88 metres deep.</p>" * 9
+ORIGIN = {"origin": "chrome-extension://abcdefgh", "content-type": "application/json"}
+
+
+def record(url, **fields):
+    """Return the record of a capture."""
+    return CaptureRecord(requested_url=url, final_url=url, captured_at="2026-11-01T10:00:00+00:00", **fields)
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Return one answer, and three pages: one failed, one suspect, one sound."""
+    made = Results(tmp_path)
+    made.add(result(AGENT, "answer_1", [leaf("deep", "The lake is deep.")]), TASK)
+    made.summarise(AGENT)
+    cache = cache_of(made)
+    wall = record(SUSPECT, kind="web", troubles=(Trouble(kind="login_wall", detail="a form"),))
+    cache.put_capture(CapturedPage(wall, text="Please log in."))
+    cache.put_capture(CapturedPage(record(FAILED, kind=None, failure="HTTP 404")))
+    cache.put_capture(CapturedPage(record(URL, kind="web"), text="The lake is deep."))
+    return made
+
+
+def cache_of(results):
+    """Return the cache as it is on disk."""
+    return CacheFileSys(results.paths.cache_root / AGENT / TASK)
+
+
+@pytest.fixture
+def address(results):
+    """Yield the address of a viewer whose reviewer is ann."""
+    capture = CaptureSettings(network=NetworkSettings(allow_private_network=True))
+    catalog = Catalog(results.paths, [AGENT])
+    routes = PageRoutes(PageReview(catalog, Reviewer("ann", capture)), [AGENT]).routes()
+    with served(catalog, {"pages": routes}) as address:
+        yield address
+
+
+def post(address, path, body, headers):
+    """Send a request and return status and JSON."""
+    at = urlsplit(address)
+    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=30)
+    try:
+        connection.request("POST" if body is not None else "GET", path, body=body, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, json.loads(answer.read() or b"null"), answer
+    finally:
+        connection.close()
+
+
+async def test_pages_are_gone_through_with_keys(page, results, address):
+    """Failed and suspect first; each decision has its author, and changes what results rest on."""
+    await page.goto(address)
+    await page.get_by_role("link", name="Pages").click()
+    rows = page.locator(".pages .page")
+    await expect(rows).to_have_count(3)
+    await expect(rows.nth(0)).to_contain_text("HTTP 404")
+    await expect(rows.nth(1)).to_contain_text("login wall")
+    digest = cache_of(results).digest(SUSPECT)
+    await page.keyboard.press("j")
+    await expect(rows.nth(1)).to_have_class(r"page suspect current")
+    await page.keyboard.press("r")
+    await expect(page.locator(".message")).to_contain_text("done")
+    kept = cache_of(results).capture_record(SUSPECT)
+    assert (kept.troubles, kept.reviewed.decision, kept.reviewed.by) == ((), "right", "ann")
+    assert cache_of(results).digest(SUSPECT) != digest
+    await page.keyboard.press("j")
+    await page.keyboard.press("w")
+    await expect(rows.nth(2)).to_have_class(r"page failed current")
+    assert cache_of(results).has(URL) is None
+    assert "ann marked the stored page as wrong" in cache_of(results).capture_record(URL).failure
+    await page.keyboard.press("x")
+    await expect(rows.nth(2)).to_contain_text("not captured yet")
+    made = (results.paths.cache_root / AGENT / TASK / REVIEWS_NAME).read_text(encoding="utf-8").splitlines()
+    assert [(json.loads(line)["decision"], json.loads(line)["by"]) for line in made] == [
+        ("right", "ann"),
+        ("wrong", "ann"),
+        ("remove", "ann"),
+    ]
+
+
+async def test_files_are_uploaded_in_a_pages_place(page, results, address):
+    """A text, a picture or a PDF; something else is refused in one line."""
+    await page.goto(address)
+    await page.get_by_role("link", name="Pages").click()
+    upload, message = page.locator("input[type=file]"), page.locator(".message")
+    await upload.set_input_files(
+        {"name": "page.txt", "mimeType": "text/plain", "buffer": b"The lake dried up."}
+    )
+    await expect(message).to_contain_text("done")
+    assert cache_of(results).get_web(FAILED)[0] == "The lake dried up."
+    await upload.set_input_files({"name": "page.pdf", "mimeType": "application/pdf", "buffer": pdf(["Deep"])})
+    await expect(page.get_by_role("tab", name="Pages")).to_be_visible()
+    assert cache_of(results).has(FAILED) == "pdf"
+    assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
+    await upload.set_input_files({"name": "page.zip", "mimeType": "application/zip", "buffer": b"PK"})
+    await expect(message).to_contain_text("choose a PDF")
+
+
+async def test_page_is_captured_again(page, results, address):
+    """By a real browser; a capture that fails says why and leaves the stored page."""
+    with LocalHttp(lambda _: Answer(LAKE, headers={"content-type": "text/html"})) as site:
+        url = f"{site.url}/lake"
+        cache_of(results).put_capture(CapturedPage(record(url, kind=None, failure="timeout")))
+        await page.goto(address)
+        await page.goto(f"{address.partition('?')[0]}#/pages/{AGENT}?task={TASK}&url={quote(url, safe='')}")
+        await page.get_by_role("button", name="Capture again").click()
+        await expect(page.locator(".page-text")).to_contain_text("88 metres", timeout=60_000)
+    assert cache_of(results).has(url) == "web"
+    await page.get_by_role("button", name="Capture again").click()
+    await expect(page.locator(".message")).to_contain_text("not captured", timeout=60_000)
+    assert cache_of(results).has(url) == "web"
+
+
+def test_extension_repairs_a_page(results, address):
+    """Without the session's cookie, from its own origin, by the routes that it knows."""
+    target = {"task_id": TASK, "url": FAILED}
+    assert post(address, "/api/capture/target", json.dumps(target), ORIGIN)[0] == 200
+    status, shown, answer = post(address, "/api/capture/target", None, {"origin": ORIGIN["origin"]})
+    assert (status, shown["url"], shown["task_id"]) == (200, FAILED, TASK)
+    assert answer.getheader("access-control-allow-origin") == ORIGIN["origin"]
+    picture = base64.b64encode(small_image("PNG")).decode()
+    sent = {**target, "text": "The lake is back.", "screenshot_base64": picture, "actual_url": FAILED}
+    assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[1]["success"]
+    text, screenshot = cache_of(results).get_web(FAILED)
+    assert text == "The lake is back."
+    assert screenshot[:2] == b"\xff\xd8"
+    path = f"/api/upload-pdf/{TASK}?url={quote(FAILED, safe='')}"
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.pdf"\r\n\r\n'
+    form += pdf(["Deep"]) + b"\r\n--x--\r\n"
+    headers = {**ORIGIN, "content-type": "multipart/form-data; boundary=x"}
+    assert post(address, path, form, headers)[1]["success"]
+    assert cache_of(results).has(FAILED) == "pdf"
+
+
+@pytest.mark.parametrize("origin", ["http://attacker.example", "https://lake.example", "null"])
+def test_other_sites_repair_nothing(results, address, origin):
+    """Though those routes ask for no cookie."""
+    sent = json.dumps({"task_id": TASK, "url": URL, "text": "The lake is a lie."})
+    connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
+    connection.request("POST", "/api/capture", body=sent, headers={"origin": origin})
+    assert connection.getresponse().status == 403
+    connection.close()
+    assert cache_of(results).get_web(URL)[0] == "The lake is deep."
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        "",
+        "{}",
+        "[1]",
+        '{"task_id": "..", "url": "x"}',
+        '{"task_id": "lake", "url": "x", "screenshot_base64": "%%"}',
+    ],
+)
+def test_malformed_requests_are_refused_in_a_line(results, address, sent):
+    """And store nothing."""
+    status, told, _ = post(address, "/api/capture", sent, ORIGIN)
+    assert status in (404, 409)
+    assert told["error"].count("\n") == 0
+    assert sorted(cache_of(results).get_all_urls()) == sorted([URL, SUSPECT])

@@ -31,8 +31,6 @@ _FIRST_DELAY_S = 1.0
 _MAX_DELAY_S = 20.0
 # With less time left, no try is begun that could not end well.
 _SHORTEST_TRY_S = 1.0
-# A server that said nothing for as long as a load may take rarely says something at last.
-_SHARE_AFTER_SILENCE = 0.5
 _RESTING_STATUSES = (429, 503)
 _MAX_RECORDED_REFUSALS = 50
 # With less than none allowed, the proxy refuses every connection.
@@ -109,12 +107,10 @@ class PageTries:
                     return seen
                 reason = f"HTTP {seen.document.status}"
             except PageFailureError as error:
-                if not (may_try_again and error.is_transient):
+                # A server that was silent for the whole limit rarely answers the next try.
+                if not (may_try_again and error.is_transient and error.kind != "timeout"):
                     raise
                 reason = str(error)
-                if error.kind == "timeout":
-                    limit_s = self._tools.settings.load_timeout_s * _SHARE_AFTER_SILENCE
-                    self._settings = replace(self._settings, load_timeout_s=limit_s)
             log.info("page is tried again url=%s reason=%s", address, reason)
             await asyncio.sleep(wait_s)
             self._left_s -= wait_s

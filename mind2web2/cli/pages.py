@@ -58,6 +58,7 @@ def run_import(options: argparse.Namespace) -> int:
     """Store the pages of a file and return the exit status."""
     import asyncio
 
+    from mind2web2.cli.console import counted
     from mind2web2.errors import UsageError
 
     if not options.file.exists():
@@ -66,16 +67,19 @@ def run_import(options: argparse.Namespace) -> int:
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
-        print(f"Nothing was imported: {len(outcome.faults)} errors in {options.file}.", file=sys.stderr)  # noqa: T201
+        print(
+            f"Nothing was imported: {counted(len(outcome.faults), 'error')} in {options.file}.",
+            file=sys.stderr,
+        )  # noqa: T201
         return 2
     stored = sum(map(len, outcome.stored.values()))
     for task_id, urls in outcome.stored.items():
-        print(f"{task_id}: {len(urls)} pages imported")  # noqa: T201
+        print(f"{task_id}: {counted(len(urls), 'page')} imported")  # noqa: T201
     for url in outcome.kept:
         print(f"kept, the stored page looks better: {url}")  # noqa: T201
     for url in outcome.uncited:
         print(f"left out, no answer cites it (--task_id ID stores it in a task): {url}")  # noqa: T201
-    print(f"Imported {stored} pages from {options.file}.")  # noqa: T201
+    print(f"Imported {counted(stored, 'page')} from {options.file}.")  # noqa: T201
     return 0 if stored else 1
 
 
@@ -111,6 +115,7 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
 
 def run_export(options: argparse.Namespace) -> int:
     """Write stored pages to a file and return the exit status."""
+    from mind2web2.cli.console import counted
     from mind2web2.errors import UsageError
     from mind2web2.pages.agent_cache import AgentCache
     from mind2web2.pages.cache_files import file_names_in
@@ -122,5 +127,5 @@ def run_export(options: argparse.Namespace) -> int:
     if not caches:
         raise UsageError(f"no stored pages under {cache.folder}: run mind2web2 cache {options.agent} first")
     options.warc.parent.mkdir(parents=True, exist_ok=True)
-    print(f"Wrote {export_warc(caches, options.warc)} pages to {options.warc}.")  # noqa: T201
+    print(f"Wrote {counted(export_warc(caches, options.warc), 'page')} to {options.warc}.")  # noqa: T201
     return 0

@@ -67,10 +67,8 @@ def run_import(options: argparse.Namespace) -> int:
     if outcome.faults:
         for fault in outcome.faults:
             print(f"{options.file}: {fault}", file=sys.stderr)  # noqa: T201
-        print(
-            f"Nothing was imported: {counted(len(outcome.faults), 'error')} in {options.file}.",
-            file=sys.stderr,
-        )  # noqa: T201
+        errors = counted(len(outcome.faults), "error")
+        print(f"Nothing was imported: {errors} in {options.file}.", file=sys.stderr)  # noqa: T201
         return 2
     stored = sum(map(len, outcome.stored.values()))
     for task_id, urls in outcome.stored.items():

@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests uv run python benchmarks/evidence_viewer.py
 
-Prints how long the overview takes from the server and from a file, how long an answer takes to open, how long a
-search takes, what the tab holds in memory, and how large the file is without pages. The server has just started.
+Prints how long the overview takes from a server that has just started and from a file, how long an answer
+takes to open and a search to find, what the tab holds in memory, and how large the file is without pages.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from measuring import title
 from patchright.async_api import Page, async_playwright, expect
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
@@ -26,7 +27,24 @@ from mind2web2.viewer.report import ReportContent, report_html
 TASKS, RUNS, LEAVES = 130, 3, 60
 TIMES = 3
 AGENT = "agent"
-WORDS = "lake deep cold museum ferry price year opened house street library tower bridge archive crowns north".split()
+WORDS = [
+    "lake",
+    "deep",
+    "cold",
+    "museum",
+    "ferry",
+    "price",
+    "year",
+    "opened",
+    "house",
+    "street",
+    "library",
+    "tower",
+    "bridge",
+    "archive",
+    "crowns",
+    "north",
+]
 
 
 def text_of(chance: random.Random, words: int) -> str:
@@ -110,7 +128,7 @@ async def main() -> None:
         file = folder / "report.html"
         file.write_text(text, encoding="utf-8")
         written_s = time.perf_counter() - started
-        print(f"file without pages: {file.stat().st_size / 1e6:.1f} MB, written in {written_s:.1f} s")
+        title(f"file without pages: {file.stat().st_size / 1e6:.1f} MB, written in {written_s:.1f} s")
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=find_browser(headless=True).path)
             for home in ("server", "file"):
@@ -121,11 +139,9 @@ async def main() -> None:
                         page = await context.new_page()
                         runs.append(await measured(page, address if home == "server" else file.as_uri()))
                     await context.close()
-                for name in runs[0]:
-                    values = sorted(run[name] for run in runs)
-                    print(
-                        f"{home}: {name}: {values[TIMES // 2]:.0f} (from {values[0]:.0f} to {values[-1]:.0f})"
-                    )
+                for figure in runs[0]:
+                    values = sorted(run[figure] for run in runs)
+                    title(f"{home}: {figure}: {values[TIMES // 2]:.0f} ({values[0]:.0f} to {values[-1]:.0f})")
             await browser.close()
 
 

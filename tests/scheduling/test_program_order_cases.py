@@ -33,7 +33,7 @@ REASONS = {
 }
 
 HEADER = """\
-import logging, math, operator, os, pathlib, subprocess, sys, threading
+import logging, math, operator, os, pathlib, subprocess, sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
 from mind2web2 import Evaluator
 from mind2web2.rubric.preconditions import possible_blocks
@@ -114,7 +114,7 @@ CASES = {
         1.0,
     ),
     "thread_later": (
-        f"{TRUE}    is_new = not seen.exists()\n"
+        f"    import threading\n{TRUE}    is_new = not seen.exists()\n"
         '    thread = threading.Thread(target=seen.write_text, args=("x",)); thread.start(); thread.join()\n'
         "    statuses()\n" + GOOD.format("is_new") + "    seen.unlink()\n",
         1.0,

@@ -23,7 +23,14 @@ README_WORDS = 1300
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # Programs that these commands need are not there in a test: a browser with a debugging port, a paid service.
-PARSED_ONLY = ("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache", "mind2web2 get")
+PARSED_ONLY = (
+    "--cdp_url",
+    "--batch",
+    "http://localhost:8000",
+    "mind2web2 cache",
+    "mind2web2 get",
+    "mind2web2 answer",
+)
 # What stands in a document for names of a user's own.
 NAMES = {"my_task": "museum_saturday"}
 

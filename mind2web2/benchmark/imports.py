@@ -87,7 +87,8 @@ def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bo
         raise UsageError(f"another command writes to {agent_folder}: wait until it ends")
     try:
         new = [run for run in runs if not _is_there(run)]
-        other = [run.place.name for run in new if run.place.answer.exists()]
+        # A killed import may have left an answer without its record.
+        other = [run.place.name for run in new if run.place.answer.exists() and not _has_same_text(run)]
         if other and not overwrite:
             raise UsageError(
                 f"{agent_folder} has other answers at {name_list(other)}: give run numbers, or --overwrite"
@@ -103,14 +104,16 @@ def import_answers(runs: list[ImportedRun], agent_folder: Path, *, overwrite: bo
 
 
 def _is_there(run: ImportedRun) -> bool:
-    if read_run_record(run.place.record) != run.record:
-        return False
-    if run.text is None:
-        return not run.place.answer.exists()
+    is_same = not run.place.answer.exists() if run.text is None else _has_same_text(run)
+    return is_same and read_run_record(run.place.record) == run.record
+
+
+def _has_same_text(run: ImportedRun) -> bool:
     try:
-        return read_answer(run.place.answer) == run.text.replace("\r\n", "\n").replace("\r", "\n")
+        text = read_answer(run.place.answer)
     except AnswerError:
         return False
+    return run.text is not None and text == run.text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

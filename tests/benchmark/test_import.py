@@ -70,6 +70,15 @@ def test_other_answers_are_kept(folder):
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "Flat."
 
 
+def test_an_answer_without_its_record_is_completed(folder):
+    """As a killed import may leave one."""
+    content = lines({"task_id": "lake", "answer": "Deep."})
+    take(folder, "a.jsonl", content)
+    (folder / "answers/bot/lake/answer_1.run.json").unlink()
+    assert "1 stored" in take(folder, "a.jsonl", content).stdout
+    assert read_json(folder / "answers/bot/lake/answer_1.run.json")["status"] == "answered"
+
+
 GOOD = lines({"task_id": "mill", "answer": "x"})
 
 

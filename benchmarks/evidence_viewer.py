@@ -2,8 +2,8 @@
 
     PYTHONPATH=tests uv run python benchmarks/evidence_viewer.py
 
-Prints how long the overview takes from a server that has just started and from a file, how long an answer takes
-to open and a search to find, what the tab holds in memory, and how large the file is without pages.
+Prints how long the overview takes from a server that has just started and from a file, how long an answer
+takes to open and a search to find, what the tab holds in memory, and how large the file is without pages.
 """
 
 from __future__ import annotations
@@ -139,11 +139,9 @@ async def main() -> None:
                         page = await context.new_page()
                         runs.append(await measured(page, address if home == "server" else file.as_uri()))
                     await context.close()
-                for name in runs[0]:
-                    values = sorted(run[name] for run in runs)
-                    title(
-                        f"{home}: {name}: {values[TIMES // 2]:.0f} (from {values[0]:.0f} to {values[-1]:.0f})"
-                    )
+                for figure in runs[0]:
+                    values = sorted(run[figure] for run in runs)
+                    title(f"{home}: {figure}: {values[TIMES // 2]:.0f} ({values[0]:.0f} to {values[-1]:.0f})")
             await browser.close()
 
 

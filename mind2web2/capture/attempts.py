@@ -37,7 +37,7 @@ _MAX_RECORDED_REFUSALS = 50
 
 @dataclass(frozen=True, slots=True)
 class CaptureTools:
-    """What all captures of a run share."""
+    """Tools that all captures of a run share."""
 
     settings: CaptureSettings
     proxy: FilteringProxy
@@ -75,7 +75,7 @@ class PageTries:
         self._refused: dict[RefusedConnection, None] = {}
 
     async def run(self) -> CapturedPage:
-        """Return the page, or the record of why it cannot be had.
+        """Return the page, or a record with the reason of its failure.
 
         Raises:
             MachineError: the browser does not start any more.
@@ -137,7 +137,7 @@ class PageTries:
         except PageFailureError as error:
             if not error.is_certificate_error:
                 raise
-            # Whoever checks a claim by hand would click the warning away; the record keeps it.
+            # A person who checks a claim would dismiss the warning; the record keeps it.
             return await self._see(address, host, error.net_error)
 
     async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
@@ -222,7 +222,7 @@ class PageTries:
 
 
 def _addresses(url: str) -> tuple[str, ...]:
-    """Return what to open, in this order; nothing for what is no web address."""
+    """Return the addresses to open, in this order; none where the URL is no web address."""
     address = normalize_url_for_browser(url)
     if lookup_key(url) is None or split_url(address).scheme not in {"http", "https"}:
         return ()
@@ -248,9 +248,9 @@ def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> P
 
 def _nothing_shown(seen: Sighting) -> PageFailureError:
     status = seen.document.status
-    said = f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
+    prefix = f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
     return PageFailureError(
-        f"{said}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
+        f"{prefix}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
     )
 
 

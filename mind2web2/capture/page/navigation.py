@@ -27,8 +27,8 @@ log = logging.getLogger(__name__)
 
 # Says why a URL must not be opened, or None; for browsers whose connections no proxy filters.
 Guard = Callable[[str], Awaitable[str | None]]
-# Tells whether the page that is shown has content; asked before a file takes its place, and told whether
-# the server offers that file for saving.
+# Returns whether the page that is shown has content; called before a file takes its place. The argument says
+# whether the server offers that file for saving.
 HasContent = Callable[[bool], Awaitable[bool]]
 
 _DOCUMENT_PATTERNS = [
@@ -53,7 +53,7 @@ _MAX_FRAMES = 400
 
 @dataclass(slots=True)
 class MainDocument:
-    """What is known of the page's own document.
+    """The page's own document, as the server sent it.
 
     Args:
         url: after redirects, with its fragment.
@@ -157,7 +157,7 @@ class Navigation:
     async def _decide_or_log(self, event: dict[str, Any]) -> None:
         try:
             await self._decide(event)
-        except ScriptError as error:  # the request was given up meanwhile, or the page is gone
+        except ScriptError as error:  # the request was cancelled, or the page is gone
             log.debug("paused document is gone url=%s reason=%s", event["request"]["url"], error)
 
     async def _decide(self, event: dict[str, Any]) -> None:
@@ -199,7 +199,7 @@ class Navigation:
         await self._continue(event)
 
     async def _decide_response(self, event: dict[str, Any]) -> None:
-        # The fragment comes apart, and may be what decides which page this is.
+        # The fragment comes separately, and some sites choose the page by it.
         url = event["request"]["url"] + event["request"].get("urlFragment", "")
         status = event["responseStatusCode"]
         headers = _headers_of(event)
@@ -281,7 +281,7 @@ class Navigation:
         return bytes(body[: self._max_file_bytes]), True
 
     async def _show_as_html(self, event: dict[str, Any], file: FetchedDocument) -> None:
-        """Let the browser render what is a page although the server calls it something else."""
+        """Let the browser render a page that the server declares as another type."""
         kept = {
             name: value
             for name, value in self.document.headers.items()

@@ -11,7 +11,7 @@ from typing import Self
 
 from mind2web2.capture.attempts import CaptureTools, PageTries
 from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import DocumentError, MachineError
 from mind2web2.utils.workers import run_in_worker
 
@@ -91,6 +91,10 @@ class BatchBrowserManager:
         screenshot = base64.b64encode(page.screenshot).decode() if page.screenshot else None
         return screenshot, page.text
 
+    async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
+        """Return what a page shows that is rendered from stored responses; nothing is fetched."""
+        return await PageTries(self._opened(), url, stored).run()
+
     async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
         """Return a page's content, with a record of its capture and of signs of trouble.
 
@@ -99,11 +103,14 @@ class BatchBrowserManager:
         Raises:
             MachineError: the browser does not start any more.
         """
-        if self._tools is None:
-            raise MachineError("the browser is not open: use `async with BatchBrowserManager() as manager`")
-        page = await PageTries(self._tools, url).run()
+        page = await PageTries(self._opened(), url).run()
         _log_outcome(logger or log, page.record)
         return page
+
+    def _opened(self) -> CaptureTools:
+        if self._tools is None:
+            raise MachineError("the browser is not open: use `async with BatchBrowserManager() as manager`")
+        return self._tools
 
 
 def _log_outcome(logger: logging.Logger, record: CaptureRecord) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 
 def environment_proxies() -> dict[str, str]:
@@ -34,12 +34,29 @@ class NetworkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response that was received before; names of headers in lower case, the body decoded."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    status: int = 200
+
+
+class StoredResponses(Protocol):
+    """Responses by URL."""
+
+    def get(self, url: str) -> StoredResponse | None:
+        """Return the response to any spelling of a URL, ``None`` for none; may read a file."""
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """Bounds and looks of a capture.
 
     Args:
         headless: without a window.
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
+        stored: responses to render a page from without a network; ``None`` to fetch it.
         storage_state: cookies and local storage of a login, in Playwright's form, lent to every page.
         page_timeout_s: for everything about one page, its retries included.
         answer_timeout_s: until the server begins to answer; a silent one is not asked again.
@@ -56,6 +73,7 @@ class CaptureSettings:
 
     headless: bool = True
     cdp_url: str | None = None
+    stored: StoredResponses | None = field(default=None, repr=False)
     storage_state: Mapping[str, Any] | None = field(default=None, repr=False)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0

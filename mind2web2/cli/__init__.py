@@ -20,6 +20,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 view                      look at all of it in the browser
   mind2web2 report AGENT -o FILE      write that into one HTML file
   mind2web2 metrics AGENT             average the results that are there
+  mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
   mind2web2 verify-results AGENT      check that every score is right and still holds
   mind2web2 judgments export AGENT F  write what the judge said to a file, for others to replay
   mind2web2 judgments import AGENT F  take such a file in
@@ -29,12 +30,12 @@ Find out whether an AI search agent's cited answers are true.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     from mind2web2.cli import cache, judgments, metrics, show, verify_results
-    from mind2web2.cli.results import audit, view
+    from mind2web2.cli.results import audit, compare, view
 
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (cache, evaluate, show, view, audit, metrics, verify_results, judgments):
+    for module in (cache, evaluate, show, view, audit, metrics, compare, verify_results, judgments):
         module.add_command(commands)
     return _run(parser, arguments)
 

@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     if options.eval_version is not None:
         paths.script_versions()  # a version that does not exist is a mistake of the command
-    task_ids = _task_ids(options)
+    task_ids = chosen_tasks(options)
     removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
     forgotten = [_forgotten(paths, folder) for folder in removed]
     agents = [_summed_up(options, paths, name, task_ids) for name in names]
@@ -246,7 +246,8 @@ def _print_json(agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]
     plain_console().print_json(json.dumps(content))
 
 
-def _task_ids(options: argparse.Namespace) -> list[str] | None:
+def chosen_tasks(options: argparse.Namespace) -> list[str] | None:
+    """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
     from mind2web2.utils.names import check_name
 
     named = [check_name("task", task_id) for task_id in options.task_ids or ()]

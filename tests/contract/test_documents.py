@@ -16,6 +16,7 @@ from servers.recorded_replies import RecordedReplies
 
 from mind2web2.cli import cache, evaluate, evaluate_main, judgments, main, metrics, show, verify_results
 from mind2web2.cli.options import CommandParser
+from mind2web2.cli.results import compare
 from mind2web2.scripts.load import load_eval_script
 
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -53,7 +54,7 @@ def parsers():
     """Return the parser of each command by name."""
     together = CommandParser(prog="mind2web2")
     subcommands = together.add_subparsers()
-    for module in (cache, evaluate, show, metrics, verify_results, judgments):
+    for module in (cache, evaluate, show, metrics, compare, verify_results, judgments):
         module.add_command(subcommands)
     return dict(subcommands.choices)
 

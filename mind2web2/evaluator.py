@@ -1,4 +1,4 @@
-"""The face that eval scripts use: build the rubric, extract, verify, summarise (eval-scripts.md)."""
+"""The interface of eval scripts: build the rubric, extract, verify, summarise (eval-scripts.md)."""
 
 from __future__ import annotations
 
@@ -198,12 +198,12 @@ class Evaluator(Rubric):
         """Judge ``claim`` and write passed, failed or skipped into ``node``.
 
         Args:
-            claim: what is to be supported.
+            claim: the statement to check.
             node: the leaf; ``None`` for the bool alone.
             sources: nothing judges from the answer alone; one URL against that page; of several, the
                 first page that supports the claim decides.
             extra_prerequisites: nodes whose leaves must not have failed.
-            additional_instruction: told to the judge beside the claim.
+            additional_instruction: shown to the judge beside the claim.
             majority_vote: ``False`` lets one request decide.
             num_trials: of the vote, odd.
             use_screenshot: ``False`` shows the judge text alone.
@@ -299,16 +299,16 @@ class Evaluator(Rubric):
             self.verifier is None or has_own(self.verifier, Verifier, "verify", "noted")
         )
 
-    # What is kept beside the tree
+    # Records beside the tree
 
     def add_ground_truth(self, gt_info: dict[str, Any], gt_type: str = "ground_truth") -> None:
-        """Keep what the script knows to be true in the summary."""
+        """Record the script's ground truth in the summary."""
         self._ground_truth.append({gt_type: plain_info(gt_info)})
 
     def add_custom_info(
         self, info: dict[str, Any], info_type: str = "custom", info_name: str | None = None
     ) -> None:
-        """Keep anything else in the summary."""
+        """Record any other data in the summary."""
         self._custom_info.append({info_name or info_type: plain_info(info)})
 
     # Results

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from mind2web2 import Evaluator, VerificationNode
+from mind2web2.rubric.preconditions import possible_blocks
 
 VECTORS = Path(__file__).parent / "fixtures/vectors"
 BLOCKING = ("failed", "skipped")
@@ -156,3 +157,39 @@ def _add(parent, number, critical, strategy):
     real = VerificationNode(id=f"n{number}", desc="added", critical=critical, strategy=strategy)
     parent.real.add_node(real)
     parent.children.append(Shadow(real, parent, critical, strategy))
+
+
+def prerequisite_leaves(node, extra=()):
+    """Return the leaves that ``node`` depends on, each once.
+
+    Args:
+        node: the node to verify; ``None`` depends on ``extra`` alone.
+        extra: further nodes whose leaves must hold.
+    """
+    list(possible_blocks(node, extra))  # raises where the node is its own prerequisite
+    leaves = {}
+    for source in (*extra, *_required_siblings(node)):
+        for leaf in source.walk():
+            if not leaf.children and leaf is not node:
+                leaves[id(leaf)] = leaf
+    return list(leaves.values())
+
+
+def blocking_leaf(node, extra=()):
+    """Return a failed or skipped leaf among the prerequisites, ``None`` when nothing blocks.
+
+    Takes time in proportion to the depth of the tree, not to its size.
+    """
+    return next(possible_blocks(node, extra), None)
+
+
+def _required_siblings(node):
+    """Yield, on every level below the root, critical siblings and earlier ones of a sequence."""
+    while node is not None and node.parent is not None:
+        in_sequence = node.parent.strategy == "sequential"
+        for sibling in node.parent.children:
+            if sibling is not node and (
+                sibling.critical or (in_sequence and sibling.position < node.position)
+            ):
+                yield sibling
+        node = node.parent

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -31,8 +31,6 @@ _FIRST_DELAY_S = 1.0
 _MAX_DELAY_S = 20.0
 # With less time left, no try is begun that could not end well.
 _SHORTEST_TRY_S = 1.0
-# A server that said nothing for as long as a load may take rarely says something at last.
-_SHARE_AFTER_SILENCE = 0.5
 _RESTING_STATUSES = (429, 503)
 _MAX_RECORDED_REFUSALS = 50
 
@@ -72,7 +70,6 @@ class PageTries:
     def __init__(self, tools: CaptureTools, url: str) -> None:
         self._tools = tools
         self._url = url
-        self._settings = tools.settings
         self._left_s = tools.settings.page_timeout_s
         self._tries = 0
         self._refused: dict[RefusedConnection, None] = {}
@@ -103,12 +100,10 @@ class PageTries:
                     return seen
                 reason = f"HTTP {seen.document.status}"
             except PageFailureError as error:
-                if not (may_try_again and error.is_transient):
+                # A server that was silent for the whole limit rarely answers the next try.
+                if not (may_try_again and error.is_transient and error.kind != "timeout"):
                     raise
                 reason = str(error)
-                if error.kind == "timeout":
-                    limit_s = self._tools.settings.load_timeout_s * _SHARE_AFTER_SILENCE
-                    self._settings = replace(self._settings, load_timeout_s=limit_s)
             log.info("page is tried again url=%s reason=%s", address, reason)
             await asyncio.sleep(wait_s)
             self._left_s -= wait_s
@@ -148,7 +143,7 @@ class PageTries:
     async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
         from mind2web2.capture.page.capture import see_page
 
-        settings = self._settings
+        settings = self._tools.settings
         async with self._tools.proxy.session(max_bytes=settings.max_page_bytes) as traffic:
             try:
                 async with self._tools.browser.page(

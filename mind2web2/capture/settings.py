@@ -42,6 +42,7 @@ class CaptureSettings:
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
         storage_state: cookies and local storage of a login, in Playwright's form, lent to every page.
         page_timeout_s: for everything about one page, its retries included.
+        answer_timeout_s: until the server begins to answer; a silent one is not asked again.
         load_timeout_s: until the page's HTML has arrived.
         settle_timeout_s: until network and DOM are quiet; past it, the page is read as it is.
         viewport_width_px: the screenshot's width; a judge is shown images of this width unscaled.
@@ -58,6 +59,7 @@ class CaptureSettings:
     storage_state: Mapping[str, Any] | None = field(default=None, repr=False)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0
+    answer_timeout_s: float = 20.0
     load_timeout_s: float = 30.0
     settle_timeout_s: float = 6.0
     viewport_width_px: int = 1100

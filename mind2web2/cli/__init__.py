@@ -1,4 +1,4 @@
-"""The commands: ``mind2web2`` with its subcommands, and what the root scripts call."""
+"""The commands: ``mind2web2`` with its subcommands, and those that the root scripts call."""
 
 from __future__ import annotations
 
@@ -7,35 +7,39 @@ import sys
 from collections.abc import Sequence
 
 from mind2web2 import __version__
-from mind2web2.cli import evaluate
+from mind2web2.cli import cache, evaluate, judgments, metrics, show, verify_results
+from mind2web2.cli.benchmark import get
 from mind2web2.cli.options import CommandParser, Handler
+from mind2web2.cli.results import audit, compare, view
 from mind2web2.errors import Mind2Web2Error
+
+# In the order of the help; a module is loaded for its options, and loads what it runs when it runs.
+COMMANDS = (get, cache, evaluate, show, view, audit, metrics, compare, verify_results, judgments)
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
 
+  mind2web2 get                       download tasks and eval scripts
+  mind2web2 tasks                     list the tasks that are there
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
-  mind2web2 view                      look at all of it in the browser
-  mind2web2 report AGENT -o FILE      write that into one HTML file
-  mind2web2 metrics AGENT             average the results that are there
+  mind2web2 view                      look at all results in the browser
+  mind2web2 report AGENT -o FILE      write them into one HTML file
+  mind2web2 metrics AGENT             average the agent's scores
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
-  mind2web2 verify-results AGENT      check that every score is right and still holds
-  mind2web2 judgments export AGENT F  write what the judge said to a file, for others to replay
-  mind2web2 judgments import AGENT F  take such a file in
+  mind2web2 verify-results AGENT      check that every score is correct and up to date
+  mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
+  mind2web2 judgments import AGENT F  read the judge's replies from such a file
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
-    from mind2web2.cli import cache, judgments, metrics, show, verify_results
-    from mind2web2.cli.results import audit, compare, view
-
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in (cache, evaluate, show, view, audit, metrics, compare, verify_results, judgments):
+    for module in COMMANDS:
         module.add_command(commands)
     return _run(parser, arguments)
 
@@ -50,8 +54,6 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``batch_answer_cache.py`` and return its exit status."""
-    from mind2web2.cli import cache
-
     parser = CommandParser(prog="batch_answer_cache.py", description=cache.DESCRIPTION)
     cache.add_task_command(parser)
     return _run(parser, arguments)
@@ -59,8 +61,6 @@ def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
 
 def cache_all_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``cache_all_answers.sh`` and return its exit status."""
-    from mind2web2.cli import cache
-
     parser = CommandParser(prog="cache_all_answers.sh", description=cache.DESCRIPTION)
     cache.add_agents_command(parser)
     return _run(parser, arguments)
@@ -78,23 +78,24 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         package = (error.name or "").partition(".")[0]
         if package == "mind2web2":
             raise
-        print(  # noqa: T201
-            f"{parser.prog}: this Python ({sys.executable}) lacks the package {package}: install the "
-            f"dependencies, or run it as: uv run {'./' * parser.prog.endswith('.sh')}{parser.prog}",
-            file=sys.stderr,
+        return _failed(
+            parser,
+            f"this Python ({sys.executable}) lacks the package {package}: install the dependencies, or run "
+            f"it as: uv run {'./' * parser.prog.endswith('.sh')}{parser.prog}",
         )
-        return 2
     except Mind2Web2Error as error:
-        # The run could not start (options.md); what fails later is told in its table.
-        print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)  # noqa: T201
-        return 2
+        return _failed(parser, " ".join(str(error).split()))
     except KeyboardInterrupt:
-        print(f"{parser.prog}: stopped", file=sys.stderr)  # noqa: T201
+        _failed(parser, "stopped")
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone, as `head` does.
+        # The reader of our output is gone, as with `head`.
         sys.stderr.close()
         return 1
     except OSError as error:
-        print(f"{parser.prog}: {error.filename or 'output'}: {error.strerror}", file=sys.stderr)  # noqa: T201
-        return 2
+        return _failed(parser, f"{error.filename or 'output'}: {error.strerror}")
+
+
+def _failed(parser: CommandParser, message: str) -> int:
+    print(f"{parser.prog}: {message}", file=sys.stderr)  # noqa: T201
+    return 2

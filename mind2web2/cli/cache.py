@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from mind2web2.cli.options import (
+    JUDGE_PROVIDERS,
     Subcommands,
+    add_browser_options,
     add_folder_options,
-    add_network_options,
     add_task_option,
-    browser_address,
+    check_caching_options,
     count,
     paths_of,
     positive_int,
@@ -22,17 +23,15 @@ Find every page that an agent's answers cite and store it as a judge needs it: t
 
   mind2web2 cache my_agent                       all pages that are not cached yet
   mind2web2 cache my_agent --task_id TASK        those of one task; may be repeated
-  mind2web2 cache my_agent --only failed         try again what could not be had
+  mind2web2 cache my_agent --only failed         try failed pages again
   mind2web2 cache my_agent --only suspect --cdp_url http://127.0.0.1:9222
-                                                 capture anew what looks wrong, through your own Chrome,
-                                                 started with --remote-debugging-port=9222
+                                                 capture pages that look wrong again, through your own
+                                                 Chrome, started with --remote-debugging-port=9222
 
-Only what is missing is done, so that the same command goes on where it stopped. Exit status: 0 every cited
-page is cached, 1 some could not be had or an answer could not be read, 2 the run could not start. Where a
-model could not be asked for links (a server that is down), a line says so, not the exit status.
+The same command continues where it stopped: it captures only missing pages. Exit status: 0 every cited page
+is cached, 1 some are unavailable or an answer could not be read, 2 the run could not start. If a model could
+not be asked for links (a server that is down), a line says so; the exit status does not.
 """
-
-_PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic")
 
 
 def add_command(commands: Subcommands) -> None:
@@ -44,14 +43,14 @@ def add_command(commands: Subcommands) -> None:
 
 
 def add_task_command(parser: argparse.ArgumentParser) -> None:
-    """Add what ``batch_answer_cache.py`` takes."""
+    """Add the arguments of ``batch_answer_cache.py``."""
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under answers/")
     parser.add_argument("task_ids", metavar="TASK", nargs=1, help="the task, a folder under answers/AGENT/")
     add_options(parser)
 
 
 def add_agents_command(parser: argparse.ArgumentParser) -> None:
-    """Add what ``cache_all_answers.sh`` takes."""
+    """Add the arguments of ``cache_all_answers.sh``."""
     parser.add_argument(
         "agent", metavar="AGENT", nargs="?", help="the agent, a folder under answers/ (default: each of them)"
     )
@@ -59,12 +58,12 @@ def add_agents_command(parser: argparse.ArgumentParser) -> None:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that all spellings of the command share."""
+    """Add the options of all three spellings of the command."""
     parser.add_argument(
         "--only",
         choices=("failed", "suspect"),
-        help="only pages that could not be had so far, or only cached ones that look wrong; what is cached "
-        "is replaced only by something as good",
+        help="only pages that failed before, or only cached ones that look wrong; a cached page is replaced "
+        "only by one that is as good",
     )
     parser.add_argument(
         "--archive",
@@ -87,13 +86,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def _add_link_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "links written as plain words",
-        "are looked for by a model where one of these options or mind2web2.toml names it; normal links are "
-        "found without",
+        "are found by a model, if one of these options or mind2web2.toml names it; normal links are found "
+        "without",
     )
     group.add_argument("--no_llm", action="store_true", help="ask no model, whatever mind2web2.toml names")
     group.add_argument(
         "--llm_provider",
-        choices=_PROVIDERS,
+        choices=JUDGE_PROVIDERS,
         default="openai",
         help="ask this provider's model (default: openai); keys as for mind2web2 evaluate",
     )
@@ -104,14 +103,14 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
 def _add_browser_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("browser")
     group.add_argument(
-        "--max_concurrent_pages", metavar="N", type=positive_int, default=5, help="at once (default: 5)"
+        "--max_concurrent_pages", metavar="N", type=positive_int, default=5, help="pages at once (default: 5)"
     )
     group.add_argument(
         "--max_retries",
         metavar="N",
         type=count,
         default=1,
-        help="of a page whose failure may pass (default: 1)",
+        help="of a page whose failure may be temporary (default: 1)",
     )
     group.add_argument(
         "--overall_timeout",
@@ -125,19 +124,12 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
         "--headless", action="store_true", default=True, help="without a window (the default)"
     )
     window.add_argument("--headed", action="store_false", dest="headless", help="with a window")
-    group.add_argument(
-        "--cdp_url",
-        metavar="URL",
-        type=browser_address,
-        help="capture through your own running Chrome, logged in and past its captchas, such as "
-        "http://127.0.0.1:9222",
-    )
-    add_network_options(group)
+    add_browser_options(group)
 
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
-    from mind2web2.cli.options import apply_settings_file, check_caching_options
+    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.runs.answers import agent_names, select_answers
 
     check_caching_options(options)

@@ -1,4 +1,4 @@
-"""A caching run as a command carries it out: answers read, browser opened, progress shown, table printed."""
+"""A caching run: read the answers, capture the cited pages, show progress, print a table."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from rich.table import Table
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CaptureRecord
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.cli.console import CrawlDisplay, plain_console, warnings_on
-from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
-from mind2web2.cli.options import caching_command, names_a_judge, network_of, storage_state_of
+from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
+from mind2web2.cli.event_loop import run_to_exit
+from mind2web2.cli.options import caching_command, network_of, storage_state_of
+from mind2web2.cli.settings_file import names_a_judge
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
@@ -34,12 +35,12 @@ from mind2web2.scripts.clock import answer_moment
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars
 
-# What a person at a browser of their own gets past.
+# Pages that a person can open in a browser of their own.
 _WALLS = {"challenge", "login_wall", "consent_wall"}
 
 
 def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
-    """Print how each task's cited pages are stored, what is wrong with which, and what to do about it.
+    """Print how each task's cited pages are stored, which have problems, and how to solve them.
 
     Args:
         command: gives this run's command with more words.
@@ -48,11 +49,11 @@ def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable
     lists = (("Archived", _archived(tasks)), ("Suspect", _suspects(tasks)), ("Failed", _failures(tasks)))
     for title, urls_by_reason in lists:
         for reason, urls in sorted(urls_by_reason.items(), key=lambda item: -len(item[1])):
-            _line(console, f"{title}: {reason}")
+            line(console, f"{title}: {reason}")
             for url, task_ids in urls.items():
-                _line(console, f"  {url} ({', '.join(task_ids)})")
+                line(console, f"  {url} ({', '.join(task_ids)})")
     for advice in _advice(command, [page for task in tasks for page in task.pages]):
-        _line(console, advice)
+        line(console, advice)
 
 
 def _counts_table(tasks: Sequence[TaskPages]) -> Table:
@@ -93,14 +94,14 @@ def _archived(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
 
 def _suspects(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
     return _by_reason(
-        (_in_words(page.record), page.url, task.task_id)
+        (_trouble_text(page.record), page.url, task.task_id)
         for task in tasks
         for page in task.pages
         if page.is_suspect and page.record is not None
     )
 
 
-def _in_words(record: CaptureRecord) -> str:
+def _trouble_text(record: CaptureRecord) -> str:
     # All of a page's troubles together, so that it is listed once.
     return "; ".join(f"{trouble.kind.replace('_', ' ')}: {trouble.detail}" for trouble in record.troubles)
 
@@ -132,7 +133,7 @@ def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator
     if kinds_suspect:
         yield f"Next, to try pages that look wrong again: {command('--only', 'suspect')}"
     if any(page.failure is not None for page in pages):
-        yield f"Next, to try what failed again: {command('--only', 'failed')}"
+        yield f"Next, to try failed pages again: {command('--only', 'failed')}"
     if (kinds_suspect or kinds_failed) and "--archive" not in command():
         yield f"Next, to look for copies in the Internet Archive: {command('--archive')}"
     if _WALLS & (kinds_suspect | kinds_failed) and "--cdp_url" not in command():
@@ -143,10 +144,6 @@ def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator
 
 def _trouble_kinds(pages: Iterable[CitedPage]) -> set[str]:
     return {trouble.kind for page in pages if page.record is not None for trouble in page.record.troubles}
-
-
-def _line(console: Console, text: str) -> None:
-    console.print(text, soft_wrap=True)
 
 
 log = logging.getLogger(__name__)
@@ -163,38 +160,30 @@ class _Run:
     unread: list[str] = field(default_factory=list)
     replies: list[ChatReply] = field(default_factory=list)
 
-    def tell_stopped(self) -> None:
-        """Say how far the run has come."""
+    def report_stop(self) -> None:
+        """Print how far the run has come."""
         done, total = len(self.progress.outcomes), self.progress.pages_total
-        self.console.print(
-            f"Stopped. {done} of {total} pages are done and kept: the same command goes on from here.",
-            soft_wrap=True,
+        line(
+            self.console,
+            f"Stopped. {done} of {total} pages are done and kept: the same command continues from here.",
         )
 
 
 def cache_agents(options: argparse.Namespace, paths: PathConfig, selected: Selected) -> int:
     """Cache the pages that the selected answers (by agent and task) cite, and return the exit status."""
     run = _Run(options, paths, plain_console(outlives_reader=True))
-    loop = RunLoop(run.tell_stopped)
-    try:
-        tasks = loop.run(_cache_agents(run, selected))
-        is_complete = all(page.kind is not None for task in tasks for page in task.pages)
-        exit_status = 0 if is_complete and not run.unread else 1
-    except KeyboardInterrupt:
-        exit_status = INTERRUPTED
-    if loop.has_leftovers:
-        end_process(exit_status)
-    return exit_status
+    return run_to_exit(_cache_agents(run, selected), run.report_stop)
 
 
-async def _cache_agents(run: _Run, selected: Selected) -> list[TaskPages]:
+async def _cache_agents(run: _Run, selected: Selected) -> int:
     tasks: list[TaskPages] = []
     with warnings_on(run.console):
         async with _asking(run) as ask:
             for agent_name, answers in selected.items():
                 run.progress = CrawlProgress()
                 tasks += await _cache_agent(run, agent_name, answers, ask)
-    return tasks
+    is_complete = all(page.kind is not None for task in tasks for page in task.pages)
+    return 0 if is_complete and not run.unread else 1
 
 
 async def _cache_agent(
@@ -226,9 +215,7 @@ async def _cache_agent(
         )
     print_cached(run.console, tasks, partial(caching_command, agent_name, options))
     if unread:
-        run.console.print(
-            f"Answers that could not be read: {len(unread)} ({', '.join(unread)})", soft_wrap=True
-        )
+        line(run.console, f"Answers that could not be read: {len(unread)} ({', '.join(unread)})")
     if link_judge is not None:
         _print_asking(run, link_judge.answers_not_judged)
     return tasks
@@ -254,24 +241,20 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         tokens = sum((reply.usage for reply in replies), Usage())
         cost_usd = total_price_usd((reply.usage for reply in replies), model or "")
         cost = "price unknown" if cost_usd is None else dollars(cost_usd)
-        run.console.print(
-            f"Asked {model} for links written as plain words in {_counted(len(replies), 'answer')}: "
-            f"{_counted(sum(reply.attempts for reply in replies), 'request')}, "
+        line(
+            run.console,
+            f"Asked {model} for links written as plain words in {counted(len(replies), 'answer')}: "
+            f"{counted(sum(reply.attempts for reply in replies), 'request')}, "
             f"{tokens.input_tokens:,} tokens in, {tokens.output_tokens:,} out, {cost}.",
-            soft_wrap=True,
         )
     run.replies.clear()
     if not_judged:
         reason = "no model was asked" if model is None else f"{model} could not be asked"
-        run.console.print(
-            f"Links written as plain words were not looked for in {_counted(not_judged, 'answer')}, "
+        line(
+            run.console,
+            f"Links written as plain words were not looked for in {counted(not_judged, 'answer')}, "
             f"as {reason}. Nothing is missing if your answers use normal links.",
-            soft_wrap=True,
         )
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str, dict[str, str]], list[str]]:

@@ -1,4 +1,4 @@
-"""The console that commands print to: warnings, tables of amounts, and the live progress of a run."""
+"""The console that commands print to: lines, warnings, tables of amounts, and the live progress of a run."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import os
 import sys
 import time
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import replace
+from datetime import datetime
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -27,6 +29,7 @@ from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
+    from mind2web2.judge.batch.transfer import JobProgress
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
@@ -38,16 +41,16 @@ _KEEP_EVERY_S = 1.0
 
 
 class _PlainConsole(Console):
-    """A console to which no page and no answer can send the escapes that terminals obey."""
+    """A console that makes control characters of pages and answers visible instead of obeying them."""
 
     outlives_reader = False
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return the text to print, what is invisible in it made visible."""
+        """Return the text to print, with invisible characters made visible."""
         return super().render_str(made_visible(text), **options)
 
     def on_broken_pipe(self) -> None:
-        """Say nothing more once the reader has gone, as ``head`` does; only work for files goes on."""
+        """Print nothing more once the reader has gone, as ``head`` does."""
         self.quiet = True
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.file.fileno())
@@ -57,11 +60,11 @@ class _PlainConsole(Console):
 
 
 def plain_console(file: IO[str] | None = None, *, outlives_reader: bool = False) -> Console:
-    """Return the console; names and reasons are shown as they are, whatever they look like to rich.
+    """Return a console without rich's markup, so that names and reasons are shown as they are.
 
     Args:
         file: standard output by default.
-        outlives_reader: go on in silence when nobody reads any more: what is done is not for the console.
+        outlives_reader: when the reader has gone, continue without output instead of raising.
 
     Raises:
         BrokenPipeError: while printing, unless it outlives its reader.
@@ -71,52 +74,57 @@ def plain_console(file: IO[str] | None = None, *, outlives_reader: bool = False)
     return console
 
 
-class ConsoleHandler(logging.Handler):
-    """Prints warnings and errors.
+def line(console: Console, text: str) -> None:
+    """Print a line that terminals may wrap, but that stays one where it is copied or searched."""
+    console.print(text, soft_wrap=True)
 
-    A warning that comes once for each of many requests has ``alike`` (``extra=``), which says what it has in
-    common with the others: of those one in ten seconds is printed, and says how many there were meanwhile.
+
+def counted(amount: int, noun: str) -> str:
+    """Return an amount with its noun."""
+    return f"{amount:,} {noun}{'s' * (amount != 1)}"
+
+
+def number(value: object) -> str:
+    """Return a figure with four digits at most; a value of another type, as in a damaged file, unchanged."""
+    if not isinstance(value, int | float | None):
+        return str(value)
+    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
+
+
+class ConsoleHandler(logging.Handler):
+    """Prints warnings and errors, each text once.
+
+    Of warnings that each of many requests may give, which have ``alike`` (``extra=``) in common, it prints
+    one in ten seconds, with the number of those left out.
 
     Args:
-        console: has the display that they must not tear, where both are on a terminal.
+        console: of the live display, which log lines must not break where both are on a terminal.
     """
 
     def __init__(self, console: Console) -> None:
         super().__init__(logging.WARNING)
         is_shared = console.is_terminal and sys.stderr.isatty()
         self._console = console if is_shared else plain_console(file=sys.stderr, outlives_reader=True)
-        self._alike: dict[str, _Alike] = {}
         self._printed: set[str] = set()
+        # By kind: when the next warning is shown, in seconds of the epoch, and how many were left out.
+        self._next_shown_s: dict[str, float] = {}
+        self._left_out: Counter[str] = Counter()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print the message on a line of its own, the same one only once."""
+        """Print the message on a line of its own."""
         alike = getattr(record, "alike", None)
-        held_back = 0 if alike is None else self._held_back(alike, record.created)
-        if held_back is None:
-            return
         text = " ".join(record.getMessage().split())
         if alike is None and text in self._printed:
             return
+        if alike is not None and record.created < self._next_shown_s.get(alike, 0.0):
+            self._left_out[alike] += 1
+            return
         self._printed.add(text)
-        text += f" ({held_back} more like it in between)" if held_back else ""
-        self._console.print(f"{record.levelname.lower()}: {text}", soft_wrap=True)
-
-    def _held_back(self, alike: str, now_s: float) -> int | None:
-        """Return how many such warnings were held back since the last one; ``None`` to hold this one back."""
-        state = self._alike.setdefault(alike, _Alike())
-        if now_s < state.next_shown_s:
-            state.held_back += 1
-            return None
-        self._alike[alike] = _Alike(now_s + _ALIKE_EVERY_S)
-        return state.held_back
-
-
-@dataclass(slots=True)
-class _Alike:
-    """Warnings of one kind: when the next one is shown, in seconds of the epoch, and what came too soon."""
-
-    next_shown_s: float = 0.0
-    held_back: int = 0
+        if alike is not None:
+            self._next_shown_s[alike] = record.created + _ALIKE_EVERY_S
+            if left_out := self._left_out.pop(alike, 0):
+                text += f" ({left_out} more like it in between)"
+        line(self._console, f"{record.levelname.lower()}: {text}")
 
 
 @contextmanager
@@ -134,9 +142,10 @@ def warnings_on(console: Console) -> Iterator[None]:
 def print_amounts(
     console: Console, title: str, kind: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]
 ) -> None:
-    """Print rows of amounts by name, ``kind`` being the heading of the names.
+    """Print rows of amounts by name, as lines where a table would be too wide.
 
-    A table that is too wide for its terminal would have its words broken: each name is then a line.
+    Args:
+        kind: the heading of the names.
     """
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(kind, no_wrap=True)
@@ -148,11 +157,15 @@ def print_amounts(
     if not console.is_terminal or Measurement.get(console, unbounded, table).maximum > console.width:
         for name, cells in rows.items():
             amounts = ", ".join(f"{column} {cell}" for column, cell in zip(columns, cells, strict=True))
-            console.print(f"{title}: {name}: {amounts}", soft_wrap=True)
+            line(console, f"{title}: {name}: {amounts}")
         return
     console.print(table)
 
 
+MAY_STOP = (
+    "A batch may take up to a day. This command may be stopped at any time (Ctrl-C): the provider continues "
+    "with batches, and the same command fetches their results."
+)
 _REFRESH_S = 0.25
 # Off a terminal, a line with the totals this often.
 _TOTALS_EVERY_S = 30.0
@@ -175,7 +188,7 @@ class LiveDisplay(ABC):
 
     @property
     def is_live(self) -> bool:
-        """Tell whether there is more to be seen than lines."""
+        """Tell whether a terminal shows more than lines."""
         return self._live is not None
 
     @property
@@ -185,15 +198,15 @@ class LiveDisplay(ABC):
 
     @abstractmethod
     def news(self) -> Iterator[str]:
-        """Yield a line for each thing that has been done since the last call."""
+        """Yield a line for each step that was finished since the last call."""
 
     @abstractmethod
     def state(self) -> RenderableType:
-        """Return what a terminal shows below the lines."""
+        """Return the display below the lines of a terminal."""
 
     @abstractmethod
     def totals_line(self) -> str:
-        """Return what has been done so far, for a line once in a while."""
+        """Return the state of the run in one line, for outputs that are no terminal."""
 
     async def __aenter__(self) -> Self:
         if self._live is not None:
@@ -208,7 +221,7 @@ class LiveDisplay(ABC):
             self._following.cancel()
             with suppress(asyncio.CancelledError):
                 await self._following
-        self._tell_news()
+        self._print_news()
         await self.keep("ended" if error is None else "stopped")
         if self._live is not None:
             self._live.stop()
@@ -219,7 +232,7 @@ class LiveDisplay(ABC):
     async def _follow(self) -> None:
         kept_s = -math.inf
         while True:
-            self._tell_news()
+            self._print_news()
             if time.monotonic() - kept_s >= _KEEP_EVERY_S:
                 kept_s = time.monotonic()
                 await self.keep("running")
@@ -227,19 +240,16 @@ class LiveDisplay(ABC):
                 self._live.update(self.state(), refresh=True)
             elif time.monotonic() - self._last_totals_s >= _TOTALS_EVERY_S:
                 self._last_totals_s = time.monotonic()
-                self._line(self.totals_line())
+                line(self._console, self.totals_line())
             await asyncio.sleep(_REFRESH_S)
 
-    def _tell_news(self) -> None:
-        for line in self.news():
-            self._line(line)
-
-    def _line(self, text: str) -> None:
-        self._console.print(text, soft_wrap=True)
+    def _print_news(self) -> None:
+        for text in self.news():
+            line(self._console, text)
 
 
 class RunDisplay(LiveDisplay):
-    """Shows which answers are done and what the judge was asked."""
+    """Shows finished answers and the judge's use."""
 
     def __init__(
         self, console: Console, progress: RunProgress, usage: RunUsage, file: ProgressFile | None = None
@@ -248,22 +258,22 @@ class RunDisplay(LiveDisplay):
         self._progress = progress
         self._usage = usage
         self._file = file
-        self._told = 0
-        self._told_waiting: set[str] = set()
+        self._shown = 0
+        self._shown_waiting: set[str] = set()
         # The first answer that each reason has kept from a result.
         self._first_with: dict[str, str] = {}
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each answer, and for each that is waited for."""
-        for name in self._progress.waiting.keys() - self._told_waiting:
-            self._told_waiting.add(name)
+        """Yield a line for each answer, and for each that another process judges."""
+        for name in self._progress.waiting.keys() - self._shown_waiting:
+            self._shown_waiting.add(name)
             yield f"{name}.md: another process is judging it; waiting until that is done"
-        for outcome in self._progress.outcomes[self._told :]:
-            self._told += 1
+        for outcome in self._progress.outcomes[self._shown :]:
+            self._shown += 1
             yield f"{self._count()} {self._outcome_text(outcome)}"
 
     def state(self) -> RenderableType:
-        """Return how many answers are done, what was asked, and which are under way."""
+        """Return how many answers are done, the judge's use, and the answers that are being judged."""
         progress = self._progress
         done, total = len(progress.outcomes), progress.answers_total
         line = Table.grid(padding=(0, 2))
@@ -285,7 +295,7 @@ class RunDisplay(LiveDisplay):
             await asyncio.to_thread(self._file.write, self._progress, self._usage, state)
 
     def totals_line(self) -> str:
-        """Return what was asked so far, and the time."""
+        """Return the judge's use so far, and the time."""
         return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
 
     def _time_text(self) -> str:
@@ -308,16 +318,62 @@ class RunDisplay(LiveDisplay):
         return f"{text} (judged again: {outcome.changed})" if outcome.changed else text
 
     def _count(self) -> str:
-        return f"[{self._told}/{self._progress.answers_total}]"
+        return f"[{self._shown}/{self._progress.answers_total}]"
+
+
+class BatchDisplay(RunDisplay):
+    """Shows the run's batch jobs as well."""
+
+    def __init__(
+        self,
+        console: Console,
+        progress: RunProgress,
+        usage: RunUsage,
+        jobs: Sequence[JobProgress],
+        file: ProgressFile | None = None,
+    ) -> None:
+        super().__init__(console, progress, usage, file)
+        self._jobs = jobs
+        self._printed: dict[int, str] = {}
+
+    def news(self) -> Iterator[str]:
+        """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
+        for job in self._jobs:
+            if job.status == "uploading":
+                continue
+            if not self._printed:
+                yield MAY_STOP
+            if job.number not in self._printed:
+                self._printed[job.number] = _job_text(replace(job, done=0, is_over=False))
+                yield f"batch {job.number}: {job.total} requests, {_submission(job)}"
+            text = _job_text(job)
+            if text != self._printed[job.number] and (job.is_over or not self.is_live):
+                self._printed[job.number] = text
+                yield text
+        yield from super().news()
+
+    def state(self) -> RenderableType:
+        """Return the state of the run with a line for each job that is not over."""
+        return Group(super().state(), *(Text(_job_text(job)) for job in self._jobs if not job.is_over))
+
+
+def _job_text(job: JobProgress) -> str:
+    if job.is_over:
+        return f"batch {job.number}: {job.status}, {job.done} of {job.total} replies"
+    return f"batch {job.number}: {job.done} of {job.total} done, {_submission(job)}"
+
+
+def _submission(job: JobProgress) -> str:
+    earlier = " by an earlier run" if job.is_resumed else ""
+    return f"submitted {datetime.fromtimestamp(job.submitted_s).astimezone():%H:%M}{earlier}"
 
 
 def totals_text(usage: RunUsage) -> str:
-    """Return what a run has asked so far in one line."""
+    """Return the judge's use so far in one line."""
     asked, reused = usage.total().asked, usage.total().reused.judgments
     tokens = asked.input_tokens + asked.output_tokens
     cost = "price unknown" if asked.cost_usd is None else dollars(asked.cost_usd)
-    judgments = f"{asked.judgments:,} judgment{'s' * (asked.judgments != 1)}"
-    counts = f"{judgments} asked, {reused:,} reused, {tokens:,} tokens, {cost}"
+    counts = f"{counted(asked.judgments, 'judgment')} asked, {reused:,} reused, {tokens:,} tokens, {cost}"
     parts = (counts, usage.slowdown.in_words(), usage.retries.in_words())
     return "; ".join(part for part in parts if part)
 
@@ -333,21 +389,21 @@ def duration_text(seconds: float) -> str:
 
 
 class CrawlDisplay(LiveDisplay):
-    """Shows which pages are done and under way."""
+    """Shows pages that are finished and pages that are being captured."""
 
     def __init__(self, console: Console, progress: CrawlProgress) -> None:
         super().__init__(console)
         self._progress = progress
-        self._told = 0
+        self._shown = 0
 
     def news(self) -> Iterator[str]:
         """Yield a line for each page."""
-        for outcome in self._progress.outcomes[self._told :]:
-            self._told += 1
+        for outcome in self._progress.outcomes[self._shown :]:
+            self._shown += 1
             yield f"{self._count()} {outcome.url}: {outcome_text(outcome)}"
 
     def state(self) -> RenderableType:
-        """Return how many pages are done, and some that are under way."""
+        """Return how many pages are done, and some that are being captured."""
         progress = self._progress
         if progress.answers_read < progress.answers_total:
             return Text(self._reading())
@@ -366,12 +422,11 @@ class CrawlDisplay(LiveDisplay):
         return Group(line, *lines)
 
     def totals_line(self) -> str:
-        """Return what is read, or how many pages are running and which of them takes longest."""
+        """Return how many answers are read, or how many pages are running and which takes longest."""
         progress = self._progress
         if progress.answers_read < progress.answers_total:
             return self._reading()
-        count = len(progress.running)
-        pages = f"{self._count()} {count} page{'s' * (count != 1)} running"
+        pages = f"{self._count()} {counted(len(progress.running), 'page')} running"
         first = next(iter(progress.running.items()), None)
         if first is None:
             return pages
@@ -380,15 +435,15 @@ class CrawlDisplay(LiveDisplay):
 
     def _reading(self) -> str:
         progress = self._progress
-        what = "asking a model for links" if progress.is_asking else "reading answers"
-        return f"{what}: {progress.answers_read}/{progress.answers_total} answers done"
+        step = "asking a model for links" if progress.is_asking else "reading answers"
+        return f"{step}: {progress.answers_read}/{progress.answers_total} answers done"
 
     def _count(self) -> str:
-        return f"[{self._told}/{self._progress.pages_total}]"
+        return f"[{self._shown}/{self._progress.pages_total}]"
 
 
 def outcome_text(outcome: PageOutcome) -> str:
-    """Return what came of a page in one line."""
+    """Return the outcome of a page in one line."""
     record = outcome.record
     if record is None:
         return "copied from another task"

@@ -1,11 +1,15 @@
-"""The tables at the end of a run."""
+"""What a run would take (``--estimate``), and the tables and warnings at its end."""
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
+import math
+import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,15 +17,27 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.cli.console import duration_text, print_amounts, totals_text
-from mind2web2.cli.metric_tables import counted, line, number, print_metrics
+from mind2web2.cli.console import (
+    counted,
+    duration_text,
+    line,
+    number,
+    plain_console,
+    print_amounts,
+    totals_text,
+)
+from mind2web2.cli.metric_tables import print_metrics
+from mind2web2.cli.options import REPLAY
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.caching import RecordedJudge
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
+from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import TaskWork
-from mind2web2.runs.provenance import provenance_in
+from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, estimate_run, total
+from mind2web2.runs.freshness import Conditions, newest_judge
+from mind2web2.runs.provenance import JudgeRecord, provenance_in
 from mind2web2.runs.reader import (
     decisive_troubles,
     declined_counts,
@@ -35,383 +51,166 @@ from mind2web2.runs.reader import (
     refused_pages,
 )
 from mind2web2.runs.results import write_file, writing_in
-from mind2web2.runs.run import RunFolders
+from mind2web2.runs.run import DEFAULT_JUDGE_MODEL, RunFolders
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
 
 FILE_NAME = "usage.json"
-# A line of totals each, so that the file stays small however often an agent is evaluated.
+# One line of totals each, so that the file stays small however often an agent is evaluated.
 _RUNS_KEPT = 200
-_COLUMNS = ("asked", "requests", "tokens in", "cached", "out", "cost", "reused", "saved")
+_USAGE_COLUMNS = ("asked", "requests", "tokens in", "cached", "out", "cost", "reused", "saved")
+_ESTIMATE_COLUMNS = ("answers", "judge requests", "tokens in", "cached", "out", "dollars", "based on")
 
 
-def print_usage(console: Console, usage: RunUsage) -> None:
-    """Print what each task and all together have taken; nothing where no judge was asked."""
-    total = usage.total()
-    if total.asked.requests:
-        rows = {task_id: _cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
-        print_amounts(console, "Judge use", "task", _COLUMNS, rows | {"all": _cells(total)})
-    print_unreported(console, usage)
+# Before the run
 
 
-def print_unreported(console: Console, usage: RunUsage) -> None:
-    """Print how many requests may be on the bill without being among the dollars; nothing if none are."""
-    if requests := usage.total().asked.unreported_requests:
-        console.print(_unreported_text(requests), soft_wrap=True)
+def print_estimate(
+    options: argparse.Namespace, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
+) -> int:
+    """Print what the run that the options describe would take, and return the exit status."""
+    console = plain_console()
+    if options.llm_provider == REPLAY:
+        line(console, "A replay answers from stored judgments: it asks nothing and costs nothing.")
+        return 0
+    run = _planned(options, RunFolders(agent_name, paths.cache_root, paths.eval_results_root), work)
+    estimate = estimate_run(run)
+    answers = {task.task_id: len(task.answers) for task in work}
+    rows = {task_id: _estimate_cells(ranges, answers[task_id]) for task_id, ranges in estimate.ranges.items()}
+    if rows:
+        print_amounts(console, "Estimate", "task", _ESTIMATE_COLUMNS, rows)
+    for text in _estimate_lines(run, estimate, options.max_cost):
+        line(console, text)
+    line(console, "Nothing was asked, run or written.")
+    return 0
 
 
-def budget_text(budget: Budget) -> str:
-    """Return what a budget was used for, and how to go on where it is used up."""
-    limit = dollars_as_given(budget.max_usd)
-    spent = f"Budget: {dollars(budget.spent_usd)} of --max_cost {limit} spent"
-    if not budget.is_reached:
-        return f"{spent}."
-    return (
-        f"{spent}, and nothing more was asked. The same command (without --overwrite) goes on with another "
-        f"${limit}; a higher --max_cost goes further."
+def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+    settings = judge_settings(options)
+    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
+    newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
+    conditions = Conditions(
+        judge=JudgeRecord.of(settings, endpoint or newest.get("endpoint", "")),
+        with_captures=not options.no_capture,
+        with_private_network=options.allow_private_network,
+        as_of=options.as_of,
+        variables={name: os.environ[name] for name in options.script_env},
+    )
+    return PlannedRun(work, folders, settings, endpoint, conditions, options.overwrite)
+
+
+def judge_settings(options: argparse.Namespace) -> JudgeSettings:
+    """Return the judge that the options name, for a run that is no replay."""
+    return JudgeSettings(
+        options.llm_provider,
+        options.judge_model or DEFAULT_JUDGE_MODEL,
+        options.judge_temperature,
+        options.judge_reasoning_effort,
+        batch=options.batch,
+        max_images=options.max_images,
     )
 
 
-def write_usage(folder: Path, judge: RecordedJudge) -> None:
-    """Add the run to ``usage.json``: the newest run by task, those before as totals.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
-    if not judge.usage.tasks:
-        return
-    path = folder / FILE_NAME
-    total = judge.usage.total().as_json()
-    run = {
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "judge_model": judge.settings.model,
-        "endpoint": judge.endpoint,
-        **total,
-        "sent_again": dict(judge.usage.retries.reasons),
-    }
-    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
-    with writing_in(folder):
-        runs = [*_earlier_runs(path), run][-_RUNS_KEPT:]
-        content = {"newest_run": {**run, "tasks": tasks}, "runs": runs}
-        write_file(path, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
+def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
+    *counts, cost_usd = total(found.expected for found in ranges)
+    amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
+    return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
 
 
-def _cells(task: TaskUsage) -> Sequence[str]:
-    asked, reused = task.asked, task.reused
-    tokens = (asked.input_tokens, asked.cached_tokens, asked.output_tokens)
-    counts = (asked.judgments, asked.requests, *tokens)
-    saved = _cost(reused) if reused.judgments else "-"
-    return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", saved)
-
-
-def _unreported_text(requests: int) -> str:
-    return (
-        f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out or "
-        "answered without a count). They may be billed, and are not among the tokens and dollars above."
+def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | None) -> Iterator[str]:
+    ranges = [found for own in estimate.ranges.values() for found in own]
+    low = total(found.low for found in ranges)
+    expected = total(found.expected for found in ranges)
+    high = total(found.high for found in ranges)
+    selected = sum(len(task.answers) for task in run.work)
+    reused = selected - len(ranges) - len(estimate.unscored)
+    yield f"Answers to evaluate: {len(ranges)} of {selected}; {reused} have a result that is up to date."
+    yield f"Judge: {run.judge.model} ({run.endpoint or run.judge.provider})."
+    basis = f", based on {_basis(ranges)}" if expected.requests else ""
+    requests = _between(*(f"{round(part.requests):,}" for part in (low, expected, high)))
+    yield f"Judge requests: {requests}{basis}."
+    yield (
+        f"Tokens in: probably {round(expected.input_tokens):,}, of which cached "
+        f"{round(expected.cached_tokens):,}; out: {round(expected.output_tokens):,}."
     )
+    if math.isnan(expected.cost_usd):
+        yield f"Dollars: not known, as there is no price for {run.judge.model}: mind2web2.toml may give it."
+    else:
+        yield f"Dollars: {_between(*(dollars(part.cost_usd) for part in (low, expected, high)))}."
+    captures = run.conditions.with_captures
+    then = "captured when a claim needs them" if captures else "claims on them fail (--no_capture)"
+    pages = estimate.uncached_pages
+    yield f"Cited pages that are not cached yet: {pages}{f'; {then}' if pages else ''}."
+    for name, why in estimate.unscored.items():
+        yield f"No result to be expected: {name}: {why}"
+    if run.endpoint is None:
+        yield "The judge's address is not set: results of any server count as valid."
+    if max_cost is not None and expected.cost_usd > 0:
+        verdict = "will probably not cover the run: it stops there, and the same command continues"
+        if expected.cost_usd <= max_cost:
+            verdict = "covers the run" if high.cost_usd <= max_cost else "may not cover the run"
+        yield f"--max_cost {dollars_as_given(max_cost)} {verdict}."
 
 
-def _cost(usage: Usage) -> str:
-    return "unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
+def _between(low: str, expected: str, high: str) -> str:
+    return expected if low == high else f"between {low} and {high}, probably {expected}"
 
 
-def _earlier_runs(path: Path) -> list[Any]:
-    try:
-        runs = json.loads(read_regular_file(path))["runs"]
-        if not isinstance(runs, list):
-            raise TypeError("its runs are no list")
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
-        log.warning(
-            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
-            path,
-            error,
-        )
-        return []
-    return runs
+def _basis(ranges: Sequence[Range]) -> str:
+    return " and ".join(dict.fromkeys(found.basis for found in ranges))
 
 
-def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
-    """Return how many answers, pages and claims were flagged; ``None`` where none was."""
-    results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
-    answers = {(found.task_id, found.answer_name) for found, result in results if result.get("answer_flags")}
-    pages = {(found.task_id, url) for found, result in results for url in _flagged_pages(result)}
-    claims = {(found.task_id, claim) for found, result in results for claim in _flagged_claims(result)}
-    counts = (("answer", len(answers)), ("page", len(pages)), ("claim", len(claims)))
-    counted = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts if count]
-    if not counted:
-        return None
-    listed = " and ".join(part for part in (", ".join(counted[:-1]), counted[-1]) if part)
-    verb = "tries" if counted[-1].startswith("1 ") and len(counted) == 1 else "try"
-    return (
-        f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the flags in the "
-        "results"
-    )
+# After the run
 
 
-def _flagged_pages(result: Mapping[str, Any]) -> Iterator[str]:
-    records = result.get("extractions")
-    # A script may return what it likes beside the score.
-    shown = [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
-    for leaf in leaves_of(result):
-        shown += leaf.get("evidence", {}).get("pages", ())
-    for record in shown:
-        if (record.get("page") or {}).get("flags"):
-            yield str(record["url"])
-
-
-def _flagged_claims(result: Mapping[str, Any]) -> Iterator[str]:
-    for leaf in leaves_of(result):
-        evidence = leaf.get("evidence", {})
-        if evidence.get("flags"):
-            yield str(evidence.get("claim"))
-
-
-_ON_PRIVATE_NETWORK = (
-    "on this machine or its network: add --allow_private_network where you trust the answers"
-)
-_SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
-
-
-def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
-    """Return, one line each, what may make scores others than the answers deserve.
+@dataclass(frozen=True)
+class RunReport:
+    """A run that is over.
 
     Args:
+        summary: the agent's metrics, ``None`` where they could not be written.
+        problems: failures beside the answers, one line each.
         recapture: the command that captures suspect pages again.
-    """
-    suspect: list[frozenset[str]] = []
-    shown_in_part = 0
-    found: list[str] = []
-    for outcome in outcomes:
-        if outcome.result is None:
-            continue
-        leaves = list(leaves_of(outcome.result))
-        suspect += [troubles for leaf in leaves if (troubles := decisive_troubles(leaf))]
-        shown_in_part += sum(map(is_shown_in_part, leaves))
-        found += _of_answer(outcome, leaves)
-    if suspect:
-        # One entry a claim, so that the counts add up.
-        kinds = Counter(" and ".join(sorted(troubles)) for troubles in suspect)
-        listed = ", ".join(f"{kind} {count}" for kind, count in sorted(kinds.items()))
-        found.insert(
-            0,
-            f"claims judged on pages that look wrong: {len(suspect)} ({listed}); look at these pages; to "
-            f"capture them again: {recapture}",
-        )
-    if missing := _missing_line(outcomes):
-        found.insert(0, missing)
-    if shown_in_part:
-        found.append(
-            f"{counted(shown_in_part, 'claim')} judged without all images of a page, as the judge is shown "
-            "fewer; the evidence says how many"
-        )
-    if downloads := _refused_downloads_line(outcomes):
-        found.append(downloads)
-    if declined := _declined_line(outcomes):
-        found.append(declined)
-    if misquoted := _misquoted_line(outcomes):
-        found.append(misquoted)
-    if flagged := flagged_line(outcomes):
-        found.append(flagged)
-    if ignored := _ignored_arguments_line(outcomes):
-        found.append(ignored)
-    return found
-
-
-def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
-    """Return those cautions about stored results that the table of doubtful verdicts does not count."""
-    found = [_missing_line(outcomes), _refused_downloads_line(outcomes), _ignored_arguments_line(outcomes)]
-    of_answers = (line for outcome in outcomes if outcome.result for line in _undecided_lines(outcome))
-    return [*filter(None, found), *of_answers]
-
-
-def _ignored_arguments_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
-    names: dict[str, set[str]] = {}
-    for outcome in outcomes:
-        ignored = (outcome.result or {}).get("ignored_arguments")
-        if isinstance(ignored, list) and ignored:
-            names.setdefault(outcome.task_id, set()).update(map(str, ignored))
-    if not names:
-        return None
-    count = sum(map(len, names.values()))
-    scripts = "; ".join(
-        f"{task}.py: {', '.join(sorted(names[task]))}" for task in sorted(names, key=natural_key)
-    )
-    if count == 1:
-        return f"1 argument was ignored, as the toolkit does not know it: {scripts}"
-    return f"{count} arguments were ignored, as the toolkit does not know them: {scripts}"
-
-
-def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
-    """Return which scripts read the clock, and on which dates, in one line."""
-    scripts: set[str] = set()
-    dates: set[str] = set()
-    is_fixed = True
-    for outcome in outcomes:
-        made_from = None if outcome.result is None else provenance_in(outcome.result)
-        clock = None if made_from is None else made_from.inputs.clock
-        if made_from is not None and clock is not None and clock.is_read:
-            scripts.add(outcome.task_id)
-            dates.add(clock.date)
-            is_fixed = is_fixed and made_from.inputs.as_of is not None
-    if not scripts:
-        return None
-    names = name_list(scripts)
-    reads = "1 script reads" if len(scripts) == 1 else f"{len(scripts)} scripts read"
-    how = "set by --as_of" if is_fixed else "--as_of fixes the date"
-    return f"{reads} the clock: {names}; date seen: {name_list(dates)} ({how})"
-
-
-def _missing_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
-    judged: set[tuple[str, str]] = set()
-    read: list[tuple[str, str]] = []
-    refused: set[tuple[str, str]] = set()
-    for outcome in outcomes:
-        if outcome.result is not None:
-            task, leaves = outcome.task_id, leaves_of(outcome.result)
-            judged |= {(task, url) for leaf in leaves for url in pages_not_had(leaf)}
-            read += [(task, url) for url in pages_not_read(outcome.result)]
-            refused |= {(task, url) for url in refused_pages(outcome.result)}
-    pages = judged | set(read)
-    if not pages:
-        return None
-    parts = [f"unavailable cited pages: {_by_task(pages)}"]
-    parts += ["claims on them count as failed"] if judged else []
-    parts += [f"{counted(len(read), 'extraction')} came out empty"] if read else []
-    if private := len(pages & refused):
-        parts.append(f"{private} of them {_ON_PRIVATE_NETWORK}")
-    return "; ".join(parts)
-
-
-def _refused_downloads_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
-    found = {
-        (outcome.task_id, url)
-        for outcome in outcomes
-        if outcome.result is not None
-        for url in refused_downloads(outcome.result)
-    }
-    if not found:
-        return None
-    return f"files that scripts could not download: {_by_task(found)}, {_ON_PRIVATE_NETWORK}"
-
-
-def _by_task(pages: Collection[tuple[str, str]]) -> str:
-    tasks = Counter(task for task, _ in pages)
-    return f"{len(pages)} ({', '.join(f'{task} {count}' for task, count in sorted(tasks.items()))})"
-
-
-def _declined_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
-    votes: Counter[str] = Counter()
-    extractions: Counter[str] = Counter()
-    for outcome in outcomes:
-        if outcome.result is not None:
-            of_votes, of_extractions = declined_counts(outcome.result)
-            votes[outcome.task_id] += of_votes
-            extractions[outcome.task_id] += of_extractions
-    tasks = +(votes + extractions)
-    if not tasks:
-        return None
-    listed = ", ".join(f"{task} {tasks[task]}" for task in sorted(tasks, key=natural_key))
-    return (
-        f"the judge refused to answer, twice each: votes {votes.total()}, extractions {extractions.total()} "
-        f"({listed}); such votes count as not supported, such extractions as empty"
-    )
-
-
-def _misquoted_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
-    quoted = 0
-    tasks: Counter[str] = Counter()
-    for outcome in outcomes:
-        counts = {} if outcome.result is None else quote_counts(outcome.result)
-        quoted += sum(counts.values())
-        tasks[outcome.task_id] += counts.get("not_found", 0)
-    if not +tasks:
-        return None
-    listed = ", ".join(f"{task} {tasks[task]}" for task in sorted(+tasks, key=natural_key))
-    return (
-        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of {quoted} "
-        f"({listed}); no verdict changes for that"
-    )
-
-
-def _of_answer(outcome: AnswerOutcome, leaves: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    name = f"{outcome.task_id}/{outcome.answer_name}"
-    result = outcome.result or {}
-    errors = [leaf["id"] for leaf in leaves if leaf.get("evidence", {}).get("decided_by") == "error"]
-    if errors:
-        yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
-    yield from _undecided_lines(outcome)
-    if torn := [leaf["id"] for leaf in leaves if _is_torn(leaf)]:
-        listed = ", ".join(torn)
-        yield f"{name}: score and status, as the script has set them, contradict each other: {listed}"
-    if not leaves:
-        yield f"{name}: its script returned a score without a rubric tree, which cannot be checked"
-    if (by_tree := other_score_by_tree(result)) is not None:
-        score = result["final_score"]
-        yield f"{name}: its script returned the score {score:g}, but its rubric tree has {by_tree:g}"
-    if result.get("doubts"):
-        doubts = "; ".join(result["doubts"])
-        yield f"{name}: in doubt, the next run judges it again: {doubts}"
-
-
-def _undecided_lines(outcome: AnswerOutcome) -> Iterator[str]:
-    undecided = (outcome.result or {}).get("undecided_leaves")
-    if isinstance(undecided, list) and undecided:
-        name = f"{outcome.task_id}/{outcome.answer_name}"
-        yield f"{name}: never decided by the script, counted 0: {', '.join(map(str, undecided))}"
-
-
-def _is_torn(leaf: Mapping[str, Any]) -> bool:
-    # What the script decided, whatever the end of a sequence shows in its place.
-    decided = leaf.get("superseded") or leaf
-    status, score = decided.get("status"), decided.get("score")
-    return status in _SCORES and score != _SCORES[status]
-
-
-def print_run(
-    console: Console,
-    work: Sequence[TaskWork],
-    outcomes: Sequence[AnswerOutcome],
-    summary: Mapping[str, Any] | None,
-    judge: RecordedJudge,
-    folders: RunFolders,
-    problems: Sequence[str],
-    recapture: str,
-    elapsed_s: float,
-    show: str,
-) -> None:
-    """Print each task's scores, the agent's metrics, what has no score and why, and what it took.
-
-    Args:
-        recapture: the command that captures suspect pages again.
-        elapsed_s: how long the run took.
         show: the command that shows why an answer has its score.
     """
-    console.print(_scores_table(work, outcomes))
-    if summary is not None and summary["num_runs"]:
-        print_metrics(console, summary)
-    for reason, names in _by_reason(outcomes).items():
+
+    work: Sequence[TaskWork]
+    outcomes: Sequence[AnswerOutcome]
+    summary: Mapping[str, Any] | None
+    judge: RecordedJudge
+    folders: RunFolders
+    problems: Sequence[str]
+    elapsed_s: float
+    recapture: str
+    show: str
+
+
+def print_run(console: Console, run: RunReport) -> None:
+    """Print each task's scores, the agent's metrics, the answers without a score, and what the run took."""
+    console.print(_scores_table(run.work, run.outcomes))
+    if run.summary is not None and run.summary["num_runs"]:
+        print_metrics(console, run.summary)
+    for reason, names in _by_reason(run.outcomes).items():
         line(console, f"No result: {name_list(names)}: {reason}")
-    for caution in cautions(outcomes, recapture):
-        line(console, f"Warning: {caution}")
-    for problem in problems:
-        line(console, f"Warning: {problem}")
-    if clock := clock_line(outcomes):
+    for warning in (*cautions(run.outcomes, run.recapture), *run.problems):
+        line(console, f"Warning: {warning}")
+    if clock := clock_line(run.outcomes):
         line(console, f"Note: {clock}")
-    for task in work:
+    for task in run.work:
         for problem in task.problems:
             line(console, f"Note: {task.task_id}: {problem}")
+    judge = run.judge
     print_usage(console, judge.usage)
     line(console, f"Judge: {judge.settings.model} ({judge.endpoint}). {totals_text(judge.usage)}.")
     if judge.budget is not None:
         line(console, budget_text(judge.budget))
-    line(console, f"Why an answer has its score: {show}")
-    line(console, f"Time: {duration_text(elapsed_s)}.")
-    line(console, f"Results: {folders.agent_results}")
+    line(console, f"Why an answer has its score: {run.show}")
+    line(console, f"Time: {duration_text(run.elapsed_s)}.")
+    line(console, f"Results: {run.folders.agent_results}")
 
 
 def _by_reason(outcomes: Sequence[AnswerOutcome]) -> dict[str, list[str]]:
@@ -432,10 +231,328 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
         own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
         scores = [outcome.score for outcome in own if outcome.score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        listed = "  ".join(f"{_stem(outcome)} {number(outcome.score)}" for outcome in own)
+        listed = "  ".join(f"{_short_name(outcome)}: {number(outcome.score)}" for outcome in own)
         table.add_row(task.task_id, task.script_version or "none", listed or "none", number(mean))
     return table
 
 
-def _stem(outcome: AnswerOutcome) -> str:
-    return outcome.answer_name.removeprefix("answer_").removesuffix(".md") + ":"
+def _short_name(outcome: AnswerOutcome) -> str:
+    return outcome.answer_name.removeprefix("answer_").removesuffix(".md")
+
+
+def print_usage(console: Console, usage: RunUsage) -> None:
+    """Print the judge's use for each task and in all; nothing where no judge was asked."""
+    asked = usage.total()
+    if asked.asked.requests:
+        rows = {task_id: _usage_cells(usage.tasks[task_id]) for task_id in sorted(usage.tasks)}
+        print_amounts(console, "Judge use", "task", _USAGE_COLUMNS, rows | {"all": _usage_cells(asked)})
+    print_unreported(console, usage)
+
+
+def print_unreported(console: Console, usage: RunUsage) -> None:
+    """Print how many requests may be billed without being counted; nothing if none are."""
+    if requests := usage.total().asked.unreported_requests:
+        line(
+            console,
+            f"Judge use: the server did not report the tokens of {requests:,} requests (stopped, timed out "
+            "or answered without a count). They may be billed, and are not among the tokens and dollars.",
+        )
+
+
+def _usage_cells(task: TaskUsage) -> Sequence[str]:
+    asked, reused = task.asked, task.reused
+    tokens = (asked.input_tokens, asked.cached_tokens, asked.output_tokens)
+    counts = (asked.judgments, asked.requests, *tokens)
+    saved = _cost(reused) if reused.judgments else "-"
+    return (*(f"{count:,}" for count in counts), _cost(asked), f"{reused.judgments:,}", saved)
+
+
+def _cost(usage: Usage) -> str:
+    return "unknown" if usage.cost_usd is None else dollars(usage.cost_usd)
+
+
+def budget_text(budget: Budget) -> str:
+    """Return how much of a budget was spent, and how to continue where it is used up."""
+    limit = dollars_as_given(budget.max_usd)
+    spent = f"Budget: {dollars(budget.spent_usd)} of --max_cost {limit} spent"
+    if not budget.is_reached:
+        return f"{spent}."
+    return (
+        f"{spent}, and nothing more was asked. The same command (without --overwrite) continues with another "
+        f"${limit}; a higher --max_cost goes further."
+    )
+
+
+def write_usage(folder: Path, judge: RecordedJudge) -> None:
+    """Add the run to ``usage.json``: the newest run by task, earlier ones as totals.
+
+    Raises:
+        ResultWriteError: the file cannot be written.
+    """
+    if not judge.usage.tasks:
+        return
+    path = folder / FILE_NAME
+    run = {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "judge_model": judge.settings.model,
+        "endpoint": judge.endpoint,
+        **judge.usage.total().as_json(),
+        "sent_again": dict(judge.usage.retries.reasons),
+    }
+    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
+    with writing_in(folder):
+        runs = [*_earlier_runs(path), run][-_RUNS_KEPT:]
+        content = {"newest_run": {**run, "tasks": tasks}, "runs": runs}
+        write_file(path, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
+
+
+def _earlier_runs(path: Path) -> list[Any]:
+    try:
+        runs = json.loads(read_regular_file(path))["runs"]
+        if not isinstance(runs, list):
+            raise TypeError("its runs are no list")
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
+        log.warning(
+            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
+            path,
+            error,
+        )
+        return []
+    return runs
+
+
+# Reasons why scores may be wrong
+
+_ON_PRIVATE_NETWORK = (
+    "on this machine or its network: add --allow_private_network where you trust the answers"
+)
+_SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
+
+
+def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
+    """Return, one line each, reasons why scores may be wrong.
+
+    Args:
+        recapture: the command that captures suspect pages again.
+    """
+    results = [_Scored(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
+    lines = [
+        _unavailable_line(results),
+        _suspect_line(results, recapture),
+        *(line for found in results for line in _answer_lines(found)),
+        _partly_shown_line(results),
+        _downloads_line(results),
+        _declined_line(results),
+        _misquoted_line(results),
+        flagged_line(outcomes),
+        _ignored_arguments_line(results),
+    ]
+    return [line for line in lines if line]
+
+
+def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
+    """Return the cautions about stored results that the table of doubtful verdicts does not count."""
+    results = [_Scored(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
+    lines = [_unavailable_line(results), _downloads_line(results), _ignored_arguments_line(results)]
+    return [line for line in (*lines, *map(_undecided_line, results)) if line]
+
+
+class _Scored:
+    """A result with its task, its answer's name and the leaves of its trees."""
+
+    def __init__(self, outcome: AnswerOutcome, result: Mapping[str, Any]) -> None:
+        self.task_id, self.answer_name, self.result = outcome.task_id, outcome.answer_name, result
+        self.leaves = list(leaves_of(result))
+
+
+def _unavailable_line(results: Iterable[_Scored]) -> str | None:
+    judged: set[tuple[str, str]] = set()
+    read: list[tuple[str, str]] = []
+    refused: set[tuple[str, str]] = set()
+    for found in results:
+        judged |= {(found.task_id, url) for leaf in found.leaves for url in pages_not_had(leaf)}
+        read += [(found.task_id, url) for url in pages_not_read(found.result)]
+        refused |= {(found.task_id, url) for url in refused_pages(found.result)}
+    pages = judged | set(read)
+    if not pages:
+        return None
+    parts = [f"unavailable cited pages: {_total(Counter(task for task, _ in pages))}"]
+    parts += ["claims on them count as failed"] if judged else []
+    parts += [f"{counted(len(read), 'extraction')} came out empty"] if read else []
+    if private := len(pages & refused):
+        parts.append(f"{private} of them {_ON_PRIVATE_NETWORK}")
+    return "; ".join(parts)
+
+
+def _suspect_line(results: Iterable[_Scored], recapture: str) -> str | None:
+    # One entry a claim, so that the counts add up.
+    kinds = Counter(
+        " and ".join(sorted(troubles))
+        for found in results
+        for leaf in found.leaves
+        if (troubles := decisive_troubles(leaf))
+    )
+    if not kinds:
+        return None
+    return (
+        f"claims judged on pages that look wrong: {_total(kinds)}; look at these pages; to capture them "
+        f"again: {recapture}"
+    )
+
+
+def _answer_lines(found: _Scored) -> Iterator[str]:
+    name, result = f"{found.task_id}/{found.answer_name}", found.result
+    errors = [leaf["id"] for leaf in found.leaves if leaf.get("evidence", {}).get("decided_by") == "error"]
+    if errors:
+        yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
+    if undecided := _undecided_line(found):
+        yield undecided
+    if contradictory := [leaf["id"] for leaf in found.leaves if _is_contradictory(leaf)]:
+        yield f"{name}: the script has set a score that contradicts the status: {', '.join(contradictory)}"
+    if not found.leaves:
+        yield f"{name}: its script returned a score without a rubric tree, which cannot be checked"
+    if (by_tree := other_score_by_tree(result)) is not None:
+        score = result["final_score"]
+        yield f"{name}: its script returned the score {score:g}, but its rubric tree has {by_tree:g}"
+    if result.get("doubts"):
+        yield f"{name}: in doubt, the next run judges it again: {'; '.join(result['doubts'])}"
+
+
+def _undecided_line(found: _Scored) -> str | None:
+    undecided = found.result.get("undecided_leaves")
+    if not isinstance(undecided, list) or not undecided:
+        return None
+    listed = ", ".join(map(str, undecided))
+    return f"{found.task_id}/{found.answer_name}: never decided by the script, counted 0: {listed}"
+
+
+def _is_contradictory(leaf: Mapping[str, Any]) -> bool:
+    # The script's own decision, before a sequence overrode it.
+    decided = leaf.get("superseded") or leaf
+    status, score = decided.get("status"), decided.get("score")
+    return status in _SCORES and score != _SCORES[status]
+
+
+def _partly_shown_line(results: Iterable[_Scored]) -> str | None:
+    if not (count := sum(is_shown_in_part(leaf) for found in results for leaf in found.leaves)):
+        return None
+    return (
+        f"{counted(count, 'claim')} judged without all images of a page, as the judge is shown fewer; the "
+        "evidence says how many"
+    )
+
+
+def _downloads_line(results: Iterable[_Scored]) -> str | None:
+    files = {(found.task_id, url) for found in results for url in refused_downloads(found.result)}
+    if not files:
+        return None
+    tasks = Counter(task for task, _ in files)
+    return f"files that scripts could not download: {_total(tasks)}, {_ON_PRIVATE_NETWORK}"
+
+
+def _declined_line(results: Iterable[_Scored]) -> str | None:
+    votes: Counter[str] = Counter()
+    extractions: Counter[str] = Counter()
+    for found in results:
+        of_votes, of_extractions = declined_counts(found.result)
+        votes[found.task_id] += of_votes
+        extractions[found.task_id] += of_extractions
+    tasks = +(votes + extractions)
+    if not tasks:
+        return None
+    return (
+        f"the judge refused to answer, twice each: votes {votes.total()}, extractions {extractions.total()} "
+        f"({_by_name(tasks)}); such votes count as not supported, such extractions as empty"
+    )
+
+
+def _misquoted_line(results: Iterable[_Scored]) -> str | None:
+    quotes = [(found.task_id, quote_counts(found.result)) for found in results]
+    tasks: Counter[str] = Counter()
+    for task, counts in quotes:
+        tasks[task] += counts.get("not_found", 0)
+    if not +tasks:
+        return None
+    total = sum(sum(counts.values()) for _, counts in quotes)
+    return (
+        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of {total} "
+        f"({_by_name(+tasks)}); this changes no verdict"
+    )
+
+
+def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    """Return how many answers, pages and claims were flagged; ``None`` where none was."""
+    results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
+    answers = {(found.task_id, found.answer_name) for found, result in results if result.get("answer_flags")}
+    pages = {(found.task_id, url) for found, result in results for url in _flagged_pages(result)}
+    claims = {(found.task_id, claim) for found, result in results for claim in _flagged_claims(result)}
+    amounts = (("answer", len(answers)), ("page", len(pages)), ("claim", len(claims)))
+    parts = [counted(amount, noun) for noun, amount in amounts if amount]
+    if not parts:
+        return None
+    listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
+    verb = "tries" if len(answers) + len(pages) + len(claims) == 1 else "try"
+    return (
+        f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the flags in the "
+        "results"
+    )
+
+
+def _flagged_pages(result: Mapping[str, Any]) -> Iterator[str]:
+    records = result.get("extractions")
+    # A script may return anything beside the score.
+    shown = [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
+    for leaf in leaves_of(result):
+        shown += leaf.get("evidence", {}).get("pages", ())
+    return (str(record["url"]) for record in shown if (record.get("page") or {}).get("flags"))
+
+
+def _flagged_claims(result: Mapping[str, Any]) -> Iterator[str]:
+    evidences = (leaf.get("evidence", {}) for leaf in leaves_of(result))
+    return (str(evidence.get("claim")) for evidence in evidences if evidence.get("flags"))
+
+
+def _ignored_arguments_line(results: Iterable[_Scored]) -> str | None:
+    names: dict[str, set[str]] = {}
+    for found in results:
+        ignored = found.result.get("ignored_arguments")
+        if isinstance(ignored, list) and ignored:
+            names.setdefault(found.task_id, set()).update(map(str, ignored))
+    if not names:
+        return None
+    scripts = "; ".join(
+        f"{task}.py: {', '.join(sorted(names[task]))}" for task in sorted(names, key=natural_key)
+    )
+    if sum(map(len, names.values())) == 1:
+        return f"1 argument was ignored, as the toolkit does not know it: {scripts}"
+    count = sum(map(len, names.values()))
+    return f"{count} arguments were ignored, as the toolkit does not know them: {scripts}"
+
+
+def _total(amounts: Counter[str]) -> str:
+    return f"{amounts.total()} ({_by_name(amounts)})"
+
+
+def _by_name(amounts: Counter[str]) -> str:
+    return ", ".join(f"{name} {amounts[name]}" for name in sorted(amounts, key=natural_key))
+
+
+def clock_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
+    """Return which scripts read the clock, and on which dates, in one line."""
+    scripts: set[str] = set()
+    dates: set[str] = set()
+    is_fixed = True
+    for outcome in outcomes:
+        made_from = None if outcome.result is None else provenance_in(outcome.result)
+        clock = None if made_from is None else made_from.inputs.clock
+        if made_from is not None and clock is not None and clock.is_read:
+            scripts.add(outcome.task_id)
+            dates.add(clock.date)
+            is_fixed = is_fixed and made_from.inputs.as_of is not None
+    if not scripts:
+        return None
+    reads = "1 script reads" if len(scripts) == 1 else f"{len(scripts)} scripts read"
+    how = "set by --as_of" if is_fixed else "--as_of fixes the date"
+    return f"{reads} the clock: {name_list(scripts)}; date seen: {name_list(dates)} ({how})"

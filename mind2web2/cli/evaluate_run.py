@@ -1,4 +1,4 @@
-"""An evaluation as a command carries it out: judge and store opened, progress shown, table printed."""
+"""An evaluation: open judge and store, run the scripts, show progress, print the report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,9 @@ from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.cli.console import ConsoleHandler, RunDisplay, plain_console
-from mind2web2.cli.evaluate_report import print_run, print_unreported, write_usage
-from mind2web2.cli.event_loop import INTERRUPTED, RunLoop, end_process
+from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, line, plain_console
+from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported, write_usage
+from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
     BATCHES,
     REPLAY,
@@ -29,6 +29,7 @@ from mind2web2.cli.options import (
     paths_of,
     storage_state_of,
     suggested_command,
+    suggested_forgetting,
 )
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
@@ -38,6 +39,7 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
@@ -68,12 +70,11 @@ if TYPE_CHECKING:
     from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
-# Where tasks or answers at once have no bound of their own.
+# Stands for no limit.
 _ALL = 1_000_000
-# Answers at once in any case, and at most unless options say more: each takes a process of 15 MB and what the
-# run keeps of it. A quarter of the machine's memory is for them.
+# Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
-# A script that is interrupted says so within moments; this much later it cannot be interrupted.
+# After the longest block: an interrupted script that stays silent for this long is ended.
 _SILENCE_AFTER_BLOCK_S = 30.0
 
 
@@ -83,21 +84,24 @@ class _Run:
     folders: RunFolders
     work: Sequence[TaskWork]
     console: Console
-    progress: RunProgress
     budget: Budget | None
+    progress: RunProgress = field(default_factory=RunProgress)
+    # Once they exist: the judge's use, and the actions that keep it when the run is stopped.
     usages: list[RunUsage] = field(default_factory=list)
     on_stop: list[Callable[[], None]] = field(default_factory=list)
 
-    def tell_stopped(self) -> None:
-        """Say how far the run has come, and write down what is only in memory."""
+    def print(self, text: str) -> None:
+        """Print a line."""
+        line(self.console, text)
+
+    def report_stop(self) -> None:
+        """Print how far the run has come, and write state that is only in memory."""
         done = sum(outcome.result is not None for outcome in self.progress.outcomes)
         total = sum(len(task.answers) for task in self.work)
-        then = "so far is kept: the same command goes on from here."
+        then = "so far is kept: the same command continues from here."
         if self.options.overwrite:
             then = "so far is kept. The same command asks again; without --overwrite, earlier results stand."
-        self.console.print(
-            f"Stopped. {done} of {total} answers have results, and every judgment {then}", soft_wrap=True
-        )
+        self.print(f"Stopped. {done} of {total} answers have results, and every judgment {then}")
         for usage in self.usages:
             print_unreported(self.console, usage)
         for action in self.on_stop:
@@ -109,123 +113,139 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
-    run = _Run(options, folders, work, plain_console(outlives_reader=True), RunProgress(), _budget(options))
-    loop = RunLoop(run.tell_stopped)
-    with _opened_store(options, folders) as store:
-        settings = _judge_settings(options, folders, store)
-        try:
-            outcomes = loop.run(_evaluate(run, settings, store))
-            complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
-            exit_status = 0 if complete else 1
-        except KeyboardInterrupt:
-            exit_status = INTERRUPTED
-    if loop.has_leftovers:
-        end_process(exit_status)
-    return exit_status
+    run = _Run(options, folders, work, plain_console(outlives_reader=True), _budget(options))
+    return run_to_exit(_stored_evaluation(run), run.report_stop)
+
+
+async def _stored_evaluation(run: _Run) -> int:
+    with _opened_store(run.options, run.folders) as store:
+        outcomes = await _evaluate(run, _judge_settings(run.options, run.folders, store), store)
+    is_complete = all(outcome.result is not None for outcome in outcomes) and not run.progress.problems
+    return 0 if is_complete else 1
 
 
 async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) -> list[AnswerOutcome]:
-    options = run.options
+    options, console = run.options, run.console
     batches = _open_batches(run, settings.model, store)
     with loading():
         client = _client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
-    parts = RunParts(
-        judge=judge,
-        library=PageLibrary(options.page_memory),
-        captures=captures,
-        limits=DualSemaphore(
-            asyncio.Semaphore(options.max_webpage_retrieval),
-            asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
-            if batches is None
-            else nullcontext(),
-        ),
-        # A replay is there to reproduce scores, not to repeat them.
-        reuse=not options.overwrite and client is not None,
-        answer_timeout_s=options.answer_timeout,
-        with_private_network=options.allow_private_network,
-        log_to_console=options.self_debug,
-        clock=time.monotonic if batches is None else batches.worked_s,
-        pace=_order(options),
-        isolation=_isolation(options),
-        as_of=options.as_of,
-    )
-    pace = _pace(options, parts.limits.llm)
+    parts = _parts(options, judge, captures, batches)
     run.usages.append(judge.usage)
-    # In case the loop does not get that far any more.
+    # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
+    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
+    display = RunDisplay(console, run.progress, judge.usage, file)
+    if batches is not None:
+        display = BatchDisplay(console, run.progress, judge.usage, batches.progress, file)
     try:
-        with _logging(run.console, run.folders):
-            await _tell_open_batches(run, store)
-            await _tell_changed_scripts(run)
-            await _tell_uncached(run, captures)
-            # In a process of its own, a script is guarded there.
+        with _logging(console, run.folders):
+            await _print_beforehand(run, store, captures)
+            # An isolated script is guarded in its own process.
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
-            display = _display(run, judge, batches)
             with downloads_from(network_of(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
+                    pace = _pace(options, parts.limits.llm)
                     outcomes = await evaluate_work(
                         run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
                     )
     finally:
         run.on_stop.clear()
         await asyncio.to_thread(_keep_usage, run, judge)
-        await _store_rest(run, judge)
+        try:
+            await judge.write_rest()
+        except JudgmentStoreError as error:
+            run.progress.problems.append(str(error))
         if client is not None:
             await client.close()
     if options.self_debug:
         _print_reused(run, outcomes)
     summary = await asyncio.to_thread(_summed_up, run)
-    recapture = caching_command(run.folders.agent_name, options, "--only", "suspect")
-    problems = [*run.progress.problems, *_forgettable(run, summary)]
-    show = suggested_command(options, "show", run.folders.agent_name, "TASK", "ANSWER")
-    console, elapsed_s = run.console, display.elapsed_s
-    print_run(console, run.work, outcomes, summary, judge, run.folders, problems, recapture, elapsed_s, show)
+    agent_name = run.folders.agent_name
+    report = RunReport(
+        work=run.work,
+        outcomes=outcomes,
+        summary=summary,
+        judge=judge,
+        folders=run.folders,
+        problems=[*run.progress.problems, *_forgettable(run, summary)],
+        elapsed_s=display.elapsed_s,
+        recapture=caching_command(agent_name, options, "--only", "suspect"),
+        show=suggested_command(options, "show", agent_name, "TASK", "ANSWER"),
+    )
+    print_run(console, report)
     return outcomes
 
 
-def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | None:
-    if not run.options.batch:
-        return None
-    from mind2web2.cli.batch import open_batches
-
-    return open_batches(run.options, run.folders, model, store)
-
-
-def _display(run: _Run, judge: RecordedJudge, batches: BatchJobs | None) -> RunDisplay:
-    file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
-    if batches is None:
-        return RunDisplay(run.console, run.progress, judge.usage, file)
-    from mind2web2.cli.batch import BatchDisplay
-
-    return BatchDisplay(run.console, run.progress, judge.usage, batches.progress, file)
+def _parts(
+    options: argparse.Namespace,
+    judge: RecordedJudge,
+    captures: SharedCaptures | None,
+    batches: BatchJobs | None,
+) -> RunParts:
+    requests = asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
+    return RunParts(
+        judge=judge,
+        library=PageLibrary(options.page_memory),
+        captures=captures,
+        limits=DualSemaphore(
+            asyncio.Semaphore(options.max_webpage_retrieval), requests if batches is None else nullcontext()
+        ),
+        # A replay reproduces scores from the judgments, not from the results.
+        reuse=not options.overwrite and not judge.is_replay,
+        answer_timeout_s=options.answer_timeout,
+        with_private_network=options.allow_private_network,
+        log_to_console=options.self_debug,
+        clock=time.monotonic if batches is None else batches.worked_s,
+        # A question waits up to a day for its batch, so that as many as possible are asked at once.
+        pace=Order(options.sequential, _ALL if options.batch else MOST_PENDING),
+        isolation=_isolation(options),
+        as_of=options.as_of,
+    )
 
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
-    """Print what reused results have stored, as nothing is logged of them."""
+    """Print the stored values of reused results, as their scripts did not run and logged nothing."""
     from mind2web2.cli.show import stored_values
 
     for outcome in outcomes:
         if outcome.reused and outcome.result is not None:
             name = f"{outcome.task_id}/{outcome.answer_name}"
-            run.console.print(f"{name}: reused, the script did not run; stored values:", soft_wrap=True)
+            run.print(f"{name}: reused, the script did not run; stored values:")
             for text in stored_values(outcome.result):
-                run.console.print(f"  {text}", soft_wrap=True)
+                run.print(f"  {text}")
 
 
-def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> Iterator[str]:
-    """Yield how to get rid of the results of tasks that have no answers any more, in one line."""
+def _forgettable(run: _Run, summary: Mapping[str, Any] | None) -> list[str]:
     if summary is None:
-        return
+        return []
     answers = paths_of(run.options).answers_root / run.folders.agent_name
     known = dict.fromkeys([*summary["tasks"], *(missing["task_id"] for missing in summary["missing"])])
     removed = [task_id for task_id in known if not (answers / task_id).is_dir()]
-    if removed:
-        words = [word for task_id in removed for word in ("--forget", task_id)]
-        command = suggested_command(run.options, "metrics", run.folders.agent_name, *words)
-        folders = ", ".join(str(run.folders.agent_results / task_id) for task_id in removed)
-        yield f"tasks without answers, whose stored results still count: {folders}; to delete: {command}"
+    return [suggested_forgetting(run.options, run.folders.agent_name, removed)] if removed else []
+
+
+def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | None:
+    """Return the run's batch jobs, to be entered while the judge is asked; ``None`` without ``--batch``."""
+    options = run.options
+    if not options.batch:
+        return None
+    from mind2web2.judge.batch.endpoints import batch_endpoints
+    from mind2web2.judge.batch.jobs import BatchJobs
+    from mind2web2.judge.batch.state import BatchFolder
+    from mind2web2.judge.batch.transfer import BatchPace
+
+    endpoints = batch_endpoints(options.llm_provider, options.judge_base_url)
+
+    async def is_stored(key: str) -> bool:
+        return await store.get(key, endpoints.service.endpoint) is not None
+
+    usual = BatchPace()
+    first_poll_s = options.batch_poll or usual.first_poll_s
+    pace = replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
+    folder = BatchFolder(run.folders.agent_results / BATCHES)
+    return BatchJobs(endpoints, folder, model, pace, overwrite=options.overwrite, is_stored=is_stored)
 
 
 def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
@@ -243,7 +263,7 @@ def _pace(options: argparse.Namespace, requests: Any) -> Pace:
     """Return how many answers run at once: as many as keep the judge requests busy, within the options."""
     tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
     bounds = tasks or _ALL, answers or _ALL
-    # In a batch most of them wait for the provider.
+    # In a batch most answers wait for the provider.
     if options.batch or (tasks and answers):
         return Pace(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
@@ -262,11 +282,8 @@ def _most_answers() -> int:
 def _budget(options: argparse.Namespace) -> Budget | None:
     if options.max_cost is None or options.llm_provider == REPLAY:
         return None
-    return Budget(
-        options.max_cost,
-        options.judge_model or DEFAULT_JUDGE_MODEL,
-        *((BATCH_PRICE_SHARE, BATCH_CAUTION) if options.batch else ()),
-    )
+    in_batch = (BATCH_PRICE_SHARE, BATCH_CAUTION) if options.batch else ()
+    return Budget(options.max_cost, options.judge_model or DEFAULT_JUDGE_MODEL, *in_batch)
 
 
 def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
@@ -282,22 +299,10 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
         summary = generate_result_summary(root, run.folders.agent_name)
         merge_all_results(root)
     except ResultWriteError as error:
-        # The table is shown all the same.
+        # The table of scores is shown all the same.
         run.progress.problems.append(str(error))
         return None
     return summary
-
-
-async def _store_rest(run: _Run, judge: RecordedJudge) -> None:
-    try:
-        await judge.write_rest()
-    except JudgmentStoreError as error:
-        run.progress.problems.append(str(error))
-
-
-def _order(options: argparse.Namespace) -> Order:
-    # What waits for a batch job waits for up to a day: another round is the worst that can happen.
-    return Order(options.sequential, _ALL if options.batch else MOST_PENDING)
 
 
 def _isolation(options: argparse.Namespace) -> Isolation | None:
@@ -322,7 +327,7 @@ def _longest_block_s(options: argparse.Namespace) -> float:
 
 
 def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptures | None:
-    # A replay depends on nothing but what is stored.
+    # A replay depends only on stored judgments and pages.
     if options.no_capture or options.llm_provider == REPLAY:
         return None
     settings = CaptureSettings(
@@ -334,36 +339,45 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
     return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
 
 
-async def _tell_uncached(run: _Run, captures: SharedCaptures | None) -> None:
-    counts = [await asyncio.to_thread(uncached_pages, run.folders, task.task_id) for task in run.work]
+async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:
+    """Print which batches are open, which scripts have changed, and how many pages are not cached."""
+    options, folders = run.options, run.folders
+    is_direct = options.llm_provider != REPLAY and not options.batch
+    if (
+        is_direct
+        and (folders.agent_results / BATCHES).is_dir()
+        and (text := await _open_batch_text(run, store))
+    ):
+        run.print(text)
+    root = folders.eval_results_root
+    if changed := await asyncio.to_thread(changed_scripts, root, folders.agent_name, run.work):
+        run.print(f"Eval script changed since the last result: {', '.join(changed)}.")
+    counts = [await asyncio.to_thread(uncached_pages, folders, task.task_id) for task in run.work]
     if total := sum(counts):
-        then = "captured when a claim needs them" if captures else f"claims on them fail ({_no_capture(run)})"
-        run.console.print(f"Cited pages that are not cached yet: {total}; {then}.", soft_wrap=True)
+        cause = "--no_capture" if options.no_capture else "a replay captures nothing"
+        then = "captured when a claim needs them" if captures else f"claims on them fail ({cause})"
+        run.print(f"Cited pages that are not cached yet: {total}; {then}.")
 
 
-async def _tell_open_batches(run: _Run, store: JudgmentStore) -> None:
-    if run.options.llm_provider == REPLAY or run.options.batch:
-        return
-    if not (run.folders.agent_results / BATCHES).is_dir():
-        return
-    from mind2web2.cli.batch import waiting_batches_text
+async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
+    """Return a warning where batches of this judge's server are open, which this run does not fetch."""
+    from mind2web2.judge.batch.state import BatchFolder
 
-    if text := await waiting_batches_text(run.options, run.folders, store):
-        run.console.print(text, soft_wrap=True)
-
-
-async def _tell_changed_scripts(run: _Run) -> None:
-    folders = run.folders
-    changed = await asyncio.to_thread(
-        changed_scripts, folders.eval_results_root, folders.agent_name, run.work
+    endpoint = endpoint_of(run.options.llm_provider, run.options.judge_base_url)
+    try:
+        records = await asyncio.to_thread(BatchFolder(run.folders.agent_results / BATCHES).records)
+    except UsageError as error:
+        return f"Batches of an earlier run may be open: {error}."
+    keys = [key for record in records if record.endpoint == endpoint for key in record.questions]
+    missing = [key for key in keys if await store.get(key, endpoint) is None]
+    if not missing:
+        return None
+    without = " and without --overwrite" if run.options.overwrite else ""
+    return (
+        f"Warning: an earlier run with --batch left {len(missing)} requests in batches that are open and "
+        "paid for. This run asks those that it needs again, and pays for them again; the same command "
+        f"with --batch{without} fetches their results."
     )
-    if changed:
-        names = ", ".join(changed)
-        run.console.print(f"Eval script changed since the last result: {names}.", soft_wrap=True)
-
-
-def _no_capture(run: _Run) -> str:
-    return "--no_capture" if run.options.no_capture else "a replay captures nothing"
 
 
 @contextmanager
@@ -386,14 +400,7 @@ def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:
 
 def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: JudgmentStore) -> JudgeSettings:
     if options.llm_provider != REPLAY:
-        return JudgeSettings(
-            options.llm_provider,
-            options.judge_model or DEFAULT_JUDGE_MODEL,
-            options.judge_temperature,
-            options.judge_reasoning_effort,
-            batch=options.batch,
-            max_images=options.max_images,
-        )
+        return judge_settings(options)
     from mind2web2.judge.transfer import source_of
 
     asked = {
@@ -411,7 +418,7 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         judge for judge in stored if all(getattr(judge, name) == value for name, value in wanted.items())
     ]
     if len(fitting) > 1 and wanted:
-        # What is not named is then not set.
+        # Options that are not given are then taken as not set.
         exact = [judge for judge in fitting if all(getattr(judge, name) == asked[name] for name in asked)]
         fitting = exact or fitting
     if len(fitting) != 1:

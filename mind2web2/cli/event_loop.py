@@ -1,4 +1,4 @@
-"""The event loop of a run, which no eval script can end early or keep from ending."""
+"""The event loop of a run: no eval script ends it early or keeps it from ending."""
 
 from __future__ import annotations
 
@@ -17,51 +17,62 @@ from typing import Any, NoReturn, Self, TypeVar
 Value = TypeVar("Value")
 
 INTERRUPTED = 130
-# What scripts have left behind is given up after this long.
+# Time for tasks and threads that scripts have left behind.
 _GRACE_S = 2.0
-# A run that was told to stop does so within two seconds, whatever is under way: this long it may take to end
-# by itself, and then to say so and to bring out what was printed.
+# Ctrl-C ends a run within two seconds: time for it to end by itself, then to report, then to flush output.
 _STOPPING_S = 1.4
-_TELLING_S = 0.4
+_REPORTING_S = 0.4
 _FLUSHING_S = 0.1
 _THREAD_NAMES = "run-loop"
-# Far more than are ever busy: a script's call that never ends must not take the last one.
+# Far more than are ever busy: scripts may leave threads that never end.
 _MAX_THREADS = 64
 _SHOW_CURSOR = "\x1b[?25h"
 
 
-def _say_nothing() -> None:
-    """Leave it to the caller."""
+def run_to_exit(main: Coroutine[Any, Any, int], report_stop: Callable[[], None]) -> int:
+    """Run a command's coroutine and return its exit status, 130 after Ctrl-C or SIGTERM.
+
+    Args:
+        report_stop: as ``RunLoop`` has it.
+    """
+    loop = RunLoop(report_stop)
+    try:
+        exit_status = loop.run(main)
+    except KeyboardInterrupt:
+        exit_status = INTERRUPTED
+    if loop.has_leftovers:
+        end_process(exit_status)
+    return exit_status
 
 
 class RunLoop:
     """Runs a coroutine to its end as ``asyncio.run`` does, whatever eval scripts start beside it.
 
-    ``sys.exit`` in a task of a script's own, or a ``KeyboardInterrupt`` that it raises, reaches whoever
-    awaits that task, and nobody else; Ctrl-C raises none while this runs. Tasks that
-    swallow their cancellation and threads that never end are given up; ``has_leftovers`` then says that
-    the process must be ended by ``end_process``, as Python itself would wait for them.
+    ``sys.exit`` or ``KeyboardInterrupt`` in a task of a script reaches only the code that awaits the task;
+    Ctrl-C raises nothing while this runs. Tasks that swallow their cancellation and threads that never end
+    are abandoned; ``has_leftovers`` then says that ``end_process`` must end the process, as Python itself
+    would wait for them.
 
     Args:
-        tell_stopped: called once when Ctrl-C or SIGTERM has stopped the run, from any thread: says so, and
-            writes down what would be lost with the process.
+        report_stop: called once when Ctrl-C or SIGTERM has stopped the run, from any thread: prints a report,
+            and writes state that is only in memory.
     """
 
-    def __init__(self, tell_stopped: Callable[[], None] = _say_nothing) -> None:
+    def __init__(self, report_stop: Callable[[], None] = lambda: None) -> None:
         self.has_leftovers = False
-        self._tell_stopped = tell_stopped
+        self._report_stop = report_stop
         self._threads = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=_THREAD_NAMES)
 
     def run(self, main: Coroutine[Any, Any, Value]) -> Value:
         """Return the coroutine's result; ``KeyboardInterrupt`` once Ctrl-C or SIGTERM has stopped it.
 
-        What does not stop in time is given up with the process, and so is everything at a second Ctrl-C.
+        A run that does not stop in time ends with the process; a second Ctrl-C ends it at once.
         """
         runner = asyncio.Runner()
         loop = runner.get_loop()
         loop.set_default_executor(self._threads)
         task = loop.create_task(main)
-        with _Interrupts(lambda: loop.call_soon_threadsafe(task.cancel), self._tell_stopped) as interrupts:
+        with _Interrupts(lambda: loop.call_soon_threadsafe(task.cancel), self._report_stop) as interrupts:
             try:
                 while not task.done():
                     # asyncio stops the whole loop at one of these in any task.
@@ -70,7 +81,7 @@ class RunLoop:
             finally:
                 self._close(runner)
                 if not task.cancelled():
-                    # Looked at, so that asyncio does not complain of what a stop has cut short.
+                    # Retrieved, so that asyncio does not log the error of a stopped run.
                     task.exception()
             interrupts.check()
         return task.result()
@@ -86,21 +97,20 @@ class RunLoop:
 
 
 class _Interrupts:
-    """While entered, takes Ctrl-C, and SIGTERM as when a supervisor ends the process.
+    """Handles Ctrl-C and SIGTERM while entered.
 
-    The first one stops the run; where that takes too long, as while a script blocks everything, the process
-    is ended. The second one ends it at once. All that was earned is on disk by then: judgments and results
-    are written as they come.
+    The first signal stops the run; if that takes too long, as while a script blocks everything, the process
+    ends. A second signal ends it at once. Judgments and results are on disk by then.
 
     Args:
         stop: begins to stop the run.
-        tell_stopped: as ``RunLoop`` has it.
+        report_stop: as ``RunLoop`` has it.
     """
 
-    def __init__(self, stop: Callable[[], object], tell_stopped: Callable[[], None]) -> None:
+    def __init__(self, stop: Callable[[], object], report_stop: Callable[[], None]) -> None:
         self._stop = stop
-        self._tell_stopped = tell_stopped
-        self._told = threading.Lock()
+        self._report_stop = report_stop
+        self._reporting = threading.Lock()
         self._deadline: threading.Timer | None = None
         self._before: dict[int, Any] = {}
 
@@ -117,17 +127,17 @@ class _Interrupts:
             signal.signal(number, handler)
 
     def check(self) -> None:
-        """Raise ``KeyboardInterrupt`` if there was one, when it has been told."""
+        """After a signal, report the stop and raise ``KeyboardInterrupt``."""
         if self._deadline is None:
             return
-        with self._told:
+        with self._reporting:
             self._deadline.cancel()
-            self._tell_stopped()
+            self._report_stop()
         raise KeyboardInterrupt
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         if self._deadline is not None:
-            _in_time(_say_stopped_at_once)
+            _in_time(_write_stopped_at_once, _FLUSHING_S)
             end_process(INTERRUPTED)
         self._deadline = threading.Timer(_STOPPING_S, self._give_up)
         self._deadline.daemon = True
@@ -137,38 +147,35 @@ class _Interrupts:
             self._stop()
 
     def _give_up(self) -> None:
-        # Never released: who comes to tell it in the last moment waits for the end of the process.
-        self._told.acquire()
-        # In a thread of its own: whoever reads our output may have stopped reading.
-        telling = threading.Thread(target=self._tell_stopped, daemon=True)
-        telling.start()
-        telling.join(_TELLING_S)
+        # Never released: `check`, if it comes now, waits until the process ends.
+        self._reporting.acquire()
+        _in_time(self._report_stop, _REPORTING_S)
         end_process(INTERRUPTED)
 
 
 def end_process(exit_status: int) -> NoReturn:
-    """End the process at once, with what has been printed."""
-    _in_time(_flush_output)
+    """End the process at once, after flushing its output."""
+    _in_time(_flush_output, _FLUSHING_S)
     os._exit(exit_status)
 
 
-def _in_time(write: Callable[[], None]) -> None:
-    # In a thread of its own: whoever reads our output may have stopped reading.
-    writing = threading.Thread(target=write, daemon=True)
-    writing.start()
-    writing.join(_FLUSHING_S)
+def _in_time(write: Callable[[], None], seconds: float) -> None:
+    # In a thread of its own: the reader of our output may have stopped reading.
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    thread.join(seconds)
 
 
-def _say_stopped_at_once() -> None:
+def _write_stopped_at_once() -> None:
     # Past Python's own buffers, which the signal may have caught half written; below a live display.
-    line = "\n" * os.isatty(2) + "stopped at once; what was kept by then stays\n"
+    line = "\n" * os.isatty(2) + "stopped at once; results and judgments stored so far are kept\n"
     with suppress(OSError):
         os.write(2, line.encode())
 
 
 def _flush_output() -> None:
     for output in (sys.stdout, sys.stderr):
-        # Whoever was to read it may have gone.
+        # The reader may be gone.
         with suppress(OSError, ValueError):
             if output.isatty():
                 output.write(_SHOW_CURSOR)
@@ -191,7 +198,7 @@ async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
         done, _ = await asyncio.wait(tasks, timeout=_GRACE_S)
         for task in done:
             if not task.cancelled():
-                # Looked at, so that asyncio does not complain of an error that concerns nobody any more.
+                # Retrieved, so that asyncio does not log it.
                 task.exception()
 
 

@@ -1,4 +1,4 @@
-"""``mind2web2 judgments``: hand stored judgments on, and take others' in."""
+"""``mind2web2 judgments``: export stored judgments, and import those of others."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, suggested_command
+from mind2web2.errors import UsageError
+from mind2web2.utils.names import check_name
 
 if TYPE_CHECKING:
     from mind2web2.judge.store import JudgeIdentity
@@ -24,18 +26,18 @@ same answers again, offline: run_eval.py --agent_name AGENT --llm_provider repla
 def add_command(commands: Subcommands) -> None:
     """Add ``judgments`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "judgments", help="export or import what the judge said", description=DESCRIPTION
+        "judgments", help="export or import the judge's replies", description=DESCRIPTION
     )
     actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
-    for name, what, handler in (
+    for name, summary, handler in (
         (
             "export",
             "write the agent's judgments to a .jsonl file; a folder that does not exist is created",
             run_export,
         ),
-        ("import", "add the judgments of a .jsonl file to the agent's; what is there stays", run_import),
+        ("import", "add the judgments of a .jsonl file to the agent's; those stored before stay", run_import),
     ):
-        action = actions.add_parser(name, help=what, description=what)
+        action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
         action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl file")
         add_folder_options(action, "eval_results_root")
@@ -44,8 +46,7 @@ def add_command(commands: Subcommands) -> None:
 
 def run_export(options: argparse.Namespace) -> int:
     """Write the agent's judgments to a file."""
-    from mind2web2.cli.options import suggested_command
-    from mind2web2.errors import UsageError
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge.transfer import export_judgments, judgments_named
     from mind2web2.runs.results import latest_results
@@ -63,19 +64,19 @@ def run_export(options: argparse.Namespace) -> int:
     used: set[str] = set()
     for _, _, found in latest_results(paths_of(options).eval_results_root, options.agent):
         used |= judgments_named(found.content)
-    _say(
-        f"{len(keys)} judgments written to {options.file}; the newest results use {len(keys & used)} of them"
-    )
+    console = plain_console()
+    in_use = len(keys & used)
+    line(console, f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them")
     replay = ("--llm_provider", "replay", "--judgments", str(options.file))
     for judge in judges:
         command = suggested_command(options, "evaluate", options.agent, *replay, *_chosen(judge, judges))
         of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
-        _say(f"To score the same answers{of_judge} from this file: {command}")
+        line(console, f"To score the same answers{of_judge} from this file: {command}")
     return 0
 
 
 def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
-    """Return the options that tell a judge from the others of a file; none where it is the only one."""
+    """Return the options that select one of several judges of a file; none where it is the only one."""
     if len(judges) == 1:
         return []
     words = ["--judge_model", judge.model]
@@ -89,24 +90,18 @@ def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
 
 def run_import(options: argparse.Namespace) -> int:
     """Add a file's judgments to the agent's."""
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge.transfer import read_judgments
 
     judgments = list(read_judgments(options.file))
     with JudgmentStore(_store_path(options)) as store:
         added = store.add(judgments)
-    _say(f"{added} of {len(judgments)} judgments were new")
+    line(plain_console(), f"{added} of {len(judgments)} judgments were new")
     return 0
 
 
 def _store_path(options: argparse.Namespace) -> Path:
     from mind2web2.judge.store import FILE_NAME
-    from mind2web2.utils.names import check_name
 
     return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME
-
-
-def _say(text: str) -> None:
-    from rich.console import Console
-
-    Console().print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""An agent's metrics on the terminal: how sure they are, what they rest on, and two agents side by side."""
+"""Tables of metrics: one agent with intervals and reasons for caution, and two agents side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
+from mind2web2.cli.console import counted, line, number
 from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
 from mind2web2.utils.names import name_list, natural_key
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _TASKS_SHOWN = 3
 _LEVEL = f"{LEVEL:.0%} interval"
-_HOW = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
+_METHOD = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
 _EXACT = "exact (Clopper-Pearson), as all tasks have the same value"
 _RESERVATIONS = {
     "page_not_had": "failed: page unavailable",
@@ -34,10 +34,17 @@ _OF_EXTRACTIONS = {
     "declined": "empty, as the judge refused to answer",
     "flagged": "from pages that try to instruct the judge",
 }
+_OF_ANSWERS = {
+    "flagged_answers": "answers that try to instruct the judge",
+    "in_doubt": "results in doubt, which the next run judges again",
+    "treeless": "scores without a rubric tree, which cannot be checked",
+    "off_tree": "scores that differ from their rubric trees",
+    "unexplained": "results without evidence, whose claims are not counted here",
+}
 
 
 def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
-    """Print an agent's metrics, with whatever makes them less than they seem."""
+    """Print an agent's metrics, with warnings."""
     runs = summary["num_runs"]
     tasks = counted(summary["num_tasks"], "task")
     table = Table(
@@ -53,18 +60,10 @@ def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
         cells = (number(summary[name]), number(summary.get(f"{name}_std")))
         table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
     console.print(table)
-    _print_methods(console, _LEVEL, _HOW, labels, intervals)
+    _print_methods(console, _LEVEL, _METHOD, labels, intervals)
     _print_reasons(console, labels, intervals)
     for warning in summary["warnings"]:
         line(console, f"Warning: {warning}")
-
-
-def print_missing(console: Console, summary: Mapping[str, Any]) -> None:
-    """List by name the answers that have no score; a warning sums up those that do not exist."""
-    for missing in summary["missing"]:
-        if missing["reason"] in (NO_ANSWER, NO_RUNS):
-            continue
-        line(console, f"No result: {missing['task_id']}/{missing['answer_name']}: {missing['reason']}")
 
 
 def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
@@ -87,23 +86,11 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
     missed = {task: (own["quotes"]["not_found"], sum(own["quotes"].values())) for task, own in tasks.items()}
     _add_share(table, f"quotations not found, of {quoted}", verdicts["quotes"]["not_found"], quoted, missed)
     console.print(table)
-    extractions = [
-        f"{verdicts['extractions'][name]} {label}"
-        for name, label in _OF_EXTRACTIONS.items()
-        if verdicts["extractions"][name]
-    ]
+    counts = verdicts["extractions"]
+    extractions = [f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]]
     if extractions:
         line(console, f"Extractions: {', '.join(extractions)}.")
-    for name, label in (
-        ("flagged_answers", "answers that try to instruct the judge"),
-        ("in_doubt", "results in doubt, which the next run judges again"),
-        ("treeless", "scores without a rubric tree, which cannot be checked"),
-        ("off_tree", "scores that differ from their rubric trees"),
-        (
-            "unexplained",
-            "results without evidence, whose claims are not counted here",
-        ),
-    ):
+    for name, label in _OF_ANSWERS.items():
         if verdicts[name]:
             line(console, f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})")
 
@@ -132,7 +119,7 @@ def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
 
 
 def print_comparison(console: Console, comparison: AgentComparison) -> None:
-    """Print what one agent reached beside another over the same tasks, and how sure the differences are."""
+    """Print the metrics of two agents over the same tasks, with the differences."""
     first, second = comparison.first, comparison.second
     tasks = counted(len(comparison.tasks), "task")
     table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
@@ -144,9 +131,8 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     labels = _labels("pass_at_k", "pass@k")
     found = {name: difference.summary() for name, difference in comparison.differences.items()}
     for name, label in labels.items():
-        own = found[name]
-        values = (own["first"], own["second"], own["difference"])
-        table.add_row(label, *map(number, values), _interval(own))
+        values = (found[name][key] for key in ("first", "second", "difference"))
+        table.add_row(label, *map(number, values), _interval(found[name]))
     console.print(table)
     clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
     if any(own["low"] is not None for own in found.values()):
@@ -156,23 +142,6 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     _print_reasons(console, labels, found)
     for warning in comparison.warnings:
         line(console, f"Warning: {warning}")
-
-
-def counted(amount: int, what: str) -> str:
-    """Return an amount with its noun."""
-    return f"{amount} {what}" if amount == 1 else f"{amount} {what}s"
-
-
-def number(value: object) -> str:
-    """Return a figure with four digits at most; what is none, as in a damaged file, stays as it is."""
-    if not isinstance(value, int | float | None):
-        return str(value)
-    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") if value else "0"
-
-
-def line(console: Console, text: str) -> None:
-    """Print a line that terminals may wrap, but that stays one where it is copied or searched."""
-    console.print(text, soft_wrap=True)
 
 
 def _labels(pass_name: str, pass_label: str) -> dict[str, str]:
@@ -208,17 +177,15 @@ def _print_methods(
 def _print_reasons(
     console: Console, labels: Mapping[str, str], intervals: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Say of which metrics there is no interval, and why; a metric without any value says so itself."""
+    """Print which metrics have no interval, and why; a metric without a value needs no reason."""
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, found in intervals.items():
-        if found["reason"] is not None and found["tasks"]:
+    valued = {name: found for name, found in intervals.items() if found["tasks"]}
+    for name, found in valued.items():
+        if found["reason"] is not None:
             by_reason[found["reason"]].append(labels[name])
-    valued = [name for name, found in intervals.items() if found["tasks"]]
     for reason, names in by_reason.items():
-        if len(names) == len(valued):
-            line(console, f"No {_LEVEL}s: {reason}.")
-            continue
-        line(console, f"No interval for {', '.join(names)}: {reason}.")
+        subject = f"No {_LEVEL}s" if len(names) == len(valued) else f"No interval for {', '.join(names)}"
+        line(console, f"{subject}: {reason}.")
 
 
 def _add_share(

@@ -1,9 +1,8 @@
-"""How options are spelled and read, and the commands that messages suggest with them."""
+"""Options: how they are spelled and checked, and the commands that messages suggest with them."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
 import json
 import math
 import os
@@ -11,7 +10,6 @@ import re
 import shlex
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -25,15 +23,18 @@ if TYPE_CHECKING:
     from mind2web2.utils.path_config import PathConfig
 
 Handler = Callable[[argparse.Namespace], int]
-Subcommands = Any  # argparse keeps the type of its subparsers' action to itself
+Subcommands = Any  # the type of argparse's subparsers action is private
 
 JUDGE_PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic")
+BATCH_PROVIDERS = ("openai", "azure_openai")
+REPLAY = "replay"
+# The folder of an agent's results that keeps the state of its batches.
+BATCHES = "batches"
 JUDGE_PROVIDERS_HELP = (
     "who judges (default: openai). openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
     "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
     "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
 )
-
 _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
@@ -46,30 +47,29 @@ class CommandParser(argparse.ArgumentParser):
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
-        # Names of tasks and answers may begin with a dash: only options that exist are taken for options.
+        # Names of tasks and answers may begin with a dash: only known options are read as options.
         self._negative_number_matcher = re.compile("-[^-]")
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
 
     def error(self, message: str) -> NoReturn:
-        """Print one line without the usage, which would hide it, and exit."""
+        """Print one line, without the usage, and exit."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
     def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse with underscores in the names of options, and refuse unknown ones under one's own usage."""
+        """Parse, and refuse unknown options here rather than in the parent parser."""
         given = sys.argv[1:] if args is None else args
         known, unknown = super().parse_known_args([_with_underscores(word) for word in given], namespace)
         if unknown:
-            self.error(
-                f"unrecognized arguments: {' '.join(getattr(word, 'typed', word) for word in unknown)}"
-            )
+            typed = " ".join(getattr(word, "typed", word) for word in unknown)
+            self.error(f"unrecognized arguments: {typed}")
         return known, unknown
 
 
 class _StoreOnce(argparse.Action):
-    """Store a value, of an option without one its constant; a second for the same option is an error."""
+    """Store a value, or the constant of an option without one; refuse the same option a second time."""
 
     def __call__(
         self,
@@ -87,7 +87,7 @@ class _StoreOnce(argparse.Action):
 
 
 class _OptionWord(str):
-    """An option as we spell it, which remembers how it was typed."""
+    """An option with underscores, which remembers how it was typed."""
 
     __slots__ = ("typed",)
     typed: str
@@ -103,9 +103,12 @@ def _with_underscores(word: str) -> str:
     name = _LONG_OPTION.match(word)
     if name is None or isinstance(word, _OptionWord):
         return word
-    ours = _OptionWord("--" + name[0][2:].replace("-", "_") + word[name.end() :])
-    ours.typed = word
-    return ours
+    option = _OptionWord("--" + name[0][2:].replace("-", "_") + word[name.end() :])
+    option.typed = word
+    return option
+
+
+# Types of values
 
 
 def positive_int(text: str) -> int:
@@ -123,7 +126,7 @@ def count(text: str) -> int:
 
 
 def image_count(text: str) -> int:
-    """Return how many images to show, at least one."""
+    """Return the number of images to show, at least one."""
     if text == "0":
         raise argparse.ArgumentTypeError("to show no images, give --no_screenshots instead")
     return positive_int(text)
@@ -131,10 +134,7 @@ def image_count(text: str) -> int:
 
 def positive_seconds(text: str) -> float:
     """Return a positive number of seconds."""
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = math.nan
+    seconds = _number(text)
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return seconds
@@ -142,17 +142,29 @@ def positive_seconds(text: str) -> float:
 
 def positive_dollars(text: str) -> float:
     """Return a positive number of dollars."""
-    try:
-        dollars = float(text.removeprefix("$"))
-    except ValueError:
-        dollars = math.nan
+    dollars = _number(text.removeprefix("$"))
     if not 0 < dollars < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of dollars")
     return dollars
 
 
+def temperature(text: str) -> float:
+    """Return a sampling temperature."""
+    value = _number(text)
+    if not 0 <= value <= 2:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def byte_count(text: str) -> int:
-    """Return an amount of memory in bytes, given in megabytes or gigabytes: ``512M``, ``1.5G``."""
+    """Return an amount of memory in bytes, given as ``512M`` or ``1.5G``."""
     found = re.fullmatch(r"([0-9]{1,6}(?:\.[0-9]+)?) ?([MG])(?:i?B)?", text.strip(), re.IGNORECASE)
     size = round(float(found[1]) * _BYTES_A_UNIT[found[2].upper()]) if found else 0
     if size < 1:
@@ -161,7 +173,7 @@ def byte_count(text: str) -> int:
 
 
 def as_of(text: str) -> datetime | Literal["answer"]:
-    """Return the moment that scripts take for now, or that each answer names its own."""
+    """Return the moment that a script's clock shows, or ``"answer"`` for that of each answer."""
     from mind2web2.scripts.clock import parsed_moment
 
     if text == "answer":
@@ -223,15 +235,7 @@ def _hide_in_process_list(argument: str) -> None:
         ctypes.memset(start + position, ord("*"), len(secret))
 
 
-def temperature(text: str) -> float:
-    """Return a sampling temperature."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
-    return value
+# Options of several commands
 
 
 def add_task_option(parser: argparse.ArgumentParser, default: str = "all that have answers") -> None:
@@ -245,18 +249,31 @@ def add_task_option(parser: argparse.ArgumentParser, default: str = "all that ha
     )
 
 
-def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
-    """Add the options that say which server judges, and how."""
-    group.add_argument("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+_FOLDER_HELPS = {
+    "answer_folder": "the agents' answers (default: answers/)",
+    "eval_scripts_root": "the tasks' eval scripts (default: eval_scripts/)",
+    "eval_results_root": "where results go (default: eval_results/)",
+    "cache_root": "the cached pages (default: cache/)",
+}
+
+
+def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Add options for the project's folders, all of them by default."""
+    group = parser.add_argument_group("folders")
+    for name in names or _FOLDER_HELPS:
+        group.add_argument(f"--{name}", metavar="DIR", type=Path, help=_FOLDER_HELPS[name])
+
+
+def add_browser_options(group: argparse._ArgumentGroup) -> None:
+    """Add how pages are captured."""
     group.add_argument(
-        "--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high"
+        "--cdp_url",
+        metavar="URL",
+        type=browser_address,
+        help="capture through your own running Chrome, logged in and past its captchas, such as "
+        "http://127.0.0.1:9222",
     )
-    group.add_argument(
-        "--judge_temperature",
-        metavar="T",
-        type=temperature,
-        help="default: 0, and none for reasoning models",
-    )
+    add_network_options(group)
 
 
 def add_network_options(group: argparse._ArgumentGroup) -> None:
@@ -330,19 +347,6 @@ def _entries(value: object) -> Sequence[object]:
     return value if isinstance(value, list) else [value]
 
 
-def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
-    """Add options for the project's folders."""
-    group = parser.add_argument_group("folders")
-    helps = {
-        "answer_folder": "the agents' answers (default: answers/)",
-        "eval_scripts_root": "the tasks' eval scripts (default: eval_scripts/)",
-        "eval_results_root": "where results go (default: eval_results/)",
-        "cache_root": "the cached pages (default: cache/)",
-    }
-    for name in names:
-        group.add_argument(f"--{name}", metavar="DIR", type=Path, help=helps[name])
-
-
 def paths_of(options: argparse.Namespace) -> PathConfig:
     """Return the folders that the options name, the others under the working directory."""
     from mind2web2.utils.path_config import PathConfig
@@ -357,14 +361,15 @@ def paths_of(options: argparse.Namespace) -> PathConfig:
     )
 
 
-BATCH_PROVIDERS = ("openai", "azure_openai")
-_OWN_WINDOW = "--cdp_url captures in your own Chrome, whose window is its own affair: leave --headed out"
+# Options that contradict each other
+
+_OWN_WINDOW = "--cdp_url captures in your own Chrome, which has a window of its own: leave --headed out"
 
 
 def check_options(options: argparse.Namespace) -> None:
     """Make sure that each option given for an evaluation has its effect.
 
-    A limit that holds of itself, as ``--max_cost`` does in a replay, is kept and not refused.
+    A limit that holds of itself, as ``--max_cost`` does in a replay, is accepted.
 
     Raises:
         UsageError: says which option to leave out or to add.
@@ -379,9 +384,9 @@ def check_caching_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: says which option to leave out.
     """
-    given = [f"--{name}" for name in ("judge_model", "judge_base_url") if getattr(options, name, None)]
+    given = _given(options, "judge_model", "judge_base_url")
     if options.no_llm and given:
-        raise UsageError(f"--no_llm asks no model: leave {' and '.join(given)} out")
+        raise UsageError(f"--no_llm asks no model: leave {given} out")
     if options.archive_url is not None and not options.archive:
         raise UsageError("--archive_url goes with --archive")
     if options.cdp_url and not options.headless:
@@ -390,64 +395,55 @@ def check_caching_options(options: argparse.Namespace) -> None:
         raise UsageError(conflict)
 
 
+def _given(options: argparse.Namespace, *names: str) -> str:
+    return " and ".join(f"--{name}" for name in names if getattr(options, name))
+
+
 def _conflicts(options: argparse.Namespace) -> Iterator[str]:
-    is_replay = options.llm_provider == "replay"
+    is_replay = options.llm_provider == REPLAY
     if options.judgments is not None and not is_replay:
         yield "--judgments goes with --llm_provider replay"
     if is_replay and options.overwrite:
-        yield "--overwrite asks everything anew, --llm_provider replay asks nothing: leave one of them out"
-    yield from _batch_conflicts(options)
-    yield from _capture_conflicts(options)
-    yield from _script_conflicts(options)
-
-
-def _batch_conflicts(options: argparse.Namespace) -> Iterator[str]:
-    if not options.batch:
-        if options.batch_poll is not None:
-            yield "--batch_poll goes with --batch"
-        return
-    if options.llm_provider not in BATCH_PROVIDERS:
+        yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
+    if options.batch_poll is not None and not options.batch:
+        yield "--batch_poll goes with --batch"
+    if options.batch and options.llm_provider not in BATCH_PROVIDERS:
         yield (
             f"--batch goes with --llm_provider {' or '.join(BATCH_PROVIDERS)}, not {options.llm_provider}: "
             "evaluate without --batch"
         )
-    if options.max_llm_requests is not None:
-        yield "--max_llm_requests does not bound what is in a batch: leave it out with --batch"
+    if options.batch and options.max_llm_requests is not None:
+        yield "--max_llm_requests does not limit a batch: leave it out with --batch"
+    yield from _capture_conflicts(options)
+    yield from _script_conflicts(options)
 
 
 def _own_browser_conflicts(options: argparse.Namespace) -> Iterator[str]:
-    given = [f"--{name}" for name in ("proxy", "storage_state") if getattr(options, name)]
+    given = _given(options, "proxy", "storage_state")
     if options.cdp_url and given:
-        yield (
-            f"--cdp_url captures in your own Chrome, with its own connections and logins: leave "
-            f"{' and '.join(given)} out"
-        )
+        yield f"--cdp_url captures in your own Chrome, with its connections and logins: leave {given} out"
 
 
 def _capture_conflicts(options: argparse.Namespace) -> Iterator[str]:
     yield from _own_browser_conflicts(options)
-    given = [f"--{name}" for name in ("headed", "cdp_url", "storage_state") if getattr(options, name)]
-    if not given:
-        return
-    if options.no_capture:
-        yield f"--no_capture captures nothing: leave {' and '.join(given)} out"
-    if options.llm_provider == "replay":
-        yield f"--llm_provider replay captures nothing: leave {' and '.join(given)} out"
-    if options.headed and options.cdp_url:
-        yield _OWN_WINDOW
+    is_replay = options.llm_provider == REPLAY
+    if browser := _given(options, "headed", "cdp_url", "storage_state"):
+        if options.no_capture or is_replay:
+            cause = "--no_capture" if options.no_capture else "--llm_provider replay"
+            yield f"{cause} captures nothing: leave {browser} out"
+        if options.headed and options.cdp_url:
+            yield _OWN_WINDOW
 
 
 def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
-    given = [f"--{name}" for name in ("script_memory", "script_env", "as_of") if getattr(options, name)]
-    if not given:
-        return
-    if options.isolate is False:
-        yield f"--no_isolate runs scripts in the process of the run: leave {' and '.join(given)} out"
-    if options.isolate is None and options.batch:
-        yield (
-            "with --batch, scripts run in the process of the run: give --isolate, or leave "
-            f"{' and '.join(given)} out"
-        )
+    if isolated := _given(options, "script_memory", "script_env", "as_of"):
+        if options.isolate is False:
+            yield f"--no_isolate runs scripts in the process of the run: leave {isolated} out"
+        if options.isolate is None and options.batch:
+            yield (
+                "with --batch, scripts run in the process of the run: give --isolate, or leave "
+                f"{isolated} out"
+            )
     for name in options.script_env:
         if name not in os.environ:
             yield (
@@ -456,177 +452,8 @@ def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
             )
 
 
-FILE_NAME = "mind2web2.toml"
+# Suggested commands, spelled as the user started this one, with the judge of the results
 
-_JUDGE = ("llm_provider", "judge_model", "judge_base_url")
-_PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
-_MAX_PRICE_USD = 1e9
-# Of a base URL: user and password, and the query.
-_SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
-_USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
-_EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
-
-
-def apply_settings_file(options: argparse.Namespace) -> None:
-    """Fill the options that the command line leaves open, set prices, and print the settings that are used.
-
-    A replay takes its judge from the store of judgments: only prices apply to it. Where the command line
-    names another provider than the file, the file's judge settings do not apply.
-
-    Raises:
-        UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
-    """
-    path = Path(FILE_NAME)
-    if not os.path.lexists(path):
-        return
-    settings = _read(path)
-    used = []
-    for name, value in _applicable(settings, options).items():
-        setattr(options, name, value)
-        used.append(f"{name} {_SECRET_PARTS.sub('', str(value))}")
-    options.from_file = frozenset(word.partition(" ")[0] for word in used)
-    used += _set_prices(settings.get("prices", {}))
-    if used:
-        print(f"Settings from {FILE_NAME}: {', '.join(used)}.")  # noqa: T201
-
-
-def names_a_judge(options: argparse.Namespace) -> bool:
-    """Return whether the command line or the file names provider, model or base URL of the judge."""
-    named = given_options(options) | getattr(options, "from_file", frozenset())
-    return not named.isdisjoint(_JUDGE)
-
-
-def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
-    given = given_options(options)
-    if getattr(options, "llm_provider", None) == "replay":
-        return {}
-    provider = getattr(options, "llm_provider", None)
-    is_other_judge = "llm_provider" in given and provider != settings.get("llm_provider", "openai")
-    return {
-        name: value
-        for name, value in settings.items()
-        if name in _SETTINGS
-        and hasattr(options, name)
-        and name not in given
-        and not (is_other_judge and name.startswith("judge_"))
-        and not (name == "max_llm_requests" and getattr(options, "batch", False))
-    }
-
-
-def _read(path: Path) -> dict[str, Any]:
-    content = _parsed(path)
-    for name, value in content.items():
-        if name not in _SETTINGS and name != "prices":
-            raise _unknown_key(name, [*_SETTINGS, "prices"], FILE_NAME)
-        if name != "prices":
-            _check_type(name, value)
-    return {
-        name: value if name == "prices" else _option_value(name, value) for name, value in content.items()
-    }
-
-
-def _parsed(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: it is a link to a file that does not exist") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: it is not UTF-8 text") from error
-    except ValueError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: {error}") from error
-
-
-def _check_type(name: str, value: object) -> None:
-    kind, example, _ = _SETTINGS[name]
-    # A bool is an int to Python, and a whole number is as good as a float to people.
-    is_right = isinstance(value, int | float if kind is float else kind) and not isinstance(value, bool)
-    if not is_right or not str(value).strip():
-        raise UsageError(f"{FILE_NAME}: {name} is {value!r}: write for example {name} = {example}")
-
-
-def _option_value(name: str, value: object) -> Any:
-    try:
-        return _SETTINGS[name][2](str(value))
-    except argparse.ArgumentTypeError as error:
-        raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
-
-
-def _set_prices(prices: object) -> list[str]:
-    from mind2web2.llm_client.prices import OwnPrice, set_own_prices
-
-    if not isinstance(prices, dict) or not all(isinstance(price, dict) for price in prices.values()):
-        raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
-    own = {}
-    for model, price in prices.items():
-        if any(isinstance(amount, dict) for amount in price.values()):
-            raise UsageError(
-                f'{FILE_NAME}: prices: write a name with a dot in quotes: [prices."{_dotted(prices)}"]'
-            )
-        for kind in price.keys() - _PRICES.keys():
-            raise _unknown_key(kind, _PRICES, f"{FILE_NAME}: prices of {model}")
-        if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
-            raise UsageError(f"{FILE_NAME}: prices of {model}: write {_EXAMPLE}")
-        own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
-    set_own_prices(own)
-    return [f"prices of {model}" for model in own]
-
-
-def _dotted(table: Mapping[str, Any]) -> str:
-    """Return the model's name that TOML has split at its dots."""
-    name, inner = next(item for item in table.items() if isinstance(item[1], dict))
-    is_split = any(isinstance(value, dict) for value in inner.values())
-    return f"{name}.{_dotted(inner)}" if is_split else name
-
-
-def _is_price(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_PRICE_USD
-
-
-def _unknown_key(name: str, known: Iterable[str], where: str) -> UsageError:
-    names = list(known)
-    nearest = difflib.get_close_matches(name.replace("-", "_"), names, n=1)
-    if name == "no_screenshots":
-        cure = "write max_images = 0"
-    elif re.search("key|secret|token$", name, re.IGNORECASE):
-        cure = "API keys come from environment variables, such as OPENAI_API_KEY"
-    elif nearest:
-        cure = f"did you mean {nearest[0]}?"
-    else:
-        cure = f"known are {', '.join(names)}"
-    return UsageError(f"{where}: unknown key {name}: {cure}")
-
-
-def _provider(text: str) -> str:
-    if text not in JUDGE_PROVIDERS:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(JUDGE_PROVIDERS)}")
-    return text
-
-
-def _server(text: str) -> str:
-    from mind2web2.llm_client.settings import check_address
-
-    check_address(text, f"{FILE_NAME}: judge_base_url")
-    return text
-
-
-# By the option's name: the type in the file, an example, and the option's own check.
-_SETTINGS: dict[str, tuple[type, str, Callable[[str], Any]]] = {
-    "llm_provider": (str, '"openai"', _provider),
-    "judge_model": (str, '"gpt-5-mini"', str),
-    "judge_base_url": (str, '"http://localhost:8000/v1"', _server),
-    "judge_reasoning_effort": (str, '"low"', str),
-    "judge_temperature": (float, "0.5", temperature),
-    "max_images": (int, "1", count),
-    "max_llm_requests": (int, "60", positive_int),
-    "max_concurrent_tasks": (int, "3", positive_int),
-    "max_concurrent_answers": (int, "3", positive_int),
-    "max_webpage_retrieval": (int, "10", positive_int),
-}
-
-
-# Suggested commands are spelled as the user started this one, with the judge of the results.
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
     "evaluate": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
@@ -634,10 +461,8 @@ _FOLDERS = {
     "metrics": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
     "show": ("eval_results_root", "cache_root"),
 }
+_USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
 _OPENAI = "https://api.openai.com/v1"
-REPLAY = "replay"
-# The folder of an agent's results that keeps the state of its batches.
-BATCHES = "batches"
 
 
 def suggested_command(options: argparse.Namespace, command: str, *words: str) -> str:
@@ -657,13 +482,22 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
 def suggested_evaluation(
     options: argparse.Namespace, agent_name: str, result: Mapping[str, Any] | None, *words: str
 ) -> str:
-    """Return the command that evaluates the agent by the judge, and in the way, of one of its results.
+    """Return the command that evaluates the agent with the judge and options of one of its results.
 
     Args:
         result: the content of a result file, where there is one.
         words: further options.
     """
     return suggested_command(options, "evaluate", agent_name, *words, *evaluation_options(result))
+
+
+def suggested_forgetting(options: argparse.Namespace, agent_name: str, task_ids: Iterable[str]) -> str:
+    """Return which folders hold results of tasks without answers, with the command that deletes them."""
+    root = paths_of(options).eval_results_root / agent_name
+    folders = ", ".join(str(root / task_id) for task_id in task_ids)
+    words = [word for task_id in task_ids for word in ("--forget", task_id)]
+    command = suggested_command(options, "metrics", agent_name, *words)
+    return f"tasks without answers, whose stored results still count: {folders}; to delete them: {command}"
 
 
 def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
@@ -690,14 +524,15 @@ def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
     judge = _mapping(made_from.get("judge"))
     if not judge:
         return []
-    words = [word for name, value in _judge(judge) for word in (f"--{name}", value)]
-    if source := _mapping(made_from.get("replayed_from")).get("path"):
-        words += ["--judgments", str(source)]
+    words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
+    replayed_from = _mapping(made_from.get("replayed_from"))
+    if replayed_from.get("path"):
+        words += ["--judgments", str(replayed_from["path"])]
     if judge.get("max_images") == 0:
         words.append("--no_screenshots")
     inputs = _mapping(made_from.get("inputs"))
     words += [word for name in _mapping(inputs.get("variables")) for word in ("--script_env", str(name))]
-    if inputs.get("as_of") and not _mapping(made_from.get("replayed_from")):
+    if inputs.get("as_of") and not replayed_from:
         words += ["--as_of", str(inputs["as_of"])]
     if made_from.get("with_private_network"):
         words.append("--allow_private_network")
@@ -706,7 +541,7 @@ def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
     return words
 
 
-def _judge(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     provider = str(judge.get("provider"))
     if provider not in ("openai", "client"):
         yield "llm_provider", provider

@@ -8,11 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.cli.metrics import has_record, no_results
+from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, suggested_command
+from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.utils.names import check_name, name_list
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mind2web2.runs.results import LoadedResult
     from mind2web2.runs.score_matrix import ScoredAnswer
-    from mind2web2.utils.path_config import PathConfig
 
 DESCRIPTION = """\
 Show results as text: which tasks an agent has scores for, the answers to one task, or one answer with its
@@ -29,7 +34,6 @@ _INDENT = "  "
 # Deeper nodes are not indented further, so that their text keeps a readable width.
 _MOST_INDENTED = 10
 _STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "yellow"}
-_OUTCOMES = {"supported": "supported", "not_supported": "not supported", "unavailable": "unavailable"}
 
 
 def add_command(commands: Subcommands) -> None:
@@ -46,35 +50,31 @@ def add_command(commands: Subcommands) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what was asked for and return the exit status."""
-    from mind2web2.cli.metrics import has_record, no_results
-    from mind2web2.errors import UsageError
+    """Print an agent, a task or an answer, and return the exit status."""
+    from mind2web2.cli.console import plain_console, warnings_on
     from mind2web2.runs.summaries import agent_answers
-    from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent.rstrip("/"))
     if options.failed and options.answer is None:
         raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
-    paths = paths_of(options)
-    root = paths.eval_results_root
+    root = paths_of(options).eval_results_root
     if not has_record(root, agent_name):
         raise no_results(options, root, agent_name)
-    answers = agent_answers(root, agent_name)
-    if options.task is None:
-        _print_agent(options, agent_name, answers)
-        return 0
-    answers = _of_task(answers, agent_name, options.task.rstrip("/"))
-    if options.answer is None:
-        _print_task(options, agent_name, answers)
-    else:
-        _Page(options, paths, agent_name, _named(answers, options.answer)).print()
+    console = plain_console()
+    with warnings_on(console):
+        answers = agent_answers(root, agent_name)
+        if options.task is None:
+            _print_agent(console, options, agent_name, answers)
+            return 0
+        answers = _of_task(answers, agent_name, options.task.rstrip("/"))
+        if options.answer is None:
+            _print_task(console, options, agent_name, answers)
+        else:
+            _AnswerPage(console, options, agent_name, _named(answers, options.answer)).print()
     return 0
 
 
 def _of_task(answers: Sequence[ScoredAnswer], agent_name: str, task_id: str) -> list[ScoredAnswer]:
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.names import name_list
-
     found = [answer for answer in answers if answer.task_id == task_id]
     if not found:
         known = name_list({answer.task_id for answer in answers})
@@ -83,26 +83,21 @@ def _of_task(answers: Sequence[ScoredAnswer], agent_name: str, task_id: str) -> 
 
 
 def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.names import name_list
-
     stem = name.removesuffix(".md")
-    wanted = (f"{stem}.md", f"answer_{stem}.md")
     for answer in answers:
-        if answer.answer_name in wanted:
+        if answer.answer_name in (f"{stem}.md", f"answer_{stem}.md"):
             return answer
-    known = name_list(answer.answer_name.removesuffix(".md") for answer in answers)
+    known = name_list(_stem(answer) for answer in answers)
     raise UsageError(f"no result of answer {stem} to task {answers[0].task_id}: there is {known}")
 
 
-def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]) -> None:
+def _print_agent(
+    console: Console, options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]
+) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.console import plain_console
-    from mind2web2.cli.metric_tables import counted, line, number
-    from mind2web2.cli.options import suggested_command
+    from mind2web2.cli.console import counted, line, number
 
-    console = plain_console()
     tasks: dict[str, list[ScoredAnswer]] = {}
     for answer in answers:
         tasks.setdefault(answer.task_id, []).append(answer)
@@ -112,201 +107,182 @@ def _print_agent(options: argparse.Namespace, agent_name: str, answers: Sequence
     table.add_column("mean", justify="right")
     for task_id, own in tasks.items():
         scores = [answer.score for answer in own if answer.score is not None]
-        listed = "  ".join(f"{_short(answer)}: {number(answer.score)}" for answer in own)
+        listed = "  ".join(
+            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in own
+        )
         table.add_row(task_id, listed, number(sum(scores) / len(scores) if scores else None))
     console.print(table)
     if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
         line(console, f"Judged by {'; '.join(judges)}.")
     if tasks:
-        line(
-            console,
-            f"Answers to a task: {suggested_command(options, 'show', agent_name, next(iter(tasks)))}",
-        )
+        command = suggested_command(options, "show", agent_name, next(iter(tasks)))
+        line(console, f"Answers to a task: {command}")
 
 
-def _print_task(options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]) -> None:
+def _print_task(
+    console: Console, options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]
+) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.console import plain_console
-    from mind2web2.cli.metric_tables import line, number
-    from mind2web2.cli.options import suggested_command
+    from mind2web2.cli.console import line, number
+    from mind2web2.runs.results import answer_results_dir, latest_result
 
-    console = plain_console()
     task_id = answers[0].task_id
     table = Table(title=f"{agent_name}: {task_id}")
     for heading in ("answer", "score", "passed", "failed", "skipped", "words"):
         table.add_column(heading, justify="left" if heading == "answer" else "right")
     root = paths_of(options).eval_results_root
     for answer in answers:
-        result = _result(root, agent_name, answer)
-        counts = _leaf_counts(result)
-        leaves = [str(counts[status]) if result else "-" for status in ("passed", "failed", "skipped")]
+        found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
+        counts = _leaf_counts({} if found is None else found.content)
+        leaves = ["-" if found is None else str(count) for count in counts.values()]
         words = "-" if answer.word_count is None else str(answer.word_count)
-        table.add_row(answer.answer_name.removesuffix(".md"), number(answer.score), *leaves, words)
+        table.add_row(_stem(answer), number(answer.score), *leaves, words)
     console.print(table)
     line(console, "passed, failed, skipped: leaves of the rubric tree.")
     for answer in answers:
         if answer.score is None:
             line(console, f"No result: {answer.answer_name}: {answer.reason}")
-    place = (agent_name, task_id, answers[0].answer_name.removesuffix(".md"))
-    line(console, f"Why an answer has its score: {suggested_command(options, 'show', *place)}")
+    command = suggested_command(options, "show", agent_name, task_id, _stem(answers[0]))
+    line(console, f"Why an answer has its score: {command}")
 
 
-def _short(answer: ScoredAnswer) -> str:
-    return answer.answer_name.removeprefix("answer_").removesuffix(".md")
+def _stem(answer: ScoredAnswer) -> str:
+    return answer.answer_name.removesuffix(".md")
 
 
-def _result(root: Path, agent_name: str, answer: ScoredAnswer) -> Mapping[str, Any] | None:
-    from mind2web2.runs.results import answer_results_dir, latest_result
-
-    found = latest_result(answer_results_dir(root, agent_name, answer.task_id, answer.answer_name))
-    return None if found is None else found.content
-
-
-def _leaf_counts(result: Mapping[str, Any] | None) -> dict[str, int]:
+def _leaf_counts(result: Mapping[str, Any]) -> dict[str, int]:
     from mind2web2.runs.reader import leaves_of
 
-    statuses = [leaf.get("status") for leaf in leaves_of(result or {})]
+    statuses = [leaf.get("status") for leaf in leaves_of(result)]
     return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
 
 
-class _Page:
-    """Prints one answer: where everything is, the tree, the pages, what was extracted."""
+class _AnswerPage:
+    """Prints one answer: its files, the tree, the pages, and the extracted values."""
 
     def __init__(
-        self, options: argparse.Namespace, paths: PathConfig, agent_name: str, answer: ScoredAnswer
+        self, console: Console, options: argparse.Namespace, agent_name: str, answer: ScoredAnswer
     ) -> None:
-        from mind2web2.cli.console import plain_console
-
+        self._console = console
         self._options = options
-        self._paths = paths
+        self._paths = paths_of(options)
         self._agent_name = agent_name
         self._answer = answer
-        self._console = plain_console()
-        # By address, with what the judge was shown of it, in the order of the tree.
+        # What the judge was shown of each page, by address in the order of the tree.
         self._pages: dict[str, Mapping[str, Any]] = {}
 
     def print(self) -> None:
         """Print everything."""
-        from mind2web2.cli.metric_tables import number
+        from mind2web2.cli.console import number
         from mind2web2.runs.results import answer_dir, latest_result
 
         answer = self._answer
-        folder = answer_dir(
-            self._paths.eval_results_root, self._agent_name, answer.task_id, answer.answer_name
-        )
+        root = self._paths.eval_results_root
+        folder = answer_dir(root, self._agent_name, answer.task_id, answer.answer_name)
         found = latest_result(folder / "results")
-        stem = answer.answer_name.removesuffix(".md")
         score = "no result" if answer.score is None else f"score {number(answer.score)}"
-        self._line(f"{self._agent_name} / {answer.task_id} / {stem}: {score}", style="bold")
+        self._line(f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}", style="bold")
         if answer.score is None:
-            self._text(f"Reason: {answer.reason}", "")
+            self._text(f"Reason: {answer.reason}")
+            if found is not None:
+                self._text("The tree below is of a stored result that does not count.")
         if found is not None:
-            result = found.content
-            if answer.score is None:
-                self._text("What follows is a stored result that does not count.", "")
-            self._print_making(result)
-        for label, path in (
-            ("Answer", folder / answer.answer_name),
-            ("Result", None if found is None else found.path),
-            ("Log", folder / "logs"),
-        ):
-            if path is not None and path.exists():
-                self._line(f"{label}: {path}")
+            self._print_origin(found.content)
+        self._print_files(folder, found)
         if found is not None:
             self._print_trees(found.content)
             self._print_pages()
             self._print_values(found.content)
 
-    def _print_making(self, result: Mapping[str, Any]) -> None:
+    def _print_origin(self, result: Mapping[str, Any]) -> None:
         from mind2web2.runs.reader import result_facts
 
         facts = result_facts(result)
-        server = f" at {facts.server}" if facts.server else ""
         created = str(_mapping(result.get("run")).get("created") or "")[:16].replace("T", " ")
-        parts = [f"Judged by {facts.judge or 'a judge that the result does not name'}{server}"]
+        parts = [f"Judged by {facts.judge or 'a judge that the result does not name'}"]
+        parts += [f"at {facts.server}"] if facts.server else []
         parts += [f"on {created} UTC"] if created else []
         parts += [f"with the script {facts.script}"] if facts.script else []
-        self._text(" ".join(parts) + ".", "")
+        self._text(" ".join(parts) + ".")
         if doubts := _strings(result.get("doubts")):
-            self._text(f"In doubt: {'; '.join(doubts)}.", "")
+            self._text(f"In doubt: {'; '.join(doubts)}.")
+
+    def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
+        files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
+        if found is not None:
+            files = {"Answer": files["Answer"], "Result": found.path, "Log": files["Log"]}
+        for label, path in files.items():
+            if path.exists():
+                self._line(f"{label}: {path}")
 
     def _print_trees(self, result: Mapping[str, Any]) -> None:
         self._line("")
         trees = [_mapping(part.get("verification_tree")) for part in _mappings(result.get("eval_breakdown"))]
         if not any(trees):
             self._line("The script gave this score without a rubric tree.")
-        for tree in trees:
+        for tree in filter(None, trees):
             counts = _leaf_counts({"eval_breakdown": [{"verification_tree": tree}]})
             listed = ", ".join(f"{count} {status}" for status, count in counts.items())
-            self._text(
-                f"Rubric tree: {listed}. A node marked * is critical: if it fails, its parent is 0.", ""
-            )
-            stack = [(tree, 0)] if tree else []
+            self._text(f"Rubric tree: {listed}. A node marked * is critical: if it fails, its parent is 0.")
+            stack = [(tree, 0)]
             while stack:
                 node, depth = stack.pop()
                 if self._options.failed and node.get("status") == "passed":
                     continue
                 self._print_node(node, depth)
-                children = _mappings(node.get("children"))
-                stack += [(child, depth + 1) for child in reversed(children)]
+                stack += [(child, depth + 1) for child in reversed(_mappings(node.get("children")))]
 
     def _print_node(self, node: Mapping[str, Any], depth: int) -> None:
         from rich.text import Text
 
-        from mind2web2.cli.metric_tables import number
+        from mind2web2.cli.console import number
         from mind2web2.utils.invisible_characters import made_visible
 
-        children = _mappings(node.get("children"))
         indent = _INDENT * min(depth, _MOST_INDENTED)
         status = str(node.get("status"))
         score = f" {number(node.get('score'))}" if status == "partial" else ""
-        in_order = " (in order)" if children and node.get("strategy") == "sequential" else ""
+        is_sequence = _mappings(node.get("children")) and node.get("strategy") == "sequential"
         self._console.print(
             Text.assemble(
                 indent,
                 (f"{status}{score}", _STYLES.get(status, "")),
-                f"{' *' if node.get('critical') else ''} ",
+                " * " if node.get("critical") else " ",
                 (made_visible(str(node.get("id"))), "bold"),
-                in_order,
+                " (in order)" if is_sequence else "",
             ),
             soft_wrap=True,
         )
-        below = indent + _INDENT * 2
         description = str(node.get("desc") or "")
         claim = str(_mapping(node.get("evidence")).get("claim") or "")
         # The root's description is the task's whole text.
         if depth and description not in ("", claim, str(node.get("id"))):
-            self._text(description, below)
+            self._text(description, indent + _INDENT * 2)
         for text in self._reasons(node):
-            self._text(text, below)
+            self._text(text, indent + _INDENT * 2)
 
     def _reasons(self, node: Mapping[str, Any]) -> Iterator[str]:
         evidence = _mapping(node.get("evidence"))
         if evidence.get("claim"):
             yield f"Claim: {evidence['claim']}"
         if evidence.get("reason"):
-            error = "Error: " if evidence.get("decided_by") == "error" else ""
-            yield f"{error}{evidence['reason']}"
+            yield f"{'Error: ' * (evidence.get('decided_by') == 'error')}{evidence['reason']}"
         yield from _vote_lines(evidence, "the answer")
         for check in _mappings(evidence.get("pages")):
             url = str(check.get("url"))
             self._pages.setdefault(url, check)
-            number = list(self._pages).index(url) + 1
-            outcome = _OUTCOMES.get(str(check.get("outcome")), str(check.get("outcome")))
+            outcome = str(check.get("outcome")).replace("_", " ")
             why = f": {check['reason']}" if check.get("reason") else ""
-            yield f"Page [{number}]: {outcome}{why}"
+            yield f"Page [{list(self._pages).index(url) + 1}]: {outcome}{why}"
             yield from _vote_lines(check, "the page")
         for name, how in (
             ("superseded", "overridden by the order of the sequence"),
-            ("overruled", "set otherwise by the script"),
+            ("overruled", "overridden by the script"),
         ):
-            own = _mapping(node.get(name))
-            if own:
+            if own := _mapping(node.get(name)):
                 yield f"Its own verdict, {own.get('status')}, was {how}."
 
     def _print_pages(self) -> None:
-        from mind2web2.errors import Mind2Web2Error
         from mind2web2.pages.cache import CacheFileSys
 
         if not self._pages:
@@ -315,11 +291,10 @@ class _Page:
         self._line("Pages", style="bold")
         folder = self._paths.cache_root / self._agent_name / self._answer.task_id
         cache = None
-        if folder.is_dir():
-            try:
-                cache = CacheFileSys(folder)
-            except Mind2Web2Error as error:
-                self._text(str(error), _INDENT)
+        try:
+            cache = CacheFileSys(folder) if folder.is_dir() else None
+        except Mind2Web2Error as error:
+            self._text(str(error), _INDENT)
         for number, (url, check) in enumerate(self._pages.items(), start=1):
             self._line(f"[{number}] {url}")
             page = _mapping(check.get("page"))
@@ -334,8 +309,7 @@ class _Page:
                 self._line(f"{_INDENT * 2}{path}")
 
     def _print_values(self, result: Mapping[str, Any]) -> None:
-        lines = list(stored_values(result))
-        if lines:
+        if lines := list(stored_values(result)):
             self._line("")
             self._line("Extracted values and other information of the script", style="bold")
         for text in lines:
@@ -344,15 +318,14 @@ class _Page:
     def _line(self, text: str, style: str | None = None) -> None:
         self._console.print(text, style=style, soft_wrap=True)
 
-    def _text(self, text: str, indent: str) -> None:
+    def _text(self, text: str, indent: str = "") -> None:
         import textwrap
 
-        width = max(self._console.width, len(indent) + 20)
         wrapped = textwrap.fill(
             " ".join(text.split()),
-            width,
+            max(self._console.width, len(indent) + 20),
             initial_indent=indent,
-            subsequent_indent=indent if not indent else indent + _INDENT,
+            subsequent_indent=indent and indent + _INDENT,
             break_long_words=False,
             break_on_hyphens=False,
         )
@@ -360,7 +333,7 @@ class _Page:
 
 
 def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what a result keeps of its extractions, ground truth and custom information, line by line."""
+    """Yield the extracted values, ground truth and custom information of a result, line by line."""
     of_extraction = {str(record.get("name")): record for record in _mappings(result.get("extractions"))}
     infos = [_mappings(part.get("info")) for part in _mappings(result.get("eval_breakdown"))]
     for name, value in (item for info in infos for entry in info for item in entry.items()):
@@ -377,27 +350,27 @@ def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _vote_lines(entry: Mapping[str, Any], source: str) -> Iterator[str]:
-    """Yield what the judge said, once where its votes agree in every word."""
+    """Yield the judge's votes; equal ones are one line."""
     votes = _mappings(entry.get("votes"))
     grouped: dict[tuple[str, str, str, str], int] = {}
     for vote in votes:
         verdict = "yes" if vote.get("supported") else "no"
         if vote.get("declined"):
             verdict = "refused to answer"
-        said = str(vote.get("declined") or vote.get("reasoning") or "")
+        reasoning = str(vote.get("declined") or vote.get("reasoning") or "")
         quote = _mapping(vote.get("quote"))
-        key = (verdict, said, str(quote.get("text") or ""), str(quote.get("match")))
+        key = (verdict, reasoning, str(quote.get("text") or ""), str(quote.get("match")))
         grouped[key] = grouped.get(key, 0) + 1
     where = {"not_found": f", not found in {source}", "approximate": ", approximately"}
-    for (verdict, said, quoted, match), count in grouped.items():
+    for (verdict, reasoning, quoted, match), count in grouped.items():
         of_votes = f" ({count} of {len(votes)} votes)" if len(votes) > 1 else ""
-        yield f"Judge: {verdict}{of_votes}: {said}"
+        yield f"Judge: {verdict}{of_votes}: {reasoning}"
         if quoted:
             yield f"Quote from {source}{where.get(match, '')}: {json.dumps(quoted, ensure_ascii=False)}"
 
 
 def _shown_text(page: Mapping[str, Any]) -> str:
-    from mind2web2.cli.metric_tables import counted
+    from mind2web2.cli.console import counted
 
     if not page:
         return ""

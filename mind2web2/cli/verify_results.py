@@ -1,4 +1,4 @@
-"""``mind2web2 verify-results``: whether every score is right, and still holds."""
+"""``mind2web2 verify-results``: whether every score is correct and up to date."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, temperature
+from mind2web2.cli.metrics import has_record, no_results
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    paths_of,
+    suggested_evaluation,
+    temperature,
+)
+from mind2web2.errors import UsageError
+from mind2web2.utils.names import check_name, name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.verification import AnswerCheck, Cure, Finding
@@ -27,7 +37,7 @@ and the result itself, and the metrics. No judge is asked, and none of your file
   missing    an answer without a score, or a file that a result needs
 
 Checksums show accidents; they do not show a record that was forged as a whole, judgments included.
-Exit status: 0 everything is right and holds, 1 something is wrong, 2 nothing could be checked,
+Exit status: 0 everything is correct and up to date, 1 something is wrong, 2 nothing could be checked,
 3 nothing is wrong, but something is stale or missing.
 """
 
@@ -39,7 +49,7 @@ _KINDS = ("wrong", "stale", "missing")
 def add_command(commands: Subcommands) -> None:
     """Add ``verify-results`` to ``mind2web2``."""
     parser = commands.add_parser(
-        "verify-results", help="check that every score is right and still holds", description=DESCRIPTION
+        "verify-results", help="check that every score is correct and up to date", description=DESCRIPTION
     )
     parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
     add_task_option(parser, "all, with the agent's own summary")
@@ -47,21 +57,21 @@ def add_command(commands: Subcommands) -> None:
         "--judgments",
         metavar="FILE",
         type=Path,
-        help="a judgments.sqlite3 or exported .jsonl file that votes are looked up in (default: the agent's "
-        "own under eval_results/)",
+        help="a judgments.sqlite3 or exported .jsonl file with the votes (default: the agent's own under "
+        "eval_results/)",
     )
     parser.add_argument(
         "--eval_version", metavar="V", help="version of the eval scripts that counts, as for evaluate"
     )
     _add_judge_options(parser)
-    parser.add_argument("--json", action="store_true", help="print what was found as JSON")
-    add_folder_options(parser, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    add_folder_options(parser)
     parser.set_defaults(run=run)
 
 
 def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
-        "judge", "who should have judged; results of others are stale (default: who judged last)"
+        "judge", "the expected judge; results of others are stale (default: the judge of the newest result)"
     )
     group.add_argument("--judge_model", metavar="M", help="the model")
     group.add_argument("--judge_reasoning_effort", metavar="E", help="such as low, medium or high")
@@ -70,17 +80,14 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings and return the exit status."""
-    from mind2web2.cli.metrics import has_record, no_results
-    from mind2web2.errors import UsageError
     from mind2web2.runs.verification import summary_findings, verified
-    from mind2web2.utils.names import check_name
 
     agent_name = check_name("agent", options.agent)
     paths = paths_of(options)
     root = paths.eval_results_root
     if not has_record(root, agent_name):
         raise no_results(options, root, agent_name)
-    paths.script_versions()  # a pinned version that does not exist is a mistake of the command
+    paths.script_versions()  # raises where a pinned version does not exist
     if options.judgments is not None and not options.judgments.is_file():
         raise UsageError(
             f"no judgments at {options.judgments}: name a judgments.sqlite3 or an exported .jsonl file"
@@ -108,9 +115,6 @@ def _judge(options: argparse.Namespace) -> dict[str, Any]:
 
 def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -> list[str]:
     """Return the tasks that have answers or results, or those named."""
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.names import check_name, name_list, natural_key
-
     answered = {folder.name for folder in (paths.answers_root / agent_name).glob("[!.]*/")}
     known = answered | {path.parts[-3] for path in (paths.eval_results_root / agent_name).glob("*/*/results")}
     wanted = known if task_ids is None else {check_name("task", task_id) for task_id in task_ids}
@@ -135,7 +139,7 @@ def _print(
 ) -> None:
     from rich.table import Table
 
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import line, number, plain_console
 
     console = plain_console()
     table = Table(title=f"Results of {options.agent}")
@@ -145,16 +149,12 @@ def _print(
     table.add_column("recomputed", justify="right")
     table.add_column("state")
     for answer in answers:
-        numbers = (_number(answer.score), _number(answer.tree_score))
+        numbers = (number(answer.score), number(answer.tree_score))
         table.add_row(answer.task_id, answer.answer_name.removesuffix(".md"), *numbers, _state(answer))
     console.print(table)
-    lines = [
-        *_lines(answers, summaries),
-        _counts(answers),
-        *_suggestions(options, answers, summaries),
-    ]
-    for line in lines:
-        console.print(line, soft_wrap=True)
+    suggestions = _suggestions(options, answers, summaries)
+    for text in (*_lines(answers, summaries), _counts(answers), *suggestions):
+        line(console, text)
 
 
 def _suggestions(
@@ -181,8 +181,6 @@ def _suggestions(
 def _suggestion(
     options: argparse.Namespace, cure: Cure, some: Sequence[AnswerCheck], answers: Sequence[AnswerCheck]
 ) -> str:
-    from mind2web2.cli.options import suggested_evaluation
-
     if cure == "script":
         return "see why the eval script returns another score than its rubric tree gives"
     if cure == "answer":
@@ -248,7 +246,3 @@ def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence
         },
     }
     plain_console().print_json(json.dumps(content))
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}".rstrip("0").rstrip(".") or "0"

@@ -48,7 +48,7 @@ def _node_as_dict(node: VerificationNode) -> dict[str, Any]:
         "children": [],
     }
     if not node.children and node.verdict != (node.score, node.status):
-        # Otherwise a reader would look in vain for why a leaf that passed shows as skipped.
+        # Explains why a leaf that passed shows as skipped.
         fields["superseded"] = {
             "score": node.verdict.score,
             "status": node.verdict.status,
@@ -68,10 +68,10 @@ def _leaf_fields(leaf: VerificationNode) -> dict[str, Any]:
         evidence = Evidence(decided_by="script", reason="the script has set it")
     implied = None if evidence is None else implied_verdict(evidence)
     if implied not in (None, leaf.verdict):
-        # Otherwise a reader would look in vain for why a leaf is not what its votes come to.
+        # Explains why a leaf differs from its votes.
         fields["overruled"] = {**implied._asdict(), "reason": "the script has set it otherwise since"}
     if leaf.blocked_as is not None and not leaf.verdict.blocks:
-        # Otherwise a reader would look in vain for why leaves that depend on it were skipped.
+        # Explains why leaves that depend on it were skipped.
         reason = "it was decided otherwise since"
         fields["earlier"] = {"score": 0.0, "status": leaf.blocked_as, "reason": reason}
     if evidence is not None:

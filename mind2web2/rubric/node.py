@@ -451,7 +451,7 @@ class VerificationNode:
         if self.critical and not child.critical:
             raise _not_critical(child, self)
 
-    # What blocks others
+    # Leaves that block others
 
     @property
     def has_blocking_leaf(self) -> bool:
@@ -481,7 +481,7 @@ class VerificationNode:
         return self._blocked_as
 
     def _update_blocking(self) -> None:
-        """Carry a change of what blocks from here towards the root, as far as it reaches."""
+        """Propagate a change of the blocking leaves towards the root, as far as it matters."""
         node: VerificationNode | None = self
         while node is not None:
             blocks = bool(node._blocking_children) if node._children else node._verdict.blocks
@@ -540,7 +540,7 @@ class VerificationNode:
             self._pending.refuse(f"{what} node '{self._id}'")
 
     def check_settled(self, what: str) -> None:
-        """Give the attempt up if verdicts on this tree are pending, which ``what`` depends on."""
+        """Refuse the attempt if ``what`` depends on pending verdicts of this tree."""
         if self._tree.watch is not None:
             self._tree.watch.refuse(f"{what} node '{self._id}'")
 

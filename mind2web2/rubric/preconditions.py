@@ -7,49 +7,13 @@ from collections.abc import Iterator, Sequence
 from mind2web2.rubric.node import VerificationNode
 
 
-def prerequisite_leaves(
-    node: VerificationNode | None, extra: Sequence[VerificationNode] = ()
-) -> list[VerificationNode]:
-    """Return the leaves that ``node`` depends on, each once.
-
-    Args:
-        node: the node to verify; ``None`` depends on ``extra`` alone.
-        extra: further nodes whose leaves must hold.
-
-    Raises:
-        ValueError: ``node`` is named as its own prerequisite.
-    """
-    leaves: dict[int, VerificationNode] = {}
-    for source in (*_named(node, extra), *_required_siblings(node)):
-        for leaf in source.walk():
-            if not leaf.children and leaf is not node:
-                leaves[id(leaf)] = leaf
-    return list(leaves.values())
-
-
-def blocking_leaf(
-    node: VerificationNode | None, extra: Sequence[VerificationNode] = ()
-) -> VerificationNode | None:
-    """Return a failed or skipped leaf among the prerequisites, ``None`` when nothing blocks.
-
-    Takes time in proportion to the depth of the tree, not to its size.
-
-    Raises:
-        ValueError: ``node`` is named as its own prerequisite.
-    """
-    named = _named(node, extra)
-    for each in named if node is None else (*named, node):
-        each.check_settled("what blocks")
-    return next(possible_blocks(node, extra), None)
-
-
 def possible_blocks(
     node: VerificationNode | None, extra: Sequence[VerificationNode]
 ) -> Iterator[VerificationNode]:
-    """Yield the prerequisites that block or may come to, in the order in which ``blocking_leaf`` looks.
+    """Yield the prerequisites that block or may come to, in the order in which they are checked.
 
-    The first of them that blocks in the end is the one that ``blocking_leaf`` would name if nothing were
-    pending. Takes time in proportion to the depth of the tree and to the pending leaves.
+    The first of them that blocks in the end is the reason for the skip. Takes time in proportion to the depth
+    of the tree and to the number of pending leaves.
 
     Raises:
         ValueError: ``node`` is named as its own prerequisite.
@@ -101,15 +65,3 @@ def _named(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> 
     if any(named is node for named in extra):
         raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
     return extra
-
-
-def _required_siblings(node: VerificationNode | None) -> Iterator[VerificationNode]:
-    """Yield, on every level below the root, critical siblings and earlier ones of a sequence."""
-    while node is not None and node.parent is not None:
-        in_sequence = node.parent.strategy == "sequential"
-        for sibling in node.parent.children:
-            if sibling is not node and (
-                sibling.critical or (in_sequence and sibling.position < node.position)
-            ):
-                yield sibling
-        node = node.parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ from mind2web2.pages.prepared import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
 from mind2web2.runs.results import EDITED, is_edited
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
-from mind2web2.utils.files import text_sha256
+from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.names import name_list
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.context import (
@@ -94,6 +95,7 @@ class Provenance(BaseModel):
         answer_sha256: of the answer's text.
         script: version folder and file name of the eval script.
         script_sha256: of the script's bytes.
+        dataset_commit: of the dataset with the script; ``None`` for other and changed scripts.
         settings_sha256: of all our texts that judges see, and of the default settings.
         pages: digest of every page that the script looked up; ``None`` where none was stored.
         listing_sha256: of the list of stored pages, if the script read that list.
@@ -114,6 +116,7 @@ class Provenance(BaseModel):
     answer_sha256: str
     script: str
     script_sha256: str
+    dataset_commit: str | None = None
     settings_sha256: str
     judge: JudgeRecord
     pages: Mapping[str, str | None]
@@ -127,6 +130,40 @@ class Provenance(BaseModel):
     served: tuple[Served, ...] = ()
     inputs: ScriptInputs = ScriptInputs()
     replayed_from: JudgmentSource | None = None
+
+
+# In each folder that `mind2web2 get` fills: which files of which commit are there.
+DATASET_RECORD = ".dataset.json"
+
+
+def dataset_record(folder: Path) -> dict[str, Any]:
+    """Return which files of a folder come from a dataset; empty where nothing readable says so."""
+    try:
+        content = json.loads(read_regular_file(folder / DATASET_RECORD))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    is_record = isinstance(content, dict) and all(
+        isinstance(content.get(key), dict) for key in ("files", "known")
+    )
+    return content if is_record else {}
+
+
+def git_blob_id(content: bytes) -> str:
+    """Return the id that git, and so a dataset's listing, gives a file with this content."""
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def dataset_commit(script: Path) -> str | None:
+    """Return the dataset's commit that a script is from; ``None`` for other scripts and changed ones.
+
+    Raises:
+        OSError: the script cannot be read.
+    """
+    record = dataset_record(script.parent)
+    listed = record.get("files", {}).get(script.name)
+    content = read_regular_file(script) if listed else b""
+    is_from_there = listed in (git_blob_id(content), hashlib.sha256(content).hexdigest())
+    return str(record["commit"]) if is_from_there and "commit" in record else None
 
 
 def provenance_in(result: Mapping[str, Any]) -> Provenance | None:

@@ -1,4 +1,4 @@
-"""What an eval script read beside its answer and pages: recorded while it runs, compared before reuse."""
+"""Inputs of an eval script beside its answer and pages: recorded while it runs, compared before reuse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DIGEST_CHARS = 12
 
 
 class ScriptInputs(BaseModel):
-    """What a script read beside its answer and pages.
+    """Inputs of a script beside its answer and pages.
 
     Args:
         modules: digests of helper modules from outside the installation, by path from the script's folder.
@@ -55,7 +55,7 @@ class ScriptInputs(BaseModel):
 
 @dataclass(frozen=True)
 class InputsNow:
-    """What the same script would see if it ran now.
+    """The inputs that the same script would have now.
 
     Args:
         clock: which it would see; ``None`` compares none.
@@ -67,7 +67,7 @@ class InputsNow:
 
 
 def changed_inputs(inputs: ScriptInputs, script_folder: Path, now: InputsNow) -> Iterator[str]:
-    """Yield what has changed since a script ran, one phrase each; reads the files."""
+    """Yield the changes since a script ran, one phrase each; reads the files."""
     for kind, digests in (("helper module", inputs.modules), ("file", inputs.files)):
         for name, was in digests.items():
             sha256 = _file_digest(str(script_folder / name))
@@ -130,7 +130,7 @@ class InputRecorder:
         return [content for path in paths if (content := _content(path)) is not None]
 
     def inputs(self, clock: ClockReading | None) -> ScriptInputs:
-        """Return what was read so far."""
+        """Return the inputs so far."""
         modules = self._modules()
         own = {str(self.script_path), os.path.abspath(self.script_path)}  # noqa: PTH100 (links stay)
         files = {path: sha256 for path, sha256 in self._digests.items() if path not in {*modules, *own}}

@@ -35,12 +35,12 @@ from mind2web2.utils.api_misuse import ScriptReports, script_reports
 from mind2web2.utils.files import file_sha256
 from mind2web2.utils.private_attributes import PYTHON, check_private_attributes
 
-# A script that lets nobody else run for so long never will.
+# A script that blocks the event loop for so long never releases it.
 LONGEST_BLOCK_S = 60.0
 
 
 class LoopGuard:
-    """While entered, lets no eval script block the event loop for longer than ``limit_s``.
+    """While entered, stops an eval script that blocks the event loop for longer than ``limit_s``.
 
     Works by an alarm signal that the running loop keeps putting off, so that it reaches Python code that
     loops as well as calls that wait. Has to be entered in the main thread; scripts only are interrupted.
@@ -90,7 +90,7 @@ log = logging.getLogger(__name__)
 
 
 class UnseenErrors:
-    """Errors of one script's tasks that nobody has looked at, which asyncio would print with a traceback.
+    """Errors of one script's tasks that were never retrieved, which asyncio would print with a traceback.
 
     To be entered before the script's first task begins, in the same context.
     """
@@ -117,7 +117,7 @@ class UnseenErrors:
         return unseen
 
     def note(self, task: asyncio.Task[Any]) -> None:
-        """Remember a task that has failed; whoever awaits it may still look at its error."""
+        """Remember a failed task; the script may still await it."""
         if not self._is_over:
             if task._log_traceback:
                 self._failed.append(task)
@@ -150,8 +150,8 @@ def _new_task(loop: asyncio.AbstractEventLoop, steps: _Steps, **options: Any) ->
 
 
 def _unseen(task: asyncio.Task[Any]) -> BaseException | None:
-    """Return a task's error if nobody has looked at it, and look at it."""
-    # There is no other way to know without looking.
+    """Return and retrieve a task's error if it was never retrieved."""
+    # No public way tells this without retrieving the error.
     return task.exception() if task._log_traceback else None
 
 
@@ -214,7 +214,7 @@ def load_script(path: Path) -> EvaluateAnswer:
 
 @dataclass(frozen=True)
 class ScriptCall:
-    """What a script is called with, beside client, cache and logger.
+    """The arguments of a script, beside client, cache and logger.
 
     Args:
         script_sha256: of the script that is meant.
@@ -248,7 +248,7 @@ async def script_result(
         with script_reports(ScriptReports(call.script_path.name, judge.fail, ignore)):
             result = await _loaded_and_run(call, judge, cache, logger, timeout_s, clock)
     except Mind2Web2Error:
-        # Whatever the script made of a judge that failed, the judge is what failed.
+        # The judge's failure is the reason, even if the script turned it into another error.
         if judge.failure is not None:
             raise judge.failure from None
         raise
@@ -293,7 +293,7 @@ def _arguments(
         "agent_name": call.agent_name,
         "answer_name": call.answer_name,
         "cache": cache,
-        # Of the script's own: what it holds while it verifies, verifying need not wait for.
+        # Of the script's own: a verification does not wait for permits that the script holds.
         "semaphore": DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)),
         "logger": logger,
     }
@@ -330,7 +330,7 @@ async def run_script(
         if not task.done():
             await _stop(task, path, logger)
         if task.done() and not task.cancelled():
-            task.exception()  # looked at: it is the script's own failure, which is told as such
+            task.exception()  # retrieved: the script's own failure is reported below
         for handler in logger.handlers:
             handler.removeFilter(limit)
         for error in unseen.take():
@@ -366,7 +366,7 @@ async def ended_in_time(
         await asyncio.wait({task}, timeout=None if left_s is None else max(left_s, _SHORTEST_WAIT_S))
         if task.done():
             break
-        # A clock that stood still meanwhile leaves time over.
+        # A clock that was paused leaves time over.
         left_s = None if timeout_s is None else timeout_s - (clock() - started_s)
     return task.done()
 

@@ -196,7 +196,7 @@ def _place(text: str, folded: str, position: int) -> int:
 class PagesAhead:
     """Prepares the next few of a claim's pages; an async context manager that gives up what is not needed.
 
-    What cannot be had is left to whoever asks for the page: it may never be asked for.
+    Errors are ignored here: the check of the page raises them again.
 
     Args:
         prepare: makes a page ready, for all who want it.
@@ -339,7 +339,7 @@ class ClaimJudging:
             page = await self._asking.page(url, verification.use_screenshot)
         except CaptureError as error:
             self._asking.logger.warning(
-                "page cannot be had node=%s url=%s reason=%s", verification.node_id, url, error
+                "page is unavailable node=%s url=%s reason=%s", verification.node_id, url, error
             )
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
         votes, shown = await self._vote(verification, page, others_may_decide=not is_only_page)

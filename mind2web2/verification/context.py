@@ -193,7 +193,7 @@ class Asking:
     logger: logging.Logger
 
     async def page(self, url: str, with_images: bool) -> PreparedPage:
-        """Return a page as the judge is to be shown it; ``CaptureError`` where it cannot be had."""
+        """Return a page as the judge is to be shown it; ``CaptureError`` where it is unavailable."""
         return await self.page_within(url, with_images, self.judge.image_limit)
 
     async def page_within(self, url: str, with_images: bool, limit: ImageLimit) -> PreparedPage:
@@ -223,7 +223,7 @@ class Asking:
             raise self.judge.fail(failure) from error
 
     def note_brought(self, url: str) -> None:
-        """Let the script see a page in its cache, now that it is told what the page says."""
+        """Show a page in the script's view of the cache, after a verdict or value from it."""
         note_brought = getattr(self.cache, "note_brought", None)
         if note_brought is not None:
             note_brought(url)

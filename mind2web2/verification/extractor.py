@@ -1,4 +1,4 @@
-"""What an extraction leaves behind: its record, and the empty template where there was nothing to read."""
+"""The extractor: fills templates from the answer or a page, with a record of each source."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ExtractionRecord(BaseModel):
     Args:
         url: the page read; ``None`` for the answer.
         page: what of it was shown.
-        unavailable: why the page could not be had; the value is then empty.
+        unavailable: why the page is unavailable; the value is then empty.
         declined: why the judge declined the content; the value is then empty.
         judgment: the key that the judge's reply is stored under, where it is.
     """
@@ -138,7 +138,7 @@ class Extractor(ScriptAccess):
         use_screenshot: bool = True,
         extraction_name: str = "extraction",
     ) -> Template:
-        """Fill the template from a page; empty where it cannot be had or the judge declined the content.
+        """Fill the template from a page; empty where it is unavailable or the judge declined the content.
 
         Raises:
             JudgeError: the judge failed for good.
@@ -255,7 +255,7 @@ def create_evaluator(
 
 
 def _captures(cache: PageCache | None, browser_manager: PageCapture | None) -> SharedCaptures | None:
-    """Return who captures: within a run what its user chose, or a script's browser that is none of ours."""
+    """Return the browser that captures: the run's, or one that the script brings itself."""
     is_in_run = hasattr(cache, "captures")
     of_run: SharedCaptures | None = getattr(cache, "captures", None)
     if browser_manager is None or (is_in_run and (of_run is None or _is_ours(browser_manager))):

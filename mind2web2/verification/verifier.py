@@ -29,7 +29,7 @@ from mind2web2.verification.context import NO_INSTRUCTION, Asking, ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 
-# Returns the URLs, and whether there were sources at all; raises what reading them has raised.
+# Returns the URLs, and whether there were sources at all; raises the error of reading them.
 NotedSources = Callable[[], tuple[list[str], bool]]
 Prerequisites = Sequence[VerificationNode | None] | VerificationNode | None
 Sources = str | Iterable[str | None] | None
@@ -58,7 +58,7 @@ class Verifier(ScriptAccess):
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
 
     def may_defer(self, sources: Sources) -> bool:
-        """Tell whether client and page cache show a script what program order shows."""
+        """Tell whether client and page cache show a script the same as in sequential execution."""
         cache, capture = self._asking.cache, self._asking.capture
         if not is_watching(self._asking.judge):
             return False
@@ -369,7 +369,7 @@ class VerificationBatch:
         return [None if isinstance(each, Exception) else each for each in self._noted()]
 
     def _noted(self) -> list[Coroutine[Any, Any, bool] | Exception]:
-        """Note all verifications before the first is under way."""
+        """Record all verifications before the first one starts."""
         noted: list[Coroutine[Any, Any, bool] | Exception] = []
         try:
             for claim, sources, node, words in self._items:

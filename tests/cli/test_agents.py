@@ -34,7 +34,7 @@ def test_no_results_are_one_line_that_names_whose_there_are(project, command, fo
     )
 
 
-def test_where_nobody_has_results_none_are_named(project):
+def test_without_any_results_no_agent_is_named(project):
     """The line ends with what to run."""
     project.results.rename(project.root / "away")
     for command in ("metrics", "verify-results"):
@@ -49,7 +49,7 @@ def test_one_result_is_enough(project):
     assert project.result_paths()
 
 
-def test_without_a_single_score_the_reasons_are_told_and_no_tables(project):
+def test_without_a_score_the_reasons_are_printed_and_no_tables(project):
     """As after a run whose key was refused."""
     project.result_paths()[0].unlink()
     entry = {"answer_name": "answer_1.md", "score": None, "status": "unscored", "success": False}

@@ -62,7 +62,7 @@ def scores(project):
     return [read_json(project.result_paths(stem)[-1])["final_score"] for stem in ("answer_1", "answer_2")]
 
 
-def test_a_batched_run_says_what_it_does(project):
+def test_a_batched_run_reports_its_jobs(project):
     """Its batches, that it may be stopped, and half the price; nothing is left behind."""
     with BatchServer(supported) as server:
         run = evaluate(project, server)
@@ -133,9 +133,9 @@ def test_a_direct_run_tells_of_open_batches(project):
         server.held_from = math.inf
         after = run_command(*options_for(server)[:4], cwd=project.root)
     assert line == (
-        "Warning: an earlier run with --batch left 12 requests in batches that are open and paid for. What "
-        "this run needs of them it asks and pays anew; the same command with --batch and without --overwrite "
-        "fetches their results."
+        "Warning: an earlier run with --batch left 12 requests in batches that are open and paid for. This "
+        "run asks those that it needs again, and pays for them again; the same command with --batch and "
+        "without --overwrite fetches their results."
     )
     assert "with --batch" not in after.stdout
 
@@ -171,7 +171,7 @@ def test_a_batch_that_fails_for_good_leaves_answers_without_a_result(project):
         assert evaluate(project, server).returncode == 0
 
 
-def test_a_server_in_trouble_is_told_of_at_once(project):
+def test_a_failing_server_is_reported_at_once(project):
     """With its words in the first warning; every request of every round is counted."""
     with BatchServer(faults=lambda _: status(500, "out of order")) as server:
         run = evaluate(project, server)
@@ -184,7 +184,7 @@ def test_a_server_in_trouble_is_told_of_at_once(project):
     assert "unavailable: 500 out of order" in run.stdout
 
 
-def test_an_outage_of_the_batch_endpoints_is_told_of_at_once(project):
+def test_an_outage_of_the_batch_endpoints_is_reported_at_once(project):
     """Although it is waited for, for an hour if need be."""
     answers = iter([status(503, "down for a moment")] * 2)
     refusals = lambda method, path: next(answers, None) if path == "/files" else None  # noqa: ARG005, E731

@@ -119,7 +119,7 @@ def test_a_first_and_a_second_run(project, site):
     assert len(site.requests) == asked
 
 
-def test_what_fails_and_what_looks_wrong(project, site):
+def test_failed_and_suspect_pages_are_listed(project, site):
     """Exit status 1, the reasons and what to do; ``--only`` then gets just those."""
     site.replies["/odd"] = Answer(PAGE.format("odd").encode(), 500, {"Content-Type": "text/html"})
     project.answer("/dead", "/odd", "/lake")
@@ -294,7 +294,7 @@ def test_a_python_without_the_dependencies(project):
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_keeps_what_is_done(project, site, ending):
+def test_ctrl_c_keeps_finished_pages(project, site, ending):
     """Exit status 130; the same command goes on."""
     project.answer("/lake", "/slow")
     command = [

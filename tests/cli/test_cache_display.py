@@ -57,7 +57,7 @@ async def test_elsewhere_than_on_a_terminal_there_is_a_line_a_page():
     ]
 
 
-async def test_a_terminal_shows_what_is_under_way():
+async def test_a_terminal_shows_running_pages():
     """How far it is, and some of the pages."""
     running = [f"https://example.com/{number}" for number in range(7)]
     progress = CrawlProgress(False, 4, 4, 20, 9, [outcome()], dict.fromkeys(running, 0.0))

@@ -65,7 +65,7 @@ def test_the_counts():
     assert rows(printed(MOON)) == [["moon", "2", "1", "0", "1", "1", "0"]]
 
 
-def test_what_is_wrong_is_listed_by_reason():
+def test_problems_are_listed_by_reason():
     """Each task's page once, under all that is wrong with it."""
     text = printed(LAKE, MOON)
     assert "Failed: no such host\n  https://example.com/gone (lake, moon)\n" in text
@@ -76,7 +76,7 @@ def test_what_is_wrong_is_listed_by_reason():
     assert "counted" not in printed(TaskPages("task", (page("a"),)))
 
 
-def test_what_to_do_next(monkeypatch):
+def test_the_next_commands_are_suggested(monkeypatch):
     """Only what fits."""
     monkeypatch.delenv("UV", raising=False)
     text = printed(LAKE)

@@ -5,7 +5,7 @@ import pytest
 from mind2web2.cli.evaluate_report import cautions
 from mind2web2.runs.answer import AnswerOutcome
 
-TORN = "score and status, as the script has set them, contradict each other"
+TORN = "the script has set a score that contradicts the status"
 
 
 def outcome(*troubles, doubts=()):
@@ -31,7 +31,7 @@ def test_the_counts_of_suspect_pages_add_up():
     ]
 
 
-def test_what_lacked_its_page_is_told_of_claims_and_extractions():
+def test_unavailable_pages_of_claims_and_extractions_are_counted():
     """Each page once, however often it was wanted, and those that an option brings."""
     answer = outcome([], [])
     first, second = answer.result["eval_breakdown"][0]["verification_tree"]["children"]
@@ -49,7 +49,7 @@ def test_what_lacked_its_page_is_told_of_claims_and_extractions():
     assert cautions([answer], "") == [f"{told}{private} answers"]
 
 
-def test_a_doubt_blames_nobody():
+def test_a_doubt_names_only_the_page():
     """The server may have been at fault as well."""
     [told] = cautions([outcome(doubts=["https://lake.example: HTTP status 500"])], "")
     assert told == (
@@ -57,7 +57,7 @@ def test_a_doubt_blames_nobody():
     )
 
 
-def test_a_score_without_a_tree_is_told():
+def test_a_score_without_a_tree_is_reported():
     """It counts (eval-scripts.md), on the word of its script alone; a tree of one node is one."""
     alone = {"eval_breakdown": [{"verification_tree": {"id": "root", "children": []}}]}
     results = ({"final_score": 1.0}, {"final_score": 1.0, "eval_breakdown": [{}]}, alone)
@@ -67,7 +67,7 @@ def test_a_score_without_a_tree_is_told():
 
 
 @pytest.mark.parametrize(("score", "is_told"), [(0.25, True), (1.0, False), (1 - 1e-12, False)])
-def test_a_score_that_is_not_the_tree_s_is_told(score, is_told):
+def test_a_score_that_differs_from_the_tree_is_reported(score, is_told):
     """It counts, and metrics and records of others would be misled by it; rounding aside."""
     own = {"desc": "", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
     tree = {"id": "root", **own, "children": [{"id": "a", **own, "children": []}]}
@@ -76,7 +76,7 @@ def test_a_score_that_is_not_the_tree_s_is_told(score, is_told):
     assert cautions([AnswerOutcome("lake", "answer_1.md", result, None)], "") == [line] * is_told
 
 
-def test_what_the_judge_declined_is_told():
+def test_refusals_of_the_judge_are_counted():
     """Votes about the answer and about pages, and extractions; none where it declined nothing."""
     refused = {"supported": False, "declined": "no"}
     answer = outcome([], [])
@@ -98,8 +98,8 @@ def test_quotations_that_are_not_found_are_counted():
     assert cautions([answer], "") == []
     second["evidence"]["pages"][0]["votes"] = [{"quote": {"match": "not_found"}}]
     assert cautions([answer], "") == [
-        "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); no verdict "
-        "changes for that"
+        "passages that the judge quoted and that are not in what it was shown: 1 of 2 (lake 1); this "
+        "changes no verdict"
     ]
 
 
@@ -114,7 +114,7 @@ def test_quotations_that_are_not_found_are_counted():
         (0.5, "partial", False),
     ],
 )
-def test_half_a_verdict_is_told_of(score, status, is_told):
+def test_a_score_that_contradicts_its_status_is_reported(score, status, is_told):
     """Both halves count as a script has left them (scoring.md); also behind the end of a sequence."""
     for shown in ({"score": score, "status": status}, behind(score, status)):
         answer = outcome([])

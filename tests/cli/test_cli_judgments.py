@@ -61,7 +61,7 @@ def test_a_damaged_file_is_not_imported_in_part(part):
         (["import", "bot", "."], "cannot read judgments from .: "),
     ],
 )
-def test_what_cannot_be_handed_on(words, message):
+def test_judgments_that_cannot_be_exported_or_imported(words, message):
     """Exit status 2 and one line."""
     run = call(main, "judgments", *words)
     assert (run.returncode, run.stdout) == (2, "")

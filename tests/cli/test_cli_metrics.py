@@ -210,12 +210,12 @@ def test_a_removed_task_can_be_forgotten(results):
     ghost.mkdir()
     (ghost / "summary.json").write_text('[{"answer_name": "answer_1.md", "score": null, "reason": "x"}]')
     told = call(main, "metrics", "bot").stdout
-    assert "whose stored results are still counted: eval_results/bot/ghost" in " ".join(told.split())
+    assert "whose stored results still count: eval_results/bot/ghost" in " ".join(told.split())
     assert "mind2web2 metrics bot --forget" in told and ghost.is_dir()
     for words, reason in (
         (["a"], "the task has answers in answers/bot/a"),
         (["ghost", "--forget", "gost"], "there are no results in eval_results/bot/gost"),
-        (["ghost", "--answer_folder", "none"], "no folder none/bot tells whether the task has answers"),
+        (["ghost", "--answer_folder", "none"], "no folder none/bot that tells whether the task has answers"),
         (["../bot/ghost"], "give its plain folder name"),
     ):
         refused = call(main, "metrics", "bot", "--forget", *words)
@@ -299,7 +299,7 @@ def test_several_agents_as_json(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_a_task_list_counts_what_is_missing(results, as_json):
+def test_a_task_list_counts_missing_tasks(results, as_json):
     """As 0, by name, and with exit status 1; comments and empty lines are no tasks."""
     (results.parent / "tasks.txt").write_text("\ufeff# ours\na\n\n  c  \r\n", encoding="utf-8")
     run = call(main, "metrics", "bot", "--task-list=tasks.txt", *(["--json"] if as_json else []))
@@ -341,7 +341,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
         (["bot", "--eval_results_root", "gone"], "no results of agent bot under gone"),
     ],
 )
-def test_what_cannot_be_averaged(results, words, message):
+def test_commands_that_cannot_be_averaged(results, words, message):
     """Exit status 2 and one line."""
     (results.parent / "empty.txt").write_text("# nothing\n")
     add_result(results.parent, "c/answer_1", 1, agent="scout")

@@ -84,7 +84,7 @@ def test_the_totals_tell_elapsed_and_remaining_time():
     assert re.search(r"elapsed, about 0 s left$", display.totals_line())
 
 
-async def test_what_comes_at_the_very_end_is_told_too():
+async def test_the_last_outcomes_are_printed_too():
     """Also if the display had no time to look again."""
     output = io.StringIO()
     progress = progress_of()
@@ -120,7 +120,7 @@ async def test_the_live_display_fits_a_narrow_terminal():
 @pytest.mark.parametrize(
     ("cost_usd", "told"), [(0.00002, "$0.00002"), (0.5, "$0.5000"), (1234.5, "$1,234.50")]
 )
-def test_dollars_are_told_with_the_digits_that_matter(cost_usd, told):
+def test_dollars_have_the_digits_that_matter(cost_usd, told):
     """What is spent is never shown as nothing; after the scores as well."""
     usage, output = usage_of_run(Usage(10, 0, 1, judgments=1, requests=1, cost_usd=cost_usd)), io.StringIO()
     assert totals_text(usage).endswith(f", {told}")
@@ -128,13 +128,13 @@ def test_dollars_are_told_with_the_digits_that_matter(cost_usd, told):
     assert f"cost {told}, reused 0" in output.getvalue()
 
 
-def test_an_unknown_price_is_said():
+def test_an_unknown_price_is_reported():
     """Tokens are shown all the same."""
     totals = usage_of_run(Usage(1, 0, 1, judgments=1, cost_usd=None))
     assert totals_text(totals) == "1 judgment asked, 0 reused, 2 tokens, price unknown"
 
 
-def test_what_slowed_a_run_is_told():
+def test_rate_limits_and_retries_are_reported():
     """Refusals and the time that was waited, and nothing where there was neither."""
     totals = RunUsage()
     assert "rate limited" not in totals_text(totals)

@@ -52,11 +52,11 @@ def test_a_first_run_is_guessed(project, server):
     for command in ((evaluate_main, "--agent_name", "bot"), (main, "evaluate", "bot")):
         told = call(*command, "--estimate")
         assert (told.returncode, told.stderr) == (0, "")
-        assert "Answers to evaluate: 2 of 2; 0 have a result that still holds." in told.stdout
-        assert "judged from a guess from length and links" in told.stdout
+        assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
+        assert "based on a guess from length and links" in told.stdout
         assert "Judge: o4-mini (openai https://api.openai.com/v1)." in told.stdout
         # One claim's page and the whole answers: nothing is known, so the range is wide.
-        assert "Judge requests: between 6 and 88, probably 22; judged from a guess" in told.stdout
+        assert "Judge requests: between 6 and 88, probably 22, based on a guess" in told.stdout
         assert re.search(r"^Dollars: between \$\S+ and \$\S+, probably \$\S+\.$", told.stdout, re.M)
         assert "not cached yet: 1; captured when a claim needs them." in told.stdout
         assert told.stdout.endswith("Nothing was asked, run or written.\n")
@@ -68,13 +68,13 @@ def test_a_later_run_is_known(project, server):
     assert run(server).returncode == 0
     asked, before = len(server.calls), files(project)
     told = run(server, "--estimate")
-    assert "Answers to evaluate: 0 of 2; 2 have a result that still holds." in told.stdout
+    assert "Answers to evaluate: 0 of 2; 2 have a result that is up to date." in told.stdout
     assert "Judge requests: 0." in told.stdout
     assert "Dollars: $0.0000." in told.stdout
     assert "Cited pages that are not cached yet: 0." in told.stdout
     again = run(server, "--estimate", "--overwrite")
     assert f"Estimate: {TASK}: answers 2 of 2, judge requests {asked}, " in again.stdout
-    assert "Judge requests: between 6 and 10, probably 8; judged from your 2 earlier results." in again.stdout
+    assert "Judge requests: between 6 and 10, probably 8, based on your 2 earlier results." in again.stdout
     assert f"probably ${asked * PRICE_USD:.4f}." in again.stdout
     assert "not cached yet: 1; claims on them fail (--no_capture)." in again.stdout
     assert (files(project), len(server.calls)) == (before, asked)
@@ -87,18 +87,18 @@ def test_stored_judgments_take_nothing(project, server):
     (project.root / "answers/bot" / TASK / "answer_1.meta.json").write_text('{"time_seconds": 9}')
     asked = len(server.calls)
     told = run(server, "--estimate")
-    assert "Answers to evaluate: 2 of 2; 0 have a result that still holds." in told.stdout
+    assert "Answers to evaluate: 2 of 2; 0 have a result that is up to date." in told.stdout
     assert "Judge requests: 0." in told.stdout
     assert "Dollars: $0.0000." in told.stdout
     assert run(server).returncode == 0
     assert len(server.calls) == asked
     anew = run(server, "--estimate", "--overwrite")
-    assert "probably 8; judged from your 2 earlier results." in anew.stdout
+    assert "probably 8, based on your 2 earlier results." in anew.stdout
     (project.results / FILE_NAME).unlink()
     project.add_answer("answer_1", "another text")
     lost = run(server, "--estimate")
     assert "Answers to evaluate: 1 of 2" in lost.stdout
-    assert "Judge requests: between 3 and 5, probably 4; judged from your 2 earlier" in lost.stdout
+    assert "Judge requests: between 3 and 5, probably 4, based on your 2 earlier" in lost.stdout
 
 
 def test_what_is_partly_stored_may_take_less(project, server):
@@ -106,11 +106,11 @@ def test_what_is_partly_stored_may_take_less(project, server):
     assert run(server).returncode == 0
     project.add_script(CLAIMS | {"third": ("The lake is wide.", None)})
     edited = run(server, "--estimate")
-    assert "Judge requests: between 0 and 10, probably 8; judged from your 2 earlier" in edited.stdout
+    assert "Judge requests: between 0 and 10, probably 8, based on your 2 earlier" in edited.stdout
     for path in project.result_paths("answer_1"):
         path.unlink()
     stopped = run(server, "--estimate")
-    assert "Judge requests: between 0 and 16, probably 8; judged from your 1 earlier" in stopped.stdout
+    assert "Judge requests: between 0 and 16, probably 8, based on your 1 earlier" in stopped.stdout
 
 
 def test_results_of_others_say_less(project, server):
@@ -118,21 +118,21 @@ def test_results_of_others_say_less(project, server):
     assert run(server).returncode == 0
     other = run(server, "--estimate", "--judge_model", "o4-mini")
     assert (
-        "Judge requests: between 4 and 16, probably 8; judged from your 2 earlier results by another judge."
+        "Judge requests: between 4 and 16, probably 8, based on your 2 earlier results by another judge."
     ) in other.stdout
     assert "out: 3,200." in other.stdout
     answer = project.root / "answers/scout" / TASK / "answer_1.md"
     answer.parent.mkdir(parents=True)
     answer.write_text("An answer.")
     scout = call(evaluate_main, "--agent_name", "scout", "--estimate", "--judge_model", "gpt-4o")
-    assert "judged from 2 earlier results of other agents." in scout.stdout
+    assert "based on 2 earlier results of other agents." in scout.stdout
     project.add_answer("answer_1", task="hill")
     project.add_script(CLAIMS, task="hill")
     hill = run(server, "--estimate", "--task_id", "hill")
-    assert "Judge requests: between 2 and 36, probably 9; judged from a guess" in hill.stdout
+    assert "Judge requests: between 2 and 36, probably 9, based on a guess" in hill.stdout
 
 
-def test_an_unknown_price_is_said(project, server):
+def test_an_unknown_price_is_reported(project, server):
     """It is not guessed."""
     told = run(server, "--estimate", "--judge_model", "judge-1")
     assert told.returncode == 0

@@ -194,7 +194,7 @@ def test_short_tasks_keep_the_judge_busy(tmp_path, project, options, least, most
         assert (full.is_set(), len(server.requests)) == (True, 48)
 
 
-def test_what_goes_wrong_is_listed_and_the_rest_is_scored(project, server):
+def test_failures_are_listed_and_the_rest_is_scored(project, server):
     """Exit status 1; each reason on one line, in the table and in the log."""
     project.add_answer("answer_3", b"")
     project.add_answer("answer_4", b"\xff")
@@ -305,7 +305,7 @@ def test_an_agent_is_named_once(server):
     assert "which agent? Both " in run.stderr
 
 
-def test_what_lowers_scores_is_said(project, server):
+def test_reasons_for_low_scores_are_reported(project, server):
     """Pages that could not be had, and leaves that the script never decided; once each."""
     page = "https://www.lake.example/gone"
     project.add_script_body(
@@ -326,7 +326,7 @@ def test_what_lowers_scores_is_said(project, server):
     ]
 
 
-def test_extractions_that_lacked_their_page_are_said(project, server):
+def test_extractions_without_their_page_are_reported(project, server):
     """Scores drop for them as well, where no claim is judged on the page."""
     page = "https://www.lake.example/gone"
     project.add_script_body(

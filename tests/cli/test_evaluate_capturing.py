@@ -105,7 +105,7 @@ def test_private_addresses_are_refused_unless_allowed(project, server, judge):
     assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
 
 
-def test_what_was_refused_is_judged_once_private_addresses_are_allowed(project, server, judge):
+def test_refused_pages_are_judged_once_private_addresses_are_allowed(project, server, judge):
     """A result that failed for want of the option holds without it, and with it is judged anew, once."""
     assert PRIVATE in evaluate(project, judge).stdout
     assert PRIVATE in evaluate(project, judge).stdout
@@ -119,7 +119,7 @@ def test_what_was_refused_is_judged_once_private_addresses_are_allowed(project, 
         assert len(project.result_paths()) == 2
 
 
-def test_the_estimate_knows_what_is_to_be_had_once_allowed(project, server, judge):
+def test_the_estimate_counts_pages_that_are_allowed_now(project, server, judge):
     """Where nothing is captured, the option changes nothing."""
     assert evaluate(project, judge).returncode == 0
     allowed = ["--estimate", "--allow_private_network"]
@@ -179,7 +179,7 @@ def test_a_replay_captures_nothing(project, server, judge):
 
 
 @pytest.mark.parametrize("isolation", ["--isolate", "--no_isolate"])
-def test_what_scripts_download_keeps_to_the_same_addresses(project, server, judge, isolation):
+def test_downloads_of_scripts_keep_to_the_same_addresses(project, server, judge, isolation):
     """PDFs that a script fetches itself, say; what was refused is fetched once it may be.
 
     The script begins again before that, as it reads a verdict in a way that no syntax shows.

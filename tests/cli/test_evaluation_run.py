@@ -93,7 +93,7 @@ def test_a_run_that_is_stopped_goes_on_where_it_was(project, end):
             stopped, under_way = stdout.splitlines()[-2:]
             assert stopped == (
                 "Stopped. 0 of 1 answers have results, and every judgment so far is kept: the same command "
-                "goes on from here."
+                "continues from here."
             )
             assert re.match(r".* the server did not report the tokens of [12] requests ", under_way)
         else:

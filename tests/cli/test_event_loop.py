@@ -56,7 +56,7 @@ def test_an_exit_in_a_task_reaches_who_waits_for_it_only(ending):
 
 
 @pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
-def test_an_exit_in_a_task_that_nobody_waits_for_is_nothing(ending):
+def test_an_exit_in_a_task_that_is_not_awaited_has_no_effect(ending):
     """Also while the loop is closing."""
 
     async def leave():
@@ -79,7 +79,7 @@ def test_an_exit_in_a_task_that_nobody_waits_for_is_nothing(ending):
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_ctrl_c_stops_what_is_under_way(ending):
+def test_ctrl_c_stops_running_tasks(ending):
     """Its cleanup runs, then ``KeyboardInterrupt`` comes out; SIGTERM does the same for that time."""
     before = signal.getsignal(signal.SIGTERM)
     steps = []
@@ -132,4 +132,4 @@ def test_a_second_ctrl_c_ends_at_once_and_says_so():
     command = [sys.executable, "-c", TWICE]
     run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
     assert (run.returncode, run.stdout) == (130, "")
-    assert run.stderr == "stopped at once; what was kept by then stays\n"
+    assert run.stderr == "stopped at once; results and judgments stored so far are kept\n"

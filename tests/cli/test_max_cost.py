@@ -67,14 +67,14 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
             )
-            assert "The same command (without --overwrite) goes on with another $0.3" in run.stdout
+            assert "The same command (without --overwrite) continues with another $0.3" in run.stdout
     assert run.returncode == 0
     assert re.search(r"^Budget: \$\d\.\d+ of --max_cost 5 spent\.$", run.stdout, re.M)
     assert scored[0] <= scored[1] < scored[2] == COUNT
     assert len(server.calls) == 2 * COUNT
 
 
-def test_what_a_server_asks_for_in_vain_is_not_paid_twice(project, server):
+def test_refused_requests_are_not_paid_twice(project, server):
     """Every reply that was paid for is in the store, also of answers without a result."""
     evaluate(server, "--max_cost", "0.25")
     with JudgmentStore(project.results / FILE_NAME) as store:
@@ -114,7 +114,7 @@ def test_a_replay_needs_no_price(project, server):
     assert project.results.exists()
 
 
-def test_what_a_run_took_is_told_and_kept(project, server):
+def test_the_use_of_a_run_is_printed_and_kept(project, server):
     """By task and in all, what was reused apart; the runs before as totals."""
     project.add_answer(task="hill")
     project.add_script({"leaf": ("The lake is deep.", None)}, task="hill")
@@ -156,7 +156,7 @@ def test_a_run_that_needs_no_judgment_tells_of_none(project, server):
 
 
 @pytest.mark.parametrize("content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}'])
-def test_a_damaged_file_of_usage_is_begun_anew(project, server, content, caplog):
+def test_a_damaged_usage_file_is_replaced(project, server, content, caplog):
     """It costs no score, and one line says what it does cost."""
     project.results.mkdir(parents=True)
     path = project.results / "usage.json"

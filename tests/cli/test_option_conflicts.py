@@ -62,7 +62,7 @@ def test_an_option_without_effect_is_refused(given, message, more):
         ["--no_capture", "--allow_private_network", "--sequential", "--max_llm_requests", "9"],
     ],
 )
-def test_what_has_its_effect_or_holds_of_itself_is_taken(given):
+def test_options_with_an_effect_are_accepted(given):
     """A replay costs no more than its budget."""
     run = call(main, "evaluate", "bot", *given, "--estimate")
     assert (run.returncode, run.stderr) == (0, "")

@@ -100,7 +100,7 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--unknown", "x", "unrecognized arguments: --unknown=x"),
     ],
 )
-def test_a_bad_value_is_told_with_its_option(option, value, message):
+def test_a_bad_value_is_reported_with_its_option(option, value, message):
     """Exit status 2, and the last line says what is wrong."""
     run = call(evaluate_main, "--agent_name", "bot", f"{option}={value}")
     assert (run.returncode, run.stdout) == (2, "")
@@ -201,7 +201,7 @@ def test_good_values():
         (main, ["metrics", "--help"], ["--task_list FILE", "--json", "what is missing counts as 0"]),
         (main, ["judgments", "--help"], ["export", "import", "offline"]),
         (main, ["judgments", "export", "--help"], ["AGENT", "FILE", "--eval_results_root DIR"]),
-        (main, ["judgments", "import", "--help"], ["what is there stays"]),
+        (main, ["judgments", "import", "--help"], ["those stored before stay"]),
     ],
 )
 def test_help_teaches(command, words, taught):

@@ -66,7 +66,7 @@ def change(path, edit, *, seal=False):
     path.write_text(json.dumps(with_checksum(content) if seal else content), encoding="utf-8")
 
 
-def test_what_a_run_leaves_is_right_and_holds(example):
+def test_results_of_a_run_are_correct_and_up_to_date(example):
     """Nine answers, each score again from its tree; nothing is written, not even beside the store."""
     before = {path: path.stat().st_mtime_ns for path in example.rglob("*")}
     exit_status, found, output = verify()
@@ -180,7 +180,7 @@ def test_a_result_that_was_changed_is_not_reused(example, monkeypatch):
     assert verify()[:2] == (0, [])
 
 
-def test_what_has_changed_since_is_stale(example):
+def test_changed_inputs_make_results_stale(example):
     """Exit status 3: the scores are right, of what was judged then."""
     with (example / "answers" / "example" / TASK / f"{STEM}.md").open("a", encoding="utf-8") as file:
         file.write("\nOr so.\n")
@@ -307,7 +307,7 @@ def test_results_of_earlier_tools_are_checked_as_far_as_they_go(tmp_path, monkey
         assert "Missing: lake/answer_1.md: it does not say what it was made from" in run.stdout
 
 
-def test_what_is_gone_or_damaged_is_named(example):
+def test_missing_and_damaged_files_are_named(example):
     """A judgment, an answer, a result and a summary, each of its own answer."""
     results = example / "eval_results" / "example"
     with sqlite3.connect(results / FILE_NAME) as connection:
@@ -329,7 +329,7 @@ def test_what_is_gone_or_damaged_is_named(example):
         assert words in output
 
 
-def test_what_was_found_is_to_be_had_as_json(example):
+def test_findings_are_available_as_json(example):
     """For programs."""
     change(result_path(example), lambda result: result.update(final_score=1.0), seal=True)
     exit_status, _, output = verify("--json")
@@ -353,7 +353,7 @@ def test_what_was_found_is_to_be_had_as_json(example):
         (["../x"], "agent '../x' begins with a dot"),
     ],
 )
-def test_what_cannot_be_checked_is_said_in_one_line(example, words, message):  # noqa: ARG001
+def test_a_check_that_is_impossible_is_one_line(example, words, message):  # noqa: ARG001
     """Exit status 2."""
     run = call(main, "verify-results", *words)
     assert run.returncode == 2
@@ -361,7 +361,7 @@ def test_what_cannot_be_checked_is_said_in_one_line(example, words, message):  #
     assert run.stderr.count("\n") == 1
 
 
-def test_the_help_says_what_the_exit_status_means():
+def test_the_help_explains_the_exit_status():
     """And what each word of the table does."""
     run = call(main, "verify-results", "--help")
     for words in ("1 something is wrong", "2 nothing could be checked", "3 nothing is wrong, but", "stale  "):

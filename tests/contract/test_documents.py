@@ -14,9 +14,9 @@ from projects import REPOSITORY, call
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
 
-from mind2web2.cli import cache, evaluate, evaluate_main, judgments, main, metrics, show, verify_results
+from mind2web2.cli import COMMANDS, evaluate_main, main
 from mind2web2.cli.options import CommandParser
-from mind2web2.cli.results import compare
+from mind2web2.cli.results import audit, view
 from mind2web2.scripts.load import load_eval_script
 
 DOCUMENTS = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
@@ -24,7 +24,7 @@ README_WORDS = 1300
 BLOCK = re.compile(r"^( *)```(\w+)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 # Programs that these commands need are not there in a test: a browser with a debugging port, a paid service.
-PARSED_ONLY = ("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache")
+PARSED_ONLY = ("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache", "mind2web2 get")
 # What stands in a document for names of a user's own.
 NAMES = {"my_task": "museum_saturday"}
 
@@ -54,7 +54,9 @@ def parsers():
     """Return the parser of each command by name."""
     together = CommandParser(prog="mind2web2")
     subcommands = together.add_subparsers()
-    for module in (cache, evaluate, show, metrics, compare, verify_results, judgments):
+    for module in COMMANDS:
+        if module in (audit, view):
+            continue  # described by their own help
         module.add_command(subcommands)
     return dict(subcommands.choices)
 

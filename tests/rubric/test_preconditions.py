@@ -3,11 +3,19 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rubrics import BLOCKING, EDITS, Shadow, apply_edit, built_by_evaluator, vectors
+from rubrics import (
+    BLOCKING,
+    EDITS,
+    Shadow,
+    apply_edit,
+    blocking_leaf,
+    built_by_evaluator,
+    prerequisite_leaves,
+    vectors,
+)
 from scripted_judge import ScriptedJudge
 
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.preconditions import blocking_leaf, prerequisite_leaves
 
 CASES = vectors("preconditions.json")
 

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rubrics import EDITS, Shadow, apply_edit
+from rubrics import EDITS, Shadow, apply_edit, blocking_leaf
 
 from mind2web2.errors import JudgeError
 from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.preconditions import blocking_leaf, possible_blocks
+from mind2web2.rubric.preconditions import possible_blocks
 from mind2web2.scheduling.scheduler import NotedPrerequisites, PendingVerdict, noted_prerequisites
 
 FINAL = ((1.0, "passed"), (0.0, "failed"), (0.0, "skipped"), (0.0, "initialized"))

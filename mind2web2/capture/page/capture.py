@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mind2web2.capture.page.documents import read_file_content
-from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError
+from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError, worlds_with_more
 from mind2web2.capture.page.navigation import Guard, MainDocument
 from mind2web2.capture.page.overlays import Cleared, close_banners, pass_consent_wall
 from mind2web2.capture.page.screenshot import set_window, take_screenshot
@@ -154,6 +154,8 @@ class _PageReader:
         reading = reading or await self._read(timings_s)
         self._seen.is_broken = self._visit.is_broken
         self._seen.notes += self._visit.notes
+        if self._visit.navigation.frames_left_out:
+            self._seen.notes.append("frames within frames within frames were left out")
         for note in self._visit.navigation.document.missing:
             self._note_missing(note)
         self._seen.screenshot = reading.screenshot
@@ -168,7 +170,7 @@ class _PageReader:
 
     async def _bring_out(self) -> _Reading | None:
         """Bring out what the page has to show; return a reading only where we lost the page after it."""
-        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
+        worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._worlds_with_more())
         if worlds is None:
             return None
         await self._clear(worlds)
@@ -176,7 +178,8 @@ class _PageReader:
             reading = await self._past_the_consent_wall(worlds[0])
             if reading is not None:
                 return reading
-            worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds()) or worlds
+            entering = self._worlds_with_more()
+            worlds = await self._stage("entering its frames", _READ_LIMIT_S, entering) or worlds
             await self._clear(worlds)
         scrolled = await self._scroll(worlds)
         limit_s = self._limit_s(_UNFOLD_LIMIT_S)
@@ -190,6 +193,9 @@ class _PageReader:
             await self._clear(worlds)
         self._note_bounds(scrolled, unfolded)
         return None
+
+    async def _worlds_with_more(self) -> list[FrameWorld]:
+        return await worlds_with_more(await self._visit.worlds())
 
     async def _read(self, timings_s: dict[str, float]) -> _Reading:
         text: PageText | None = None

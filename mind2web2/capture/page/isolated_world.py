@@ -23,13 +23,19 @@ _MAX_NESTED_ROOTS = 5
 _MAX_FRAMES = 400
 # Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
 # An element that the page names like one of them is no map: only the world's own property counts.
-_MARK_FRAME = (
-    "function (id) { if (!Object.hasOwn(globalThis, 'frameIds')) globalThis.frameIds = new Map();"
-    " frameIds.set(this, id); }"
+_MARK_FRAMES = (
+    "(ids) => { globalThis.frameIds = new Map(pageFrames.map((frame, index) => [frame, ids[index]])); }"
 )
 _MARK_ROOT = (
     "function (root) { if (!Object.hasOwn(globalThis, 'closedRoots')) globalThis.closedRoots = new Map();"
     " closedRoots.set(this, root); }"
+)
+
+# A document that neither scrolls nor has scripts or controls is complete as it is.
+_MAY_HAVE_MORE = (
+    "() => Document.prototype.querySelector.call(document, "
+    "'script, iframe, button, details, input, label, [role], [hidden], [onclick], [aria-expanded]')"
+    " !== null || document.documentElement.scrollHeight > innerHeight + 4"
 )
 
 
@@ -132,12 +138,25 @@ async def open_worlds(page: Page, session: CDPSession) -> list[FrameWorld]:
                 own_tree = (await send(own, "Page.getFrameTree"))["frameTree"]
                 worlds += await _worlds_of_tree(own, own_tree)
     worlds = worlds[:_MAX_FRAMES]
-    by_id = {world.frame_id: world for world in worlds}
     await asyncio.gather(*map(_mark_closed_roots, worlds))
-    await asyncio.gather(
-        *(_mark_frame(by_id[world.parent_id], world.frame_id) for world in worlds if world.parent_id in by_id)
-    )
+    parents = {world.parent_id for world in worlds}
+    await asyncio.gather(*(_mark_frames(world) for world in worlds if world.frame_id in parents))
     return worlds
+
+
+async def worlds_with_more(worlds: list[FrameWorld]) -> list[FrameWorld]:
+    """Return the worlds whose documents may show more after scrolling or a press, the main frame always."""
+    main, *others = worlds
+    may_have_more = await asyncio.gather(*(_may_have_more(world) for world in others))
+    return [main, *(world for world, more in zip(others, may_have_more, strict=True) if more)]
+
+
+async def _may_have_more(world: FrameWorld) -> bool:
+    try:
+        return bool(await world.evaluate(_MAY_HAVE_MORE))
+    except ScriptError as error:
+        log.debug("frame is gone url=%s reason=%s", world.url, error)
+        return False
 
 
 async def _worlds_of_tree(session: CDPSession, tree: dict[str, Any]) -> list[FrameWorld]:
@@ -174,13 +193,13 @@ async def _own_session(page: Page, frame: Frame) -> CDPSession | None:
         return None
 
 
-async def _mark_frame(parent: FrameWorld, frame_id: str) -> None:
+async def _mark_frames(parent: FrameWorld) -> None:
     try:
-        owner = await send(parent.session, "DOM.getFrameOwner", frameId=frame_id)
-        element = await _resolve(parent, owner["backendNodeId"])
-        await _call_on(parent, element, _MARK_FRAME, {"value": frame_id})
+        elements = await _elements_of(parent, await parent.handle("() => globalThis.pageFrames"))
+        nodes = await asyncio.gather(*(_described(parent, element) for element in elements))
+        await parent.evaluate(_MARK_FRAMES, [node.get("frameId") for node in nodes])
     except ScriptError as error:
-        log.debug("frame not marked frame=%s reason=%s", frame_id, error)
+        log.debug("frames not marked url=%s reason=%s", parent.url, error)
 
 
 async def _mark_closed_roots(world: FrameWorld) -> None:
@@ -205,12 +224,9 @@ async def _mark_roots_of(world: FrameWorld, count: int) -> bool:
                 await _mark_root(world, await _resolve(world, host_id), root_id)
             except ScriptError as error:  # of another frame's document, which has a world of its own
                 log.debug("closed shadow root not marked reason=%s", error)
+        await world.call("suspected_hosts")
         return False
-    suspects = await world.handle("() => globalThis.suspectedHosts")
-    properties = (await send(world.session, "Runtime.getProperties", objectId=suspects, ownProperties=True))[
-        "result"
-    ]
-    hosts = [one["value"]["objectId"] for one in properties if one["name"].isdecimal()]
+    hosts = await _elements_of(world, await world.handle("() => globalThis.suspectedHosts"))
     found = await asyncio.gather(*(_closed_root_of(world, host) for host in hosts))
     roots = [(host, root_id) for host, root_id in zip(hosts, found, strict=True) if root_id is not None]
     for host, root_id in roots:
@@ -219,8 +235,8 @@ async def _mark_roots_of(world: FrameWorld, count: int) -> bool:
 
 
 async def _closed_root_of(world: FrameWorld, host: str) -> int | None:
-    node = (await send(world.session, "DOM.describeNode", objectId=host, depth=0))["node"]
-    closed = [root for root in node.get("shadowRoots", []) if root.get("shadowRootType") == "closed"]
+    roots = (await _described(world, host)).get("shadowRoots", [])
+    closed = [root for root in roots if root.get("shadowRootType") == "closed"]
     return closed[0]["backendNodeId"] if closed else None
 
 
@@ -239,6 +255,17 @@ def _closed_roots(node: dict[str, Any]) -> list[tuple[int, int]]:
             waiting.append(root)
         waiting += node.get("children", [])
     return found
+
+
+async def _elements_of(world: FrameWorld, array: str) -> list[str]:
+    """Return the remote object ids of an array's elements."""
+    reply = await send(world.session, "Runtime.getProperties", objectId=array, ownProperties=True)
+    return [one["value"]["objectId"] for one in reply["result"] if one["name"].isdecimal()]
+
+
+async def _described(world: FrameWorld, element: str) -> dict[str, Any]:
+    node: dict[str, Any] = (await send(world.session, "DOM.describeNode", objectId=element, depth=0))["node"]
+    return node
 
 
 async def _resolve(world: FrameWorld, backend_node_id: int) -> str:

@@ -27,6 +27,9 @@ log = logging.getLogger(__name__)
 
 # Says why a URL must not be opened, or None; for browsers whose connections no proxy filters.
 Guard = Callable[[str], Awaitable[str | None]]
+# Tells whether the page that is shown has content; asked before a file takes its place, and told whether
+# the server offers that file for saving.
+HasContent = Callable[[bool], Awaitable[bool]]
 
 _DOCUMENT_PATTERNS = [
     {"urlPattern": "*", "resourceType": "Document", "requestStage": stage}
@@ -43,6 +46,9 @@ _OFFICE_HEADERS = {
 }
 # A page that asks for yet another document after so many will never come to rest; redirects don't count.
 _MAX_DOCUMENTS = 8
+# Frames that frame themselves go on until the browser's own bound of a thousand.
+_MAX_FRAME_DEPTH = 5
+_MAX_FRAMES = 400
 
 
 @dataclass(slots=True)
@@ -68,6 +74,16 @@ class MainDocument:
         """Return the Content-Type header, empty where there was none."""
         return self.headers.get("content-type", "")
 
+    @property
+    def disposition(self) -> str:
+        """Return the Content-Disposition header, empty where there was none."""
+        return self.headers.get("content-disposition", "")
+
+    @property
+    def is_page(self) -> bool:
+        """Tell whether a browser shows it as a page."""
+        return is_rendered_type(self.content_type) and not is_attachment(self.disposition)
+
 
 class Navigation:
     """Watches the documents that a page loads, by pausing each at its request and at its response.
@@ -77,12 +93,20 @@ class Navigation:
     """
 
     def __init__(
-        self, session: CDPSession, main_frame_id: str, max_file_bytes: int, guard: Guard | None = None
+        self,
+        session: CDPSession,
+        main_frame_id: str,
+        max_file_bytes: int,
+        guard: Guard | None = None,
+        has_content: HasContent | None = None,
     ) -> None:
         self._session = session
         self._main_frame_id = main_frame_id
         self._max_file_bytes = max_file_bytes
         self._guard = guard
+        self._has_content = has_content
+        self._page: MainDocument | None = None
+        self._frame_depths = {main_frame_id: 0}
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_locked = False
         self.document = MainDocument()
@@ -90,10 +114,15 @@ class Navigation:
         self.arrived = 0
         self.held_back: list[str] = []
         self.refusal: str | None = None
+        self.frames_left_out = 0
+        self.has_stayed = asyncio.Event()
+        """Set once the main frame was kept from loading another document."""
 
     async def start(self) -> None:
         """Begin to watch; call before the page is sent anywhere."""
         self._session.on("Fetch.requestPaused", self._on_paused)
+        self._session.on("Page.frameAttached", self._on_frame_attached)
+        await send(self._session, "Page.enable")
         await send(self._session, "Fetch.enable", patterns=_DOCUMENT_PATTERNS)
 
     def lock(self) -> None:
@@ -112,9 +141,13 @@ class Navigation:
     async def close(self) -> None:
         """Stop watching; a document still being fetched is given up."""
         self._session.remove_listener("Fetch.requestPaused", self._on_paused)
+        self._session.remove_listener("Page.frameAttached", self._on_frame_attached)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _on_frame_attached(self, event: dict[str, Any]) -> None:
+        self._frame_depths[event["frameId"]] = self._frame_depths.get(event["parentFrameId"], 0) + 1
 
     def _on_paused(self, event: dict[str, Any]) -> None:
         task = asyncio.get_running_loop().create_task(self._decide_or_log(event))
@@ -142,6 +175,10 @@ class Navigation:
             await self._continue(event)
 
     async def _is_refused_frame(self, event: dict[str, Any]) -> bool:
+        depth = self._frame_depths.get(event["frameId"], 0)
+        if depth > _MAX_FRAME_DEPTH or len(self._frame_depths) > _MAX_FRAMES:
+            self.frames_left_out += 1
+            return True
         url = event["request"]["url"]
         is_fetched = not url.startswith(_FROM_NOWHERE)
         return is_fetched and self._guard is not None and await self._guard(url) is not None
@@ -171,26 +208,52 @@ class Navigation:
             await self._continue(event)
             return
         redirects = self.document.redirects
-        self.document = MainDocument(url, status, headers, redirects)
+        document = MainDocument(url, status, headers, redirects)
         try:
+            self.document = document
             await self._hand_over(event)
         finally:
             self.arrived = self.started
 
+    async def _keeps_page(self, file: MainDocument) -> bool:
+        """Tell whether a file came by itself from a page with content, which is then the page to read."""
+        if self._page is None or self._has_content is None:
+            return False
+        if not await self._has_content(is_attachment(file.disposition)):
+            return False
+        self.document = self._page
+        self.held_back.append(file.url)
+        return True
+
     async def _hand_over(self, event: dict[str, Any]) -> None:
         document = self.document
-        disposition = document.headers.get("content-disposition", "")
-        is_page = is_rendered_type(document.content_type) and not is_attachment(disposition)
-        if is_page or document.status in _NO_CONTENT:
+        if document.is_page or document.status in _NO_CONTENT:
+            self._page = document
             await self._continue(event)
             return
         body, is_cut = await self._body(event)
         file = FetchedDocument(
-            document.url, document.status or 0, document.content_type, body, file_name_of(disposition), is_cut
+            document.url,
+            document.status or 0,
+            document.content_type,
+            body,
+            file_name_of(document.disposition),
+            is_cut,
         )
         kind = None if is_cut else await asyncio.to_thread(file.kind)
         if kind == "html":
             await self._show_as_html(event, file)
+            return
+        if self._page is not None:
+            # The browser evaluates nothing in the page that is shown until the request is over.
+            await self._fail(event)
+            if await self._keeps_page(document):
+                return
+            self._page = None
+            if kind == "office":
+                await send(self._session, "Page.navigate", url=document.url)
+            else:
+                document.file = file
             return
         if kind == "office":
             try:
@@ -247,6 +310,8 @@ class Navigation:
         )
 
     async def _fail(self, event: dict[str, Any]) -> None:
+        if event["frameId"] == self._main_frame_id:
+            self.has_stayed.set()
         # "Aborted" leaves the page that is shown as it is.
         await send(self._session, "Fetch.failRequest", requestId=event["requestId"], errorReason="Aborted")
 

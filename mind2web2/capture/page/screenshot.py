@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.capture.page.isolated_world import FrameWorld, ScriptError, call_or_none, frame_painted, send
+from mind2web2.capture.page.isolated_world import (
+    FrameWorld,
+    ScriptError,
+    call_or_none,
+    frame_painted,
+    send,
+    worlds_with_more,
+)
 from mind2web2.capture.settings import CaptureSettings
 
 if TYPE_CHECKING:
@@ -117,7 +124,7 @@ async def _prepare(worlds: Sequence[FrameWorld], settings: CaptureSettings) -> _
     try:
         async with asyncio.timeout(_PREPARE_LIMIT_S):
             # Inner frames first, as each grows within its parent.
-            for world in reversed(worlds[1:]):
+            for world in reversed((await worlds_with_more(list(worlds)))[1:]):
                 size = await _step(world, "prepare", settings.max_screenshot_height_px)
                 parent = next((one for one in worlds if one.frame_id == world.parent_id), None)
                 if size and parent:

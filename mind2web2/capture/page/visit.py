@@ -50,6 +50,10 @@ _BLOCKED_AFTER_S = 4.0
 _STOP_TRIES = 4
 _AFTER_STOP_PAGE_TIME_S = 1.0
 _STOP_LIMIT_S = 1.0
+_POLL_S = 0.1
+_PARSE_LIMIT_S = 3.0
+_DROPPED = "the server dropped the connection within the page"
+_DECODING_FAILED = "the server's compression of the page is broken"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,7 @@ class PageState:
     refresh_after_s: float | None
     marks: tuple[str, ...]
     url: str
+    is_parsed: bool
 
     @property
     def has_content(self) -> bool:
@@ -96,13 +101,18 @@ class Visit:
         self._background: set[asyncio.Task[Any]] = set()
         self._lost: asyncio.Future[PageFailureError] = asyncio.get_running_loop().create_future()
         self._torn = asyncio.Event()
+        self._torn_because = ""
         self._scripts_stopped = False
         self._size = PageSize(session, settings, self._lose)
 
     async def __aenter__(self) -> Self:
         tree = await send(self.session, "Page.getFrameTree")
         self.navigation = Navigation(
-            self.session, tree["frameTree"]["frame"]["id"], self.settings.max_document_bytes, self._guard
+            self.session,
+            tree["frameTree"]["frame"]["id"],
+            self.settings.max_document_bytes,
+            self._guard,
+            self._has_content,
         )
         self.page.on("dialog", self._on_dialog)
         self.page.on("crash", self._on_crash)
@@ -137,7 +147,7 @@ class Visit:
         """
         from patchright.async_api import Error
 
-        limit_s = self.settings.load_timeout_s
+        limit_s = min(self.settings.load_timeout_s, self.settings.answer_timeout_s)
         try:
             await self.within(limit_s + 1, self.page.goto(url, wait_until="commit", timeout=limit_s * 1000))
         except Error as error:
@@ -212,6 +222,7 @@ class Visit:
             refresh_after_s=seen["refreshAfter"],
             marks=tuple(seen["marks"]),
             url=seen["url"],
+            is_parsed=seen["isParsed"],
         )
 
     async def rest(self, page_time_s: float, limit_s: float) -> bool:
@@ -278,18 +289,51 @@ class Visit:
             await asyncio.gather(watch, return_exceptions=True)
 
     async def _parsed_or_torn(self) -> None:
-        torn = asyncio.create_task(self._torn.wait())
-        parsed = asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0))
+        ends = [
+            asyncio.create_task(self._torn.wait()),
+            asyncio.create_task(self.page.wait_for_load_state("domcontentloaded", timeout=0)),
+            asyncio.create_task(self._parsed_without_leaving()),
+        ]
         try:
-            await asyncio.wait({torn, parsed}, return_when=asyncio.FIRST_COMPLETED)
-            if self.is_broken:
-                await self._stop_incomplete("the server dropped the connection within the page")
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+            if self._torn.is_set():
+                await self._stop_incomplete(self._torn_because)
         finally:
-            torn.cancel()
-            parsed.cancel()
-            await asyncio.gather(torn, parsed, return_exceptions=True)
+            for end in ends:
+                end.cancel()
+            await asyncio.gather(*ends, return_exceptions=True)
+
+    async def _parsed_without_leaving(self) -> None:
+        """Wait for the end of a document that asked for another one; the browser does not tell of it."""
+        await self.navigation.has_stayed.wait()
+        if not self._has_file():
+            try:
+                await self._parsed_state()
+            except ScriptError as error:  # the next document has taken its place
+                log.debug("document is gone reason=%s", error)
+                await self.page.wait_for_load_state("domcontentloaded", timeout=0)
+
+    async def _has_content(self, is_offered_for_saving: bool) -> bool:
+        try:
+            state = await self.within(_PARSE_LIMIT_S, self._parsed_state())
+        except (ScriptError, TimeoutError):
+            return False
+        return state.has_content or (is_offered_for_saving and len(state.text) >= _CONTENT_CHARS)
+
+    async def _shows_text(self) -> bool:
+        try:
+            return bool((await self.within(_STOP_LIMIT_S, self.state())).text)
+        except (ScriptError, TimeoutError):
+            return False
+
+    async def _parsed_state(self) -> PageState:
+        while not (state := await self.state()).is_parsed:  # noqa: ASYNC110 - the page tells it to no event
+            await asyncio.sleep(_POLL_S)
+        return state
 
     async def _stop_incomplete(self, note: str) -> None:
+        if note == _DECODING_FAILED and not await self._shows_text():
+            raise PageFailureError(note)
         self.is_complete = False
         self.notes.append(note)
         await self._try_to_send("Page.stopLoading")
@@ -349,8 +393,11 @@ class Visit:
         if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
             asked, document = (url.partition("#")[0] for url in (request.url, self.navigation.document.url))
             is_the_document = asked == document
-            if is_the_document and "ABORTED" not in (request.failure or ""):
-                self.is_broken = True
+            failure = request.failure or ""
+            if is_the_document and "ABORTED" not in failure:
+                # Another try would bring the same bytes where these could not be decoded.
+                self.is_broken = "DECODING_FAILED" not in failure
+                self._torn_because = _DROPPED if self.is_broken else _DECODING_FAILED
                 self._torn.set()
 
     def _has_file(self) -> bool:

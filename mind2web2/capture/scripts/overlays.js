@@ -12,6 +12,7 @@ function (step, isFrame, ...given) {
   ];
 
   const MAX_WALL_CHARS = 2500;
+  const MAX_WALL_LIST_CHARS = 30000;
   const BEFORE = /before you continue|bevor sie|avant de|antes de continuar|prima di continuare|voordat je/iu;
 
   const wordsOf = (element) => t.seenText(element);
@@ -240,16 +241,22 @@ function (step, isFrame, ...given) {
       return rest.length < bound && !t.queryIn(document, "img, video, canvas, table").length ? state.consentText : null;
     }
     // A whole page that asks for consent, before it leads to what was asked for.
-    const text = [...t.look().texts(t.root, MAX_WALL_CHARS + 1).values()].join(" ");
-    if (text.length > MAX_WALL_CHARS || !consent.isConsentText(text)) return null;
+    const blocks = [...t.blocksOf(t.look().texts(t.root, MAX_WALL_LIST_CHARS + 1)).values()];
+    const text = blocks.join(" ");
+    if (text.length > MAX_WALL_LIST_CHARS || !consent.isConsentText(text)) return null;
     const titles = [document.title, ...[...t.queryIn(document, "h1, h2")].map((one) => t.textContent(one))].join(" ");
-    const choices = consent.buttonsIn(t.body()).map(consent.nameOf);
     const mentions = text.match(new RegExp(consent.SUBJECT.source, "giu"))?.length ?? 0;
-    if (mentions < 2 || choices.length > 25) return null;
+    if (text.length > MAX_WALL_CHARS && !isConsentList(blocks, titles)) return null;
+    if (mentions < 2 || consent.buttonsIn(t.body()).length > 25) return null;
     if (BEFORE.test(titles)) return consent.choiceIn(t.body()) ? text.slice(0, 200) : null;
     // A site's policy has such words too, but neither a question nor its answer.
-    const asks = /consent|cookies?|privacy/iu.test(titles) && !consent.asksForInput(t.body());
+    const asks = consent.SUBJECT.test(titles) && !consent.asksForInput(t.body());
     return asks && consent.namedChoiceIn(t.body()) ? text.slice(0, 200) : null;
+  }
+  // A wall may list its partners and their purposes, and says little else.
+  function isConsentList(blocks, titles) {
+    const listed = blocks.filter((block) => /partner|vendor|purpose|anbieter|zweck|fournisseur|finalit|proveedor|finalidad/iu.test(block));
+    return !/polic(?:y|ies)|terms|erklärung|richtlinie|politique|política/iu.test(titles) && listed.length > 0.6 * blocks.length;
   }
 
   return steps[step](...given) ?? null;

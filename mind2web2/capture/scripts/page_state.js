@@ -21,5 +21,6 @@
     refreshAfter: Number.isFinite(refreshAfter) ? refreshAfter : null,
     marks: [...marks],
     url: document.URL,
+    isParsed: document.readyState !== "loading",
   };
 }

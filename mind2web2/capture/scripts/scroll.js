@@ -99,11 +99,12 @@ function (step, ...given) {
   // Text that fades in while the page is scrolled, and out again when it is left.
   const noteFaded = () => {
     for (const element of state.hidden) {
-      if (!t.isRendered(element)) continue;
+      if (!t.isRendered(element) && !isAppearing(element)) continue;
       state.hidden.delete(element);
       state.faded.add(element);
     }
   };
+  const isAppearing = (element) => element.getAnimations().some((one) => Number(one.effect?.getKeyframes().at(-1)?.opacity) > 0.1);
   const lazyParts = () => t.all("img[loading=lazy], iframe[loading=lazy]").some((part) => t.tag(part) === "iframe" || !part.complete);
 
   const steps = {
@@ -178,6 +179,7 @@ function (step, ...given) {
       return { isMore: scrollTop(pane) > before && rows.size < MAX_ROWS };
     },
     place: () => {
+      t.endAnimations();
       let placed = 0;
       for (const one of state.lists) {
         if (one.isPlaced) continue;

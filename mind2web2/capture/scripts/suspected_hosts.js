@@ -1,21 +1,23 @@
 // How many elements show more than their children do, or not the child that they should: they may have a shadow root
-// that only the page itself can open. They are kept as `globalThis.suspectedHosts`.
+// that only the page itself can open. They are kept as `globalThis.suspectedHosts`, and
+// the elements of frames as `globalThis.pageFrames`.
 // Properties that a form's fields may shadow are read through their prototypes.
 () => {
   const known = Object.hasOwn(globalThis, "closedRoots") ? globalThis.closedRoots : new Map();
   const suspects = [];
+  const frames = [];
   const MOST_ASKED = 10_000; // to ask each of very many elements for its boxes takes longer than the answer is worth
   const HOSTS = /^(article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|section|span)$/;
   const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
   const inside = DocumentFragment.prototype.querySelectorAll;
   const range = new Range();
-  // What only fixed boxes are painted in has no height, but is met at some place of the window.
-  const hit = new Set();
-  for (const x of [0.1, 0.5, 0.9]) {
-    for (const y of [0.04, 0.5, 0.96]) {
-      hit.add(Document.prototype.elementFromPoint.call(document, x * innerWidth, y * innerHeight));
-    }
-  }
+  // A host of fixed boxes has no height, but is met at some place of the window.
+  let met = null;
+  const isMet = (element) => {
+    const places = [0.1, 0.5, 0.9].flatMap((x) => [0.04, 0.5, 0.96].map((y) => [x * innerWidth, y * innerHeight]));
+    met ??= new Set(places.map(([x, y]) => Document.prototype.elementFromPoint.call(document, x, y)));
+    return met.has(element);
+  };
   const isDropped = (element) => {
     const text = element.firstChild;
     const child = element.firstElementChild;
@@ -37,14 +39,16 @@
       }
       if (element instanceof HTMLFormElement) continue;
       const name = element.localName;
+      if (/^(i?frame|object|embed|fencedframe)$/.test(name)) frames.push(element);
       // Custom elements are what makes such roots.
       if (name.includes("-")) { suspects.push(element); continue; }
       if (!HOSTS.test(name)) continue;
       const isBare = !element.firstElementChild && !element.textContent.trim();
       if (!isBare && !(left-- > 0 && isDropped(element))) continue;
-      if (element.offsetHeight > 0 || hit.has(element)) suspects.push(element);
+      if (element.offsetHeight > 0 || isMet(element)) suspects.push(element);
     }
   }
   globalThis.suspectedHosts = suspects;
+  globalThis.pageFrames = frames;
   return suspects.length;
 }

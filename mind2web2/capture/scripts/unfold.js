@@ -12,15 +12,14 @@ function (step, ...given) {
   const PASSING = /^(?:loading|please wait|lädt|chargement|cargando|caricamento|carregando|laden|загрузка|読み込み中|加载中)\b.{0,40}$/iu;
   const MAX_TOGGLES = 1000;
   const MAX_COPIES = 200;
+  const MAX_SWITCHES = 100;
   const MAX_CONTEXT_CHARS = 2000;
   const RECORDS = "table, [role=table], [role=grid], dl";
   const press = (control) => { state.presses++; t.press(c.pressTarget(control)); };
 
   const steps = {
     // Open what opens without a press, and say whether there is anything to press.
-    begin: () => {
-      return openDetails();
-    },
+    begin: () => openDetails() + openSwitched(),
     // Press all closed controls of one round; the tabs too, for what they load.
     press: (limit) => {
       const opened = openDetails();
@@ -30,11 +29,11 @@ function (step, ...given) {
       const fresh = closed.slice(0, limit);
       state.leftShut = closed.length - fresh.length;
       state.round = [];
-      for (const { kind, control, panel } of fresh) {
+      for (const { kind, control, panel, isGuess } of fresh) {
         if (state.pressed.has(control)) continue;
         state.pressed.add(control);
         state.allPressed.push({ control, label: t.labelOf(control) });
-        state.round.push({ kind, control, panel: panel ?? c.namedPanels(control)[0] ?? null });
+        state.round.push({ kind, control, panel: panel ?? c.namedPanels(control)[0] ?? null, isGuess });
       }
       for (const { list, members, left } of c.tabs(scopes)) {
         if (state.tabLists.some((known) => known.list === list)) continue;
@@ -67,7 +66,13 @@ function (step, ...given) {
     // Sort out which of them stayed closed; return how many have to be pressed one at a time.
     sort: () => {
       state.alone = [];
+      const isRight = state.round.some(({ isGuess, panel }) => isGuess && t.isConnected(panel) && c.isShown(panel));
       for (const one of state.round) {
+        if (one.isGuess && !c.isShown(one.panel)) {
+          // Sections may close each other.
+          if (isRight) state.alone.push(one);
+          continue;
+        }
         const panel = one.panel && t.isConnected(one.panel) ? one.panel : c.namedPanels(one.control)[0] ?? null;
         const isShared = panel && one.kind === "tab" && one.group.members.some((tab) => tab !== one.control && c.namedPanels(tab).includes(panel));
         if (panel && !isShared && c.hasText(panel)) {
@@ -203,6 +208,36 @@ function (step, ...given) {
       opened++;
     }
     return opened;
+  }
+  // Sections that a style sheet shows while a box is checked. No event is sent, so that no script notices.
+  function openSwitched() {
+    const found = c.switches(t.roots(), MAX_SWITCHES);
+    for (const { input, label, sections, isRadio } of found) {
+      const wasChecked = input.checked;
+      const group = isRadio ? found.filter((one) => one.input.name === input.name && one.input.checked) : [];
+      const before = textsOf(sections);
+      c.check(input, isRadio || !wasChecked);
+      t.endAnimations();
+      const after = textsOf(sections);
+      const fresh = new Set([...after.keys()].filter((node) => !before.has(node)));
+      const isLossless = [...before.keys()].every((node) => after.has(node));
+      const isOnPage = t.isRendered(input) && t.clientHeight(input) > 3 && t.box(input).left >= 0;
+      if (fresh.size && !isRadio && isLossless && !isOnPage) {
+        count("collapsed section");
+        continue;
+      }
+      for (const section of sections) {
+        if ([...fresh].some((node) => t.holds(section, node))) holdCopy(label, section, isRadio ? "tab" : "collapsed section", null);
+      }
+      c.check(input, wasChecked);
+      for (const one of group) c.check(one.input, true);
+      t.endAnimations();
+    }
+    return 0;
+  }
+  function textsOf(elements) {
+    const view = t.look();
+    return new Map(elements.flatMap((element) => [...view.texts(element)]));
   }
   // Which controls stand for one that was pressed and that the page has made anew, closed, since.
   function remadeControls() {
@@ -350,11 +385,12 @@ function (step, ...given) {
   function put(copy, behind) {
     if (behind && t.isConnected(behind)) t.method(Element.prototype, "after")(behind, copy);
     else t.appendChild(t.body(), copy);
-    const isPainted = () => t.look().texts(copy).size > 0;
+    const letters = (text) => text.replace(/\s+/gu, "").length;
+    const isPainted = () => letters(t.seenText(copy)) >= letters(t.textContent(copy));
     if (isPainted()) return;
     t.reveal(copy);
-    for (const inner of t.queryIn(copy, "*")) if (!t.isRendered(inner)) t.reveal(inner);
-    if (!isPainted()) t.appendChild(t.body(), copy);
+    for (const inner of t.queryIn(copy, "*")) if (!t.look().texts(inner, 1).size) t.reveal(inner);
+    if (!t.look().texts(copy, 1).size) t.appendChild(t.body(), copy);
   }
 
   return steps[step](...given) ?? null;

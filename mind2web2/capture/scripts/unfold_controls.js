@@ -22,6 +22,8 @@ function () {
     + "usuń|kup|dodaj|zamów|удалить|купить|削除|購入|删除|购买)(?:\\s+\\S+){0,3}$", "iu");
 
   const MAX_TABS = 80;
+  const MAX_GUESSES = 60;
+  const MAX_GUESSED_CHARS = 120;
   const MAX_UNDECLARED_TABS = 60;
   const isRealLink = (element) => {
     const link = t.closest(element, "a[href], area[href]");
@@ -141,6 +143,7 @@ function () {
   const toggles = (scopes, limit) => {
     const found = [];
     const view = t.look();
+    let guesses = 0;
     for (const scope of scopes) for (const panel of t.queryIn(scope, "*")) {
       if (found.length >= limit) return found;
       const head = t.previousElement(panel);
@@ -151,12 +154,16 @@ function () {
       if (length > 300 || !hasText(panel)) continue;
       const style = t.styleOf(panel);
       if (style.position === "absolute" || style.position === "fixed") continue;
-      const control = pressableOf(head, length);
-      if (!control || !mayShow(control) || isForbidden(control) || t.hasAttribute(control, "aria-expanded")) continue;
-      found.push({ kind: "collapsed section", control, panel });
+      // A head that listens for clicks need not look like it: a press that opens the section shows it.
+      const sure = pressableOf(head, length);
+      if (!sure && (length > MAX_GUESSED_CHARS || guesses++ >= MAX_GUESSES || !mayGuess(head))) continue;
+      const control = sure ?? head;
+      if (!mayShow(control) || isForbidden(control) || t.hasAttribute(control, "aria-expanded")) continue;
+      found.push({ kind: "collapsed section", control, panel, isGuess: !sure });
     }
     return found;
   };
+  const mayGuess = (head) => mayPress(head) && t.tag(head) !== "label" && !t.queryIn(head, "label, input").length;
   const isPressable = (element) => t.matches(element, "button, [role=button], [onclick]") || t.styleOf(element).cursor === "pointer";
   const pressableOf = (head, length) => {
     const inner = [...t.queryIn(head, "button, [role=button], [onclick], a")].filter((one) => t.normal(t.textContent(one)).length >= length - 3);
@@ -197,7 +204,27 @@ function () {
   const isActive = (tab) => t.attribute(tab, "aria-selected") === "true"
     || (t.attribute(tab, "aria-selected") === null && /(?:^|[\s_-])(?:active|selected|current)(?:[\s_-]|$)/i.test(`${t.className(tab)} ${t.className(t.parentOf(tab))}`));
 
+  // Boxes and radio buttons that a style sheet shows sections for, with the hidden text behind each.
+  const checkedSetter = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "checked").set;
+  const labelsOf = t.getter(HTMLInputElement.prototype, "labels");
+  const hidesText = (element) => /\S/.test(t.textContent(element)) && !t.matches(element, POPUP_PANELS)
+    && [element, ...[...t.queryIn(element, "*")].slice(0, 300)].some((one) => (!t.isRendered(one) || t.clientHeight(one) < 2) && t.styleOf(one).display !== "inline" && /\S/.test(t.textContent(one)));
+  const switches = (scopes, limit) => {
+    const found = [];
+    for (const input of t.all("input[type=checkbox], input[type=radio]", scopes)) {
+      if (found.length >= limit) break;
+      const label = labelsOf(input)?.[0] ?? input;
+      if (isOff(input) || isOfFrame(label) || t.closest(input, PAGE_PARTS) || isPageHeader(input) || isOfFrame(input)) continue;
+      const behind = [];
+      for (let at = t.parentOf(input) && t.tag(t.parentOf(input)) === "label" ? t.parentOf(input) : input; (at = t.nextElement(at)); ) behind.push(at);
+      const sections = behind.filter(hidesText);
+      if (sections.length) found.push({ input, label, sections, isRadio: t.attribute(input, "type").toLowerCase() === "radio" });
+    }
+    return found;
+  };
+  const check = (input, isChecked) => checkedSetter.call(input, isChecked);
+
   globalThis.pageControls = {
-    isForbidden, mayPress, mayShow, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, isPageHeader, PAGE_PARTS,
+    isForbidden, mayPress, mayShow, pressTarget, isRealLink, isOfFrame, namedPanels, blockOf, nextPanel, panelOf, hasText, isShown, expanders, toggles, tabs, isActive, isPressable, switches, check, isPageHeader, PAGE_PARTS,
   };
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from mind2web2.runs.reader import leaf_facts, leaves_of, pages_not_had
 
@@ -18,7 +18,6 @@ CAUSES: Mapping[Cause, str] = {
     "answer": "the answers claim different things",
     "judge": "same claim, other verdict",
 }
-assert tuple(CAUSES) == get_args(Cause)
 _EXAMPLES = 3
 
 

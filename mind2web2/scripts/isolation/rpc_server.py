@@ -1,6 +1,6 @@
 """The run's end of the connection to a script's process: judge, pages, map and paper services, and logs.
 
-Messages are validated. A process can ask for what any script can ask for, for its own answer, and no more.
+Messages are validated.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import nullcontext, suppress
 from typing import Any, Literal
 from weakref import WeakValueDictionary
 
-from pydantic import BaseModel, Field, TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
@@ -110,21 +110,11 @@ class _Page(BaseModel):
     is_noted: bool
 
 
-class _MapsQuestion(BaseModel):
-    service: Literal["google_maps"]
-    name: Literal["geocode", "distance_matrix"]
+class _ServiceQuestion(BaseModel):
+    service: Literal["google_maps", "arxiv"]
+    name: Literal["geocode", "distance_matrix", "by_id", "by_title"]
     arguments: list[str | list[str]]
-    keywords: dict[str, str]
-
-
-class _PaperQuestion(BaseModel):
-    service: Literal["arxiv"]
-    name: Literal["by_id", "by_title"]
-    arguments: list[str] = Field(min_length=1, max_length=1)
-    keywords: dict[str, int]
-
-
-_ServiceQuestion = TypeAdapter[_MapsQuestion | _PaperQuestion](_MapsQuestion | _PaperQuestion)
+    keywords: dict[str, str | int]
 
 
 class RpcServer:
@@ -175,7 +165,7 @@ class RpcServer:
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
                 return await self._library.at_hand(self.cache, urls)
             case "service":
-                return await self._service(_ServiceQuestion.validate_python(message))
+                return await self._service(_ServiceQuestion.model_validate(message))
         raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")
 
     def note(self, message: Message) -> None:
@@ -219,16 +209,16 @@ class RpcServer:
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
 
-    async def _service(self, asked: _MapsQuestion | _PaperQuestion) -> Message:
+    async def _service(self, asked: _ServiceQuestion) -> Message:
         request = ServiceRequest(asked.service, asked.name, asked.arguments, asked.keywords)
 
         async def ask() -> Any:
-            if isinstance(asked, _MapsQuestion):
+            if asked.name in ("geocode", "distance_matrix"):
                 return await self._maps.request(asked.name, *asked.arguments, **asked.keywords)
-            papers = ArxivTool(asked.keywords.get("page_size", 100))
+            papers, title_or_id = ArxivTool(int(asked.keywords.get("page_size", 100))), str(*asked.arguments)
             if asked.name == "by_id":
-                return await papers.search_arxiv_by_id(*asked.arguments)
-            return await papers.search_arxiv_by_title(*asked.arguments)
+                return await papers.search_arxiv_by_id(title_or_id)
+            return await papers.search_arxiv_by_title(title_or_id)
 
         try:
             answer, record = await self._judge.services.answer(request, ask, self._source)

@@ -60,7 +60,7 @@ class Isolation:
 
 @dataclass(frozen=True)
 class RunSide:
-    """What a run has for one answer.
+    """The run's settings and parts for one answer.
 
     Args:
         timeout_s: for the script; ``None`` for no limit.
@@ -213,7 +213,7 @@ async def _watch(
         received = connection.messages
         if not done and silent_checks * _CHECK_EVERY_S > limits.silence_s:
             raise EvalScriptError(
-                f"script {path.name} was stopped: nothing was heard of its process for "
+                f"script {path.name} was stopped: its process sent nothing for "
                 f"{limits.silence_s:g} s (a call that never ends and cannot be interrupted?)"
             )
 
@@ -253,7 +253,7 @@ def _exit_reason(ended: Exit | None, path: Path, limits: ScriptLimits) -> EvalSc
 
 
 def _signal_reason(number: int, path: Path, limits: ScriptLimits) -> EvalScriptError:
-    """Return what a signal says; its sender is not known."""
+    """Return the reason that a signal stands for; its sender is not known."""
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
     if name == "SIGXCPU":
         why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"

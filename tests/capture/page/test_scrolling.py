@@ -8,6 +8,7 @@ from capture.small_site import SmallSite
 
 from mind2web2.capture.page.isolated_world import FrameWorld
 from mind2web2.capture.page.scrolling import scroll_through
+from mind2web2.capture.settings import CaptureSettings
 
 PIXEL = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
@@ -251,3 +252,102 @@ async def test_responses_that_do_not_come_are_waited_for_once(page):
     result = await scroll_through(loaded.worlds, 20, rest)
     assert result.rounds > 5
     assert len(waits) == 1
+
+
+ROWS_OF_70_PX = """
+<ul id=list style='margin:0;padding:0'></ul><script>
+const add = () => { for (let i = 0; i < 20; i++) {
+  const row = document.createElement('li'); row.style.height = '65px';
+  row.textContent = `Row ${list.children.length}.`; list.append(row);
+} };
+add();
+let isBusy = false;
+const grow = (delay, end) => {
+  if (isBusy || list.children.length >= end) return;
+  isBusy = true;
+  setTimeout(() => { isBusy = false; add(); }, delay);
+};
+</script>
+"""
+NEAR_THE_END = "scrollY + innerHeight > document.documentElement.scrollHeight - 50"
+
+
+@pytest.mark.parametrize("delay_ms", [0, 1000])
+async def test_a_list_whose_first_rows_fill_a_common_window(page, delay_ms):
+    """Twenty rows that fit 1,400 px are more than a window of 900 px shows, so the list gets its events."""
+    await page.set_viewport_size({"width": 1100, "height": CaptureSettings().viewport_height_px})
+    script = f"<script>onscroll = () => {{ if ({NEAR_THE_END}) grow({delay_ms}, 200) }}</script>"
+    loaded, result = await scrolled(page, ROWS_OF_70_PX + script)
+    seen = await loaded.seen()
+    assert [n for n in range(200) if f"Row {n}." not in seen] == []
+    assert not result.is_endless
+
+
+REUSED = (
+    "<script>const rows = [...Array(COUNT)].map((_, n) => {"
+    " const row = document.createElement('tr'); row.innerHTML = '<td></td><td></td>';"
+    " row.style.cssText = 'position:absolute;height:40px'; list.append(row); return row; });"
+    "const show = () => { const first = Math.floor(TOP / 40); rows.forEach((row, n) => {"
+    " const i = Math.min(first + n, 249); row.style.top = `${i * 40}px`;"
+    " row.cells[0].textContent = `Row ${i}.`; const number = row.cells[1];"
+    " number.firstChild ? number.firstChild.data = `No ${i}` : number.textContent = `No ${i}` }) };"
+    "TARGET.addEventListener('scroll', show); show()</script>"
+)
+
+
+@pytest.mark.parametrize("is_pane", [True, False])
+async def test_a_list_that_reuses_its_rows_is_gathered(page, is_pane):
+    """Rows whose elements stay while their text changes are all read, each once."""
+    html = "<table style='height:10000px;position:relative;display:block'><tbody id=list></tbody></table>"
+    if is_pane:
+        html = f"<div id=pane style='height:400px;overflow:auto'>{html}</div>"
+    names = ("pane.scrollTop", "12", "pane") if is_pane else ("scrollY", "45", "window")
+    script = REUSED
+    for mark, value in zip(("TOP", "COUNT", "TARGET"), names, strict=True):
+        script = script.replace(mark, value)
+    loaded, result = await scrolled(page, html + script + "<p>End</p>")
+    seen = await loaded.seen()
+    assert [n for n in range(250) if seen.count(f"Row {n}.") != 1] == []
+    assert result.gathered_rows > 200
+
+
+async def test_a_clock_is_no_list(page):
+    """Text that changes by itself while the page is scrolled is not gathered."""
+    script = "<script>setInterval(() => { for (const one of document.querySelectorAll('li'))"
+    script += " one.textContent = `${Math.round(performance.now())} ms` }, 50)</script>"
+    clocks = "<ul><li>a</li><li>b</li><li>c</li><li>d</li></ul>"
+    loaded, result = await scrolled(page, f"{clocks}<div style='height:9000px'></div>{LISTENS}{script}")
+    assert result.gathered_rows == 0
+    assert (await loaded.seen()).count(" ms") == 4
+
+
+FADES = {
+    "and stays": "one.target.style.opacity = one.isIntersecting || one.target.style.opacity === '1' ? 1 : 0",
+    "and fades out again": "one.target.style.opacity = one.isIntersecting ? 1 : 0",
+}
+
+
+@pytest.mark.parametrize("name", FADES)
+async def test_text_that_fades_in_while_scrolling_is_visible(page, name):
+    """Whether it stays or fades out once it has left the window."""
+    parts = "".join(
+        f"<p style='opacity:0;margin:600px 0;transition:opacity .5s'>Part {n}.</p>" for n in range(9)
+    )
+    script = "<script>const watch = new IntersectionObserver((all) => { for (const one of all) FADE });"
+    script = (
+        script.replace("FADE", FADES[name])
+        + "for (const one of document.querySelectorAll('p')) watch.observe(one)</script>"
+    )
+    loaded, _ = await scrolled(page, parts + script + "<div style='opacity:0'>Hidden</div>")
+    seen = await loaded.seen()
+    assert [n for n in range(9) if f"Part {n}." not in seen] == []
+    assert "Hidden" not in seen
+
+
+async def test_text_that_style_sheets_fade_in_by_position_is_visible(page):
+    """Animations on a view timeline have no script, and need none."""
+    style = "<style>@keyframes in { from { opacity: 0 } to { opacity: 1 } }"
+    style += "p { animation: in linear both; animation-timeline: view(); margin: 900px 0 }</style>"
+    loaded, _ = await scrolled(page, style + "".join(f"<p>Part {n}.</p>" for n in range(6)))
+    seen = await loaded.seen()
+    assert [n for n in range(6) if f"Part {n}." not in seen] == []

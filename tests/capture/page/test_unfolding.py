@@ -577,3 +577,79 @@ async def test_what_changes_by_itself_is_not_kept(page):
     loaded = await load(page, html)
     await unfold(loaded.worlds, 120, loaded.rest)
     assert await loaded.value("document.body.innerText.split('Tick').length") == 2
+
+
+HIDE_BEHIND_BOX = "<style>.s { display: none } :checked ~ .s { display: block } .box { opacity: 0 }</style>"
+SLIDE = (
+    "<style>.s { max-height: 0; overflow: hidden; transition: max-height .4s }"
+    " :checked ~ .s { max-height: 500px } .box { display: none }</style>"
+)
+
+
+@pytest.mark.parametrize("style", [HIDE_BEHIND_BOX, SLIDE])
+async def test_sections_that_a_hidden_box_shows_are_opened(page, style):
+    """A style sheet shows them for a box whose label is the head, without a script."""
+    items = "".join(
+        f"<li><input class=box type=checkbox id=b{n}><label for=b{n}>Question {n}</label>"
+        f"<div class=s>Answer {n}.</div>"
+        for n in range(3)
+    )
+    loaded, result = await unfolded(page, f"{style}<ul>{items}</ul><p class=s>Never shown.</p>")
+    seen = await loaded.seen()
+    assert all(f"Answer {n}." in seen for n in range(3))
+    assert "Never shown." not in seen
+    assert result.summary == ("collapsed section: 3",)
+
+
+async def test_a_box_that_is_to_be_seen_keeps_its_state(page):
+    """Its section is shown beside it, and the page still shows the box as it was."""
+    html = "<style>.s { display: none } :checked ~ .s { display: block }</style>"
+    html += "<div><input type=checkbox id=b><label for=b>Details</label><p class=s>Depth 80 m.</p></div>"
+    loaded, _ = await unfolded(page, html)
+    assert "Depth 80 m." in await loaded.seen()
+    assert not await loaded.value("document.querySelector('#b').checked")
+
+
+async def test_tabs_of_radio_buttons_are_all_shown(page):
+    """Each tab that a radio button shows is there, the open one in its place."""
+    style = "<style>.s { display: none } #r0:checked ~ .s0, #r1:checked ~ .s1 { display: block }"
+    style += " #r2:checked ~ .s2 { display: block } input { position: absolute; left: -99px }</style>"
+    radios = "".join(
+        f"<input type=radio name=r id=r{n} {'' if n else 'checked'}><label for=r{n}>Tab {n}</label>"
+        for n in range(3)
+    )
+    panels = "".join(f"<div class='s s{n}'>Panel {n}.</div>" for n in range(3))
+    loaded, _ = await unfolded(page, f"{style}<div>{radios}{panels}</div>")
+    seen = await loaded.seen()
+    assert [seen.count(f"Panel {n}.") for n in range(3)] == [1, 1, 1]
+    assert await loaded.value("document.querySelector('#r0').checked")
+
+
+async def test_the_menu_behind_a_box_stays_closed(page):
+    """A site's menu is no section."""
+    html = "<style>.m { display: none } :checked ~ .m { display: block }</style>"
+    html += "<input type=checkbox id=b hidden><label for=b class=hamburger>Menu</label>"
+    html += "<nav class=m>Home About</nav>"
+    loaded, _ = await unfolded(page, html)
+    assert "About" not in await loaded.seen()
+
+
+TELLTALE = "one.nextElementSibling.style.display = one.nextElementSibling.style.display ? '' : 'none'"
+
+
+@pytest.mark.parametrize("is_exclusive", [False, True])
+async def test_heads_that_only_listen_for_clicks_are_pressed(page, is_exclusive):
+    """Neither ARIA nor the pointer's shape says that they open a section; the press does."""
+    items = "".join(
+        f"<div class=h>Question {n}</div><div style='display:none'>Answer {n}.</div>" for n in range(3)
+    )
+    close = "for (const other of heads) if (other !== one) other.nextElementSibling.style.display = 'none';"
+    script = (
+        "<script>const heads = document.querySelectorAll('.h'); for (const one of heads)"
+        f" one.addEventListener('click', () => {{ {close if is_exclusive else ''} {TELLTALE} }})</script>"
+    )
+    hidden = "<h3>Title</h3><div style='display:none'>Never shown.</div>"
+    loaded, _ = await unfolded(page, items + hidden + script)
+    seen = await loaded.seen()
+    assert all(f"Answer {n}." in seen for n in range(3))
+    assert "Never shown." not in seen

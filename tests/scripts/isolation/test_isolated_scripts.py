@@ -61,7 +61,7 @@ def log_of(project, stem="answer_1"):
         ("time.sleep(1000)", r"was stopped: it blocked all other work for 0\.5 s"),
         (
             "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(1000)",
-            r"was stopped: nothing was heard of its process for 2 s \(a call that never ends",
+            r"was stopped: its process sent nothing for 2 s \(a call that never ends",
         ),
         (
             "import threading\n"

@@ -1,0 +1,1 @@
+"""From a benchmark to a submission: download tasks, collect answers, hand results in."""

@@ -1,0 +1,1 @@
+"""Commands that get a benchmark and answers, and hand results in."""

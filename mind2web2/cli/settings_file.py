@@ -1,0 +1,168 @@
+"""``mind2web2.toml``: settings of the judge in the working directory, for all commands that ask one."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mind2web2.cli.options import JUDGE_PROVIDERS, REPLAY, count, given_options, positive_int, temperature
+from mind2web2.errors import UsageError
+
+FILE_NAME = "mind2web2.toml"
+_JUDGE = ("llm_provider", "judge_model", "judge_base_url")
+_PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
+_MAX_PRICE_USD = 1e9
+# Of a base URL: user and password, and the query.
+_SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
+_EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
+
+
+def apply_settings_file(options: argparse.Namespace) -> None:
+    """Fill the options that the command line leaves open, set prices, and print the settings that are used.
+
+    A replay takes its judge from the store of judgments: only prices apply to it. Where the command line
+    names another provider than the file, the file's judge settings do not apply.
+
+    Raises:
+        UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
+    """
+    path = Path(FILE_NAME)
+    if not os.path.lexists(path):
+        return
+    settings = _read(path)
+    applied = _applicable(settings, options)
+    for name, value in applied.items():
+        setattr(options, name, value)
+    options.from_file = frozenset(applied)
+    used = [f"{name} {_SECRET_PARTS.sub('', str(value))}" for name, value in applied.items()]
+    used += _set_prices(settings.get("prices", {}))
+    if used:
+        print(f"Settings from {FILE_NAME}: {', '.join(used)}.")  # noqa: T201
+
+
+def names_a_judge(options: argparse.Namespace) -> bool:
+    """Return whether the command line or the file names provider, model or base URL of the judge."""
+    named = given_options(options) | getattr(options, "from_file", frozenset())
+    return not named.isdisjoint(_JUDGE)
+
+
+def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    given = given_options(options)
+    provider = getattr(options, "llm_provider", None)
+    if provider == REPLAY:
+        return {}
+    is_other_judge = "llm_provider" in given and provider != settings.get("llm_provider", "openai")
+    return {
+        name: value
+        for name, value in settings.items()
+        if name in _SETTINGS
+        and hasattr(options, name)
+        and name not in given
+        and not (is_other_judge and name.startswith("judge_"))
+        and not (name == "max_llm_requests" and getattr(options, "batch", False))
+    }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: it is a link to a file that does not exist") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: it is not UTF-8 text") from error
+    except ValueError as error:
+        raise UsageError(f"cannot read {FILE_NAME}: {error}") from error
+    _check_keys(content, [*_SETTINGS, "prices"], FILE_NAME)
+    return {name: value if name == "prices" else _checked(name, value) for name, value in content.items()}
+
+
+def _checked(name: str, value: object) -> Any:
+    kinds, example, check = _SETTINGS[name]
+    # To Python, True is an int.
+    if not isinstance(value, kinds) or isinstance(value, bool) or not str(value).strip():
+        raise UsageError(f"{FILE_NAME}: {name} is {value!r}: write for example {name} = {example}")
+    try:
+        return check(str(value))
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
+
+
+def _set_prices(prices: object) -> list[str]:
+    from mind2web2.llm_client.prices import OwnPrice, set_own_prices
+
+    if not isinstance(prices, dict) or not all(isinstance(price, dict) for price in prices.values()):
+        raise UsageError(f"{FILE_NAME}: prices: write {_EXAMPLE}")
+    own = {}
+    for model, price in prices.items():
+        where = f"{FILE_NAME}: prices of {model}"
+        if any(isinstance(amount, dict) for amount in price.values()):
+            raise UsageError(
+                f'{where}: write a name with a dot in quotes: [prices."{_dotted(model, price)}"]'
+            )
+        _check_keys(price, _PRICES, where)
+        if not {"input", "output"} <= price.keys() or not all(map(_is_price, price.values())):
+            raise UsageError(f"{where}: write {_EXAMPLE}")
+        own[model] = OwnPrice(**{_PRICES[kind]: float(amount) for kind, amount in price.items()})
+    set_own_prices(own)
+    return [f"prices of {model}" for model in own]
+
+
+def _dotted(name: str, table: Mapping[str, Any]) -> str:
+    """Return the model's name, which TOML has split at its dots."""
+    part = next((part for part, inner in table.items() if isinstance(inner, dict)), None)
+    return name if part is None else _dotted(f"{name}.{part}", table[part])
+
+
+def _is_price(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= _MAX_PRICE_USD
+
+
+def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
+    names = list(known)
+    for name in found:
+        if name in names:
+            continue
+        nearest = difflib.get_close_matches(name.replace("-", "_"), names, n=1)
+        if name == "no_screenshots":
+            cure = "write max_images = 0"
+        elif re.search("key|secret|token$", name, re.IGNORECASE):
+            cure = "API keys come from environment variables, such as OPENAI_API_KEY"
+        else:
+            cure = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(names)}"
+        raise UsageError(f"{where}: unknown key {name}: {cure}")
+
+
+def _provider(text: str) -> str:
+    if text not in JUDGE_PROVIDERS:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(JUDGE_PROVIDERS)}")
+    return text
+
+
+def _server(text: str) -> str:
+    from mind2web2.llm_client.settings import check_address
+
+    check_address(text, f"{FILE_NAME}: judge_base_url")
+    return text
+
+
+# By the option's name: the types that the file may have, an example, and the option's own check.
+_SETTINGS: dict[str, tuple[type | tuple[type, ...], str, Callable[[str], Any]]] = {
+    "llm_provider": (str, '"openai"', _provider),
+    "judge_model": (str, '"gpt-5-mini"', str),
+    "judge_base_url": (str, '"http://localhost:8000/v1"', _server),
+    "judge_reasoning_effort": (str, '"low"', str),
+    "judge_temperature": ((int, float), "0.5", temperature),
+    "max_images": (int, "1", count),
+    "max_llm_requests": (int, "60", positive_int),
+    "max_concurrent_tasks": (int, "3", positive_int),
+    "max_concurrent_answers": (int, "3", positive_int),
+    "max_webpage_retrieval": (int, "10", positive_int),
+}

@@ -1,0 +1,202 @@
+"""``mind2web2 get`` and ``mind2web2 tasks``, against a server that speaks the hub's protocol."""
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+
+import pytest
+from projects import ClaimJudge, Project, call, clean_environment, evaluate
+from servers.hub_server import COMMIT, HubServer
+from servers.local_http import Answer
+
+from mind2web2.cli import main
+
+SCRIPT = 'TASK_ID = "{0}"\nTASK_DESCRIPTION = """\nWho built {0}?\n"""\n'
+FILES = {
+    "README.md": b"about",
+    "dev_set.csv": b"task_id,domain,subdomain\nlake,Travel,Water\n",
+    "test_set.csv": b"task_id,domain,subdomain,task_description\nmill,Travel,Land,Where is the mill?\n",
+    "evaluation_scripts/2025_07_14/lake.py": SCRIPT.format("lake").encode(),
+    "evaluation_scripts/2025_07_14/mill.py": SCRIPT.format("mill").encode(),
+    "evaluation_scripts/../../outside.py": b"no",
+}
+WANTED = [name for name in FILES if name.endswith(".csv") or "2025" in name]
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """Stand in an empty folder, beside a hub that knows the token."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
+    for name in ("HF_TOKEN_PATH",):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HF_TOKEN", "hf_good")
+    with HubServer(FILES, large=("test_set.csv",)) as server:
+        monkeypatch.setenv("HF_ENDPOINT", server.url)
+        yield server
+
+
+def local(name):
+    """Return where a file of the dataset lands."""
+    return name.replace("evaluation_scripts", "eval_scripts") if "/" in name else f"tasks/{name}"
+
+
+def test_tasks_and_scripts_land_in_their_folders(hub, tmp_path):
+    """As the dataset has them; other files are left out, and a second call downloads nothing."""
+    run = call(main, "get")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert f"at {COMMIT}: dev_set.csv, test_set.csv and 2 eval scripts, 4 files downloaded now" in run.stdout
+    for name in WANTED:
+        assert (tmp_path / local(name)).read_bytes() == FILES[name]
+    assert sorted(hub.fetched()) == sorted(WANTED)
+    assert "0 files downloaded now" in call(main, "get").stdout
+    assert len(hub.fetched()) == len(WANTED)
+
+
+@pytest.mark.usefixtures("hub")
+def test_the_stored_login_is_used(tmp_path, monkeypatch):
+    """Where HF_TOKEN is not set."""
+    monkeypatch.delenv("HF_TOKEN")
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/token").write_text("hf_good\n")
+    assert call(main, "get").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "page"),
+    [("", "HTTP 401", "/settings/tokens"), ("hf_other", "HTTP 403", "/datasets/osunlp/Mind2Web-2")],
+)
+def test_refused_access_names_the_page(hub, monkeypatch, token, status, page):
+    """In one line."""
+    monkeypatch.setenv("HF_TOKEN", token)
+    run = call(main, "get")
+    assert run.returncode == 2
+    assert status in run.stderr
+    assert f"{hub.url}{page}" in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+def test_a_server_that_fails_is_asked_again(hub):
+    """After the time that it names."""
+    failures = [
+        Answer(status=503, headers={"Retry-After": "0"}),
+        Answer(status=429, headers={"Retry-After": "0"}),
+    ]
+    hub.override = lambda _request: failures.pop() if failures else None
+    assert call(main, "get").returncode == 0
+
+
+def test_damaged_content_is_not_stored(hub, tmp_path):
+    """The listing says which content is right."""
+    hub.override = lambda request: Answer(b"cut") if request.path.endswith("/cdn/dev_set.csv") else None
+    run = call(main, "get")
+    assert (run.returncode, "other content" in run.stderr) == (2, True)
+    assert not (tmp_path / "tasks/dev_set.csv").exists()
+
+
+def test_changed_files_are_kept(hub, tmp_path):
+    """Until --overwrite; a newer commit replaces unchanged ones."""
+    call(main, "get")
+    hub.files["evaluation_scripts/2025_07_14/mill.py"] += b"# newer\n"
+    hub.commit = "d" * 40
+    assert "1 files downloaded now" in call(main, "get").stdout
+    mine = tmp_path / "eval_scripts/2025_07_14/lake.py"
+    mine.write_text("mine")
+    run = call(main, "get")
+    assert run.returncode == 2
+    assert "lake.py differ from osunlp/Mind2Web-2" in run.stderr
+    assert mine.read_text() == "mine"
+    assert call(main, "get", "--overwrite").returncode == 0
+    assert mine.read_bytes() == FILES["evaluation_scripts/2025_07_14/lake.py"]
+
+
+def test_a_killed_download_continues(hub, tmp_path):
+    """Complete files are not downloaded again, none is partial, and a newer commit causes no conflict."""
+    waiting, release = threading.Event(), threading.Event()
+
+    def hold(request):
+        if request.path == "/cdn/evaluation_scripts/2025_07_14/mill.py":
+            waiting.set()
+            release.wait(60)
+
+    hub.override = hold
+    environment = clean_environment(HF_ENDPOINT=hub.url, HF_TOKEN="hf_good")
+    process = subprocess.Popen([sys.executable, "-m", "mind2web2", "get"], cwd=tmp_path, env=environment)
+    assert waiting.wait(60)
+    while sum((tmp_path / local(name)).exists() for name in WANTED) < len(WANTED) - 1:
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+    release.set()
+    hub.override = lambda _request: None
+    before = len(hub.fetched())
+    hub.files["dev_set.csv"] += b"mill,Travel,Land\n"
+    hub.commit = "d" * 40
+    assert call(main, "get").returncode == 0
+    assert sorted(hub.fetched()[before:]) == ["dev_set.csv", "evaluation_scripts/2025_07_14/mill.py"]
+
+
+async def test_results_name_the_commit(hub, tmp_path):
+    """Of the dataset that their script is from; a changed script is from nowhere."""
+    project = Project(tmp_path)
+    project.add_answer()
+    script = project.add_script({"deep": ("The lake is deep.", None)}, version="2025_07_14")
+    hub.files["evaluation_scripts/2025_07_14/lake.py"] = script.read_bytes()
+    shutil.rmtree(script.parent)
+    assert call_in_thread("get").returncode == 0
+    [outcome] = await evaluate(project, ClaimJudge())
+    assert outcome.result["provenance"]["dataset_commit"] == COMMIT
+    script.write_text(script.read_text() + "# mine\n")
+    [outcome] = await evaluate(project, ClaimJudge())
+    assert outcome.result["provenance"]["dataset_commit"] is None
+
+
+def call_in_thread(*words):
+    """Run a command that starts an event loop of its own."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(call(main, *words)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+@pytest.mark.usefixtures("hub")
+def test_tasks_are_listed():
+    """With list, domain, script and question, from the list or the script."""
+    call(main, "get")
+    run = call(main, "tasks")
+    assert run.stdout.splitlines() == [
+        "lake; dev_set; Travel / Water; script 2025_07_14",
+        "    Who built lake?",
+        "mill; test_set; Travel / Land; script 2025_07_14",
+        "    Where is the mill?",
+        "2 tasks",
+    ]
+    [task] = json.loads(call(main, "tasks", "--task_id", "mill", "--json").stdout)
+    assert (task["domain"], task["question"]) == ("Travel", "Where is the mill?")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("a.csv", "id,domain\nx,y\n", "a.csv, line 1: no column task_id: the columns are id, domain"),
+        ("a.csv", "task_id\nx\ny\nx\n", "a.csv, line 4: task x is also in line 2"),
+        ("a.csv", "task_id\nx,y\n", "a.csv, line 2: more fields than columns"),
+        ("a.csv", "task_id\n../x\n", "a.csv, line 2: task '../x' begins with a dot"),
+        ("a.csv", "task_id\n" + "x" * 2_000_000, "a.csv, line 2: field larger than field limit"),
+        ("a.txt", "x\nx\n", "a.txt, line 2: task x is also in line 1"),
+        ("a.txt", "# nothing\n", "names no task"),
+        ("a.txt", b"\xff", "not UTF-8"),
+    ],
+)
+def test_a_bad_task_list_is_named_with_its_line(tmp_path, monkeypatch, name, content, problem):
+    """In one line."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    run = call(main, "tasks", "--task_list", name)
+    assert run.returncode == 2
+    assert problem in run.stderr
+    assert run.stderr.count("\n") == 1

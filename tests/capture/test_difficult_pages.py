@@ -1,0 +1,162 @@
+"""Pages and servers that make a capture hard: walls, downloads, frames without end, dead servers."""
+
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from servers.toothed_site import Reply, SiteServer
+
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+
+HOST = "www.difficult.example"
+PROSE = "The weir at Brim is open from May to September and closed in winter. " * 3
+DOWNLOAD = {"Content-Disposition": "attachment; filename=tides.zip"}
+
+
+class DifficultSite(SiteServer):
+    """Serves replies that are set by path."""
+
+    def __init__(self, root):
+        super().__init__(root, more_hosts=(HOST,))
+        self.replies = {}
+
+    def reply(self, request):
+        """Return the reply for a path, or 404."""
+        found = self.replies.get(request.path, Reply(status=404))
+        return found(self, request) if callable(found) else found
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """A server on loopback."""
+    with DifficultSite(Path(tmp_path_factory.mktemp("no-files"))) as running:
+        yield running
+
+
+def settings_for(site, **changes):
+    """Return settings that map the host to the server."""
+    network = NetworkSettings(host_map=site.host_map, trusted_keys=(site.spki,))
+    return CaptureSettings(network=network, **changes)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def manager(site):
+    """One browser for these tests."""
+    async with BatchBrowserManager(settings=settings_for(site)) as manager:
+        yield manager
+
+
+async def captured(manager, site, path, reply):
+    """Serve a reply at a path and capture it."""
+    site.replies[path] = Reply(reply.encode()) if isinstance(reply, str) else reply
+    return await manager.capture(f"https://{HOST}{path}")
+
+
+BANNER = (
+    "<h2>We value your privacy</h2><p>We and our 842 partners store and access information on a device, such"
+    " as cookies, and process personal data. You can accept or manage your choices.</p>"
+    "<button>Manage options</button><button>Accept all</button>"
+)
+VENDORS = "".join(
+    f"<li>Vendor {n} uses cookies with your consent for measurement of ads</li>" for n in range(60)
+)
+WALLS = {
+    "an overlay over nothing": f"<div style='position:fixed;inset:0' class=cookie>{BANNER}</div>",
+    "in the page's flow": f"<main><img src=/logo.png alt=Logo width=90 height=30>{BANNER}</main>",
+    "with a list of vendors": f"<title>Your privacy</title><main>{BANNER}<ul>{VENDORS}</ul></main>",
+    "in a frame": "<iframe src=/consent-frame style='width:100%;height:800px' title='Privacy'></iframe>",
+    "beside a footer": f"<main>{BANNER}</main><footer>© Brim News. Imprint. Privacy policy. Contact</footer>",
+    "in German": (
+        "<h1>Datenschutz</h1><p>Wir und unsere Partner verwenden Cookies, um Inhalte zu personalisieren. Mit"
+        " Klick auf „Alle akzeptieren“ willigen Sie ein.</p><button>Einstellungen</button>"
+        "<button>Alle akzeptieren</button>"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WALLS)
+async def test_a_page_that_is_only_a_consent_wall_is_suspect(manager, site, name):
+    """Its words are no content, whether a button answers it or not."""
+    site.replies["/consent-frame"] = Reply(f"<title>Consent</title>{BANNER}".encode())
+    path = f"/wall/{list(WALLS).index(name)}"
+    page = await captured(manager, site, path, f"<!doctype html><body>{WALLS[name]}</body>")
+    assert "consent_wall" in {trouble.kind for trouble in page.record.troubles}
+
+
+async def test_a_page_with_a_consent_banner_is_not_suspect(manager, site):
+    """What stands beside a banner is content."""
+    html = f"<h1>The weir</h1><p>{PROSE}</p><div style='position:fixed;bottom:0' class=cookie>{BANNER}</div>"
+    page = await captured(manager, site, "/banner", html)
+    assert (page.record.troubles, "open from May" in page.text) == ((), True)
+
+
+STARTS = {
+    "a script": "<script>onload = () => { location.href = '/tides.zip' }</script>",
+    "a refresh": "<meta http-equiv=refresh content='0;url=/tides.zip'>",
+    "a refresh to a PDF": "<meta http-equiv=refresh content='0;url=/tides.pdf'>",
+    "a frame": "<iframe hidden src=/tides.zip></iframe>",
+    "a link": "<a id=a href=/tides.zip download></a><script>a.click()</script>",
+}
+
+
+@pytest.mark.parametrize("name", STARTS)
+async def test_a_page_that_starts_a_download_keeps_its_text(manager, site, name):
+    """The file is not what the page's address stands for."""
+    site.replies["/tides.zip"] = Reply(b"PK\x03\x04" + bytes(100), "application/zip", headers=DOWNLOAD)
+    site.replies["/tides.pdf"] = Reply(b"%PDF-1.4\n" + bytes(100), "application/pdf", headers=DOWNLOAD)
+    html = f"<title>Tides</title>{STARTS[name]}<p>Your download starts in a moment. {PROSE}</p>"
+    page = await captured(manager, site, f"/start/{list(STARTS).index(name)}", html)
+    assert (page.record.kind, page.record.failure) == ("web", None)
+    assert "open from May" in page.text
+
+
+async def test_a_step_on_the_way_to_a_file_yields_the_file(manager, site):
+    """A page that says nothing but that it redirects gives way."""
+    site.replies["/tides.txt"] = Reply(b"High tide at 7", "text/plain")
+    html = "<script>location.href = '/tides.txt'</script><p>Redirecting...</p>"
+    page = await captured(manager, site, "/step", html)
+    assert page.text == "High tide at 7"
+
+
+def _frame_in_itself(_site, request):
+    number = int(request.query.get("n", 0))
+    inner = f"<iframe src='{request.path}?n={number + 1}' width=500 height=300></iframe>"
+    return Reply(f"<p>Level {number}. {PROSE}</p>{inner if number < 2000 else ''}".encode())
+
+
+@pytest.mark.parametrize("query", ["", "?n=0"])
+async def test_a_frame_that_frames_itself_costs_its_own_frame(manager, site, query):
+    """The page around it is read in full, and the record says that frames were left out."""
+    site.replies["/nested"] = _frame_in_itself
+    frame = f"<iframe src='/nested{query}' width=600 height=300></iframe>"
+    html = f"<h1>The weir</h1><p>{PROSE}</p>{frame}<p>The end.</p>"
+    page = await captured(manager, site, f"/self{len(query)}", html)
+    assert page.record.troubles == ()
+    assert "The end." in page.text
+    assert "Level 0." in page.text
+    assert "frames within frames within frames were left out" in page.record.notes
+
+
+async def test_a_page_of_three_hundred_frames(manager, site):
+    """Each of them is read."""
+    site.replies |= {f"/part/{n}": Reply(f"<p>Part {n}.</p>".encode()) for n in range(300)}
+    frames = "".join(f"<iframe src=/part/{n} width=300 height=60></iframe>" for n in range(300))
+    page = await captured(manager, site, "/frames", f"<h1>Parts</h1>{frames}")
+    assert [n for n in range(300) if f"Part {n}." not in page.text] == []
+
+
+async def test_a_dead_server_is_asked_once(manager, site):
+    """A server that takes the connection and is silent gets no second try."""
+    site.replies["/silent"] = lambda site, _: site.pause(120)
+    page = await manager.capture(f"https://{HOST}/silent")
+    assert (page.record.troubles[0].kind, page.record.tries) == ("timeout", 1)
+    assert page.record.is_transient
+
+
+async def test_a_broken_compression_is_given_up_at_once(manager, site):
+    """Another try would bring the same bytes."""
+    reply = Reply(b"\x00not gzip", headers={"Content-Encoding": "gzip"})
+    page = await captured(manager, site, "/broken", reply)
+    assert page.record.failure == "the server's compression of the page is broken"
+    assert (page.record.tries, page.record.is_transient) == (1, False)

@@ -81,7 +81,7 @@ async def measure(server: DocumentServer, urls: list[str], at_once: int) -> None
     urls = urls * ROUNDS[at_once]
     async with BatchBrowserManager(max_concurrent_pages=at_once, settings=server.settings()) as manager:
         await asyncio.gather(*(capture(manager, url) for url in urls[:at_once]))
-        with PeakMemory() as memory:
+        with PeakMemory(every_s=3.0) as memory:
             started, used_s = time.perf_counter(), processor_s()
             records = await asyncio.gather(*(capture(manager, url) for url in urls))
             took_s, used_s = time.perf_counter() - started, processor_s() - used_s

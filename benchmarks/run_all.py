@@ -27,6 +27,7 @@ NAMES = (
     "html_to_text",
     "capture_speed",
     "capture_memory",
+    "long_documents",
     "faithfulness",
 )
 

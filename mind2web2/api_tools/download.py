@@ -1,4 +1,4 @@
-"""Fetch a file over HTTP from public addresses, within bounds of size and time; try again what can pass."""
+"""Download files from public addresses, within bounds of size and time, with retries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _HEADERS = {
 _network: ContextVar[NetworkSettings | None] = ContextVar("network of downloads", default=None)
 
 
-# Told of each URL that is not downloaded because its address is private.
+# Called with each URL that is refused because its address is private.
 _tell_refusal: ContextVar[Callable[[str], None] | None] = ContextVar("teller of refusals", default=None)
 
 
@@ -55,7 +55,7 @@ class _PassingError(Exception):
 
 @contextmanager
 def downloads_from(network: NetworkSettings) -> Iterator[None]:
-    """Let downloads in this block, and in tasks started in it, connect to what ``network`` allows."""
+    """Apply network settings to downloads in this block, and in tasks started in it."""
     token = _network.set(network)
     try:
         yield
@@ -65,7 +65,7 @@ def downloads_from(network: NetworkSettings) -> Iterator[None]:
 
 @contextmanager
 def refusals_told(tell: Callable[[str], None]) -> Iterator[None]:
-    """Tell of each URL that is not downloaded in this block, or by its tasks, as its address is private."""
+    """Report each URL that this block or its tasks may not download because its address is private."""
     token = _tell_refusal.set(tell)
     try:
         yield
@@ -81,7 +81,7 @@ async def download(
     timeout_s: float = DOWNLOAD_TIMEOUT_S,
     first_delay_s: float = 0.5,
 ) -> bytes:
-    """Return what an http or https URL serves, or only about its ``first_bytes``.
+    """Return the content of an http or https URL, or only about its ``first_bytes``.
 
     Connects to public addresses only, redirects included, unless ``downloads_from`` says otherwise.
 
@@ -157,7 +157,7 @@ async def _get(url: str, first_bytes: int | None, max_bytes: int, session: Proxy
 
 
 def _lasting_reason(session: ProxySession) -> str | None:
-    """Say why another try would be let through no more than this one."""
+    """Return why a retry would fail as well."""
     if session.refused:
         return f"connection refused by our rules: {session.refused[0].reason}"
     if session.is_exhausted:

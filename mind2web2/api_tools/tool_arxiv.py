@@ -31,7 +31,7 @@ _HOST = re.compile(r"(?:[a-z]{2,8}\.)?arxiv\.org", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ArxivId:
-    """A paper on arXiv, and which version of it if that is said."""
+    """A paper on arXiv, and its version if one is given."""
 
     paper: str
     version: int | None = None
@@ -75,7 +75,7 @@ def _match_id(text: str) -> ArxivId | None:
 
 _COMMAND = re.compile(r"\\([a-zA-Z]+)\s*")
 _ACCENT = re.compile(r"\\[\"'`^~=.]|\\[cuvHdbrk](?=\s|\{)")
-# Commands that shape what follows, in contrast to those that are symbols themselves, such as \alpha.
+# Commands that shape the text after them, unlike symbols such as \alpha.
 _SHAPING = re.compile(
     r"(?:math|text)?(?:rm|it|bf|sf|tt|sc|bb|cal|frak|scr)"
     r"|em|emph|text|bm|boldsymbol|operatorname|ensuremath|left|right|[mh]box"
@@ -86,7 +86,7 @@ _PUNCTUATION = re.compile(r"[^\w+# ]|_")
 
 
 def normalise_title(title: str) -> str:
-    """Return what two spellings of one title have in common.
+    """Return the normal form of a title.
 
     ``Pre-Training`` and ``pretraining`` agree, and a Greek letter with its LaTeX command; but not ``1.5``
     and ``15``, nor ``C++`` and ``C``.
@@ -164,7 +164,7 @@ class ArxivTool:
 
     @staticmethod
     def is_arxiv_pdf_link(link: str) -> bool:
-        """Tell whether a link serves the PDF of an arXiv paper."""
+        """Return whether a link serves the PDF of an arXiv paper."""
         return id_from_pdf_link(link) is not None
 
     @staticmethod
@@ -176,7 +176,7 @@ class ArxivTool:
     async def search_arxiv_by_id(self, arxiv_id: str) -> dict[str, Any] | None:
         """Return the fields of a paper, in the version that the identifier names or else the latest.
 
-        Identifiers may be of either kind, carry ``arXiv:`` or be links; what is none matches no paper.
+        Identifiers may be of either kind, with ``arXiv:``, or links; any other text matches no paper.
         """
         wanted = parse_arxiv_id(arxiv_id)
         if wanted is None:

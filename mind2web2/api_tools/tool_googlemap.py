@@ -35,7 +35,7 @@ MAX_TRIES = 3
 
 MapsRequest = Literal["geocode", "distance_matrix"]
 
-# What the service says where a place or a route does not exist; any other status is a failure.
+# Statuses of a place or a route that does not exist; any other status is a failure.
 _NO_ROUTE = {"ZERO_RESULTS", "NOT_FOUND"}
 
 
@@ -114,7 +114,7 @@ class GoogleMapsTool:
         raise ToolError(f"google maps found no answer for the way from {a} to {b}: {route['status']}")
 
     async def request(self, name: MapsRequest, *arguments: Any, **keywords: Any) -> Any:
-        """Return what a method of the library's client returns, tried again where that may help.
+        """Return the result of a method of the library's client, with retries.
 
         Raises:
             ToolError: the service refused or failed.
@@ -178,7 +178,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _is_blank(address: str | None) -> bool:
-    """Whether there is no address; scripts pass on what an answer left out."""
+    """Return whether there is no address; scripts pass on values that an answer left out."""
     return address is None or not address.strip()
 
 

@@ -52,7 +52,7 @@ class PDFParser:
 
 @checked_call
 async def is_pdf(url: str) -> bool:
-    """Tell whether a URL serves a PDF: by a form that leaves no doubt, else by the first bytes it serves.
+    """Return whether a URL serves a PDF: by a form that leaves no doubt, else by the first bytes it serves.
 
     A path that ends in ``.pdf`` may be a landing page, so it decides only where the server does not answer.
     The bytes decide rather than the content type, which error pages and downloads get wrong.

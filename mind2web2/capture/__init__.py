@@ -1,1 +1,1 @@
-"""From a URL to what a judge is shown of its page: the browser, its filtering proxy, and what is read."""
+"""Capture of pages: the browser, its filtering proxy, and the text and picture of a page."""

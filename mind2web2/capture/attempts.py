@@ -6,7 +6,7 @@ import asyncio
 import logging
 import random
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from mind2web2.capture.politeness import HostTurns
 from mind2web2.capture.quality.failures import PageFailureError
 from mind2web2.capture.record import CapturedPage, CaptureRecord, RefusedConnection, Trouble
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import BrowserGoneError
 from mind2web2.urls.parts import clean_url, split_url
 from mind2web2.urls.tools import lookup_key, normalize_url_for_browser
@@ -33,11 +33,13 @@ _MAX_DELAY_S = 20.0
 _SHORTEST_TRY_S = 1.0
 _RESTING_STATUSES = (429, 503)
 _MAX_RECORDED_REFUSALS = 50
+# With less than none allowed, the proxy refuses every connection.
+_NO_BYTES = -1
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureTools:
-    """What all captures of a run share."""
+    """Tools that all captures of a run share."""
 
     settings: CaptureSettings
     proxy: FilteringProxy
@@ -65,17 +67,22 @@ class CaptureTools:
 
 
 class PageTries:
-    """The tries at one page. The time limit counts while they run, not while they wait for a turn."""
+    """The tries at one page. The time limit counts while they run, not while they wait for a turn.
 
-    def __init__(self, tools: CaptureTools, url: str) -> None:
+    Args:
+        stored: the responses to render the page from, without a network.
+    """
+
+    def __init__(self, tools: CaptureTools, url: str, stored: StoredResponses | None = None) -> None:
         self._tools = tools
         self._url = url
+        self._settings = replace(tools.settings, stored=stored)
         self._left_s = tools.settings.page_timeout_s
         self._tries = 0
         self._refused: dict[RefusedConnection, None] = {}
 
     async def run(self) -> CapturedPage:
-        """Return the page, or the record of why it cannot be had.
+        """Return the page, or a record with the reason of its failure.
 
         Raises:
             MachineError: the browser does not start any more.
@@ -137,14 +144,15 @@ class PageTries:
         except PageFailureError as error:
             if not error.is_certificate_error:
                 raise
-            # Whoever checks a claim by hand would click the warning away; the record keeps it.
+            # A person who checks a claim would dismiss the warning; the record keeps it.
             return await self._see(address, host, error.net_error)
 
     async def _see(self, address: str, host: str, certificate_error: str | None) -> Sighting:
         from mind2web2.capture.page.capture import see_page
 
-        settings = self._tools.settings
-        async with self._tools.proxy.session(max_bytes=settings.max_page_bytes) as traffic:
+        settings = self._settings
+        max_bytes = settings.max_page_bytes if settings.stored is None else _NO_BYTES
+        async with self._tools.proxy.session(max_bytes) as traffic:
             try:
                 async with self._tools.browser.page(
                     traffic.server_url, ignore_certificate_errors=certificate_error is not None
@@ -152,12 +160,13 @@ class PageTries:
                     guard = self._refusal_of if settings.cdp_url else None
                     seen = await see_page(page, session, address, settings, certificate_error, guard)
             except PageFailureError as error:
-                raise _explained(error, host, traffic) from error
+                raise (_explained(error, host, traffic) if settings.stored is None else error) from error
             except BrowserGoneError as error:
                 raise PageFailureError(str(error), "crash", is_transient=True) from error
             finally:
-                self._refused.update(dict.fromkeys(traffic.refused))
-            if traffic.is_exhausted:
+                if settings.stored is None:
+                    self._refused.update(dict.fromkeys(traffic.refused))
+            if settings.stored is None and traffic.is_exhausted:
                 seen.notes.append(f"the page was cut off after {traffic.bytes_received} bytes")
                 seen.troubles.append(Trouble(kind="incomplete", detail=seen.notes[-1]))
             return seen
@@ -222,7 +231,7 @@ class PageTries:
 
 
 def _addresses(url: str) -> tuple[str, ...]:
-    """Return what to open, in this order; nothing for what is no web address."""
+    """Return the addresses to open, in this order; none where the URL is no web address."""
     address = normalize_url_for_browser(url)
     if lookup_key(url) is None or split_url(address).scheme not in {"http", "https"}:
         return ()
@@ -248,9 +257,9 @@ def _explained(failure: PageFailureError, host: str, traffic: ProxySession) -> P
 
 def _nothing_shown(seen: Sighting) -> PageFailureError:
     status = seen.document.status
-    said = f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
+    prefix = f"the server answered HTTP {status}, and " if status is not None and status >= 400 else ""
     return PageFailureError(
-        f"{said}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
+        f"{prefix}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
     )
 
 

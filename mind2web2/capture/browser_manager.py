@@ -11,7 +11,7 @@ from typing import Self
 
 from mind2web2.capture.attempts import CaptureTools, PageTries
 from mind2web2.capture.record import CapturedPage, CaptureRecord
-from mind2web2.capture.settings import CaptureSettings
+from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import DocumentError, MachineError
 from mind2web2.utils.workers import run_in_worker
 
@@ -24,13 +24,13 @@ class BatchBrowserManager:
     """Captures pages with one browser, many at once, politely and within bounds.
 
     Used as an async context manager. Everything that a page fetches goes through a filtering proxy that
-    connects to public addresses only. A page that fails for what may pass is tried again; a browser that
+    connects to public addresses only. A page that fails for a temporary reason is tried again; a browser that
     crashes is started again.
 
     Args:
         headless: without a window.
         max_concurrent_pages: captured at once.
-        max_retries: of a page whose capture failed for what may pass.
+        max_retries: of a page whose capture failed for a temporary reason.
         settings: everything else; its ``headless`` gives way to the argument.
     """
 
@@ -53,7 +53,7 @@ class BatchBrowserManager:
         """Start proxy and browser.
 
         Raises:
-            MachineError: there is no browser, or it does not start; the text says what to do.
+            MachineError: there is no browser, or it does not start; the text names the remedy.
         """
         from mind2web2.capture.browser.browser import Browser
         from mind2web2.capture.network.proxy import FilteringProxy
@@ -76,12 +76,12 @@ class BatchBrowserManager:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close the browser and everything it had open."""
+        """Close the browser and all its pages."""
         await self._exits.aclose()
         self._tools = None
 
     async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
-        """Return a page's screenshot as base64 JPEG and its text; ``None`` for what it does not have.
+        """Return a page's screenshot as base64 JPEG and its text; ``None`` for a missing one.
 
         Of a PDF that is its text and its first page. ``capture`` says more, such as why there is neither.
         """
@@ -91,19 +91,26 @@ class BatchBrowserManager:
         screenshot = base64.b64encode(page.screenshot).decode() if page.screenshot else None
         return screenshot, page.text
 
-    async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
-        """Return what a page shows, with a record of how it was captured and what looks wrong.
+    async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
+        """Return what a page shows that is rendered from stored responses; nothing is fetched."""
+        return await PageTries(self._opened(), url, stored).run()
 
-        A page that cannot be had raises nothing: its record's ``failure`` says why.
+    async def capture(self, url: str, logger: logging.Logger | None = None) -> CapturedPage:
+        """Return a page's content, with a record of its capture and of signs of trouble.
+
+        A failed capture raises nothing: its record's ``failure`` says why.
 
         Raises:
             MachineError: the browser does not start any more.
         """
-        if self._tools is None:
-            raise MachineError("the browser is not open: use `async with BatchBrowserManager() as manager`")
-        page = await PageTries(self._tools, url).run()
+        page = await PageTries(self._opened(), url).run()
         _log_outcome(logger or log, page.record)
         return page
+
+    def _opened(self) -> CaptureTools:
+        if self._tools is None:
+            raise MachineError("the browser is not open: use `async with BatchBrowserManager() as manager`")
+        return self._tools
 
 
 def _log_outcome(logger: logging.Logger, record: CaptureRecord) -> None:

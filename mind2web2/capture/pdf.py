@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pypdfium2  # type: ignore[import-untyped]  # it ships without types
     from PIL import Image
 
-# Of 255: what is lighter may vanish on paper, what is fainter vanishes anywhere.
+# Of 255: lighter text may vanish on paper, fainter text vanishes anywhere.
 _LIGHT = 128
 _FAINT = 13
 _SAME_GREY = 8
@@ -33,7 +33,7 @@ _MAX_PIXELS = 12_000_000
 
 @dataclass(frozen=True, slots=True)
 class PageWords:
-    """A page's text as it is shown, and what was left out of it.
+    """A page's visible text, and the hidden text that was left out.
 
     Args:
         text: as PDFium gives it, with a mark in the place of each hidden stretch.
@@ -64,7 +64,7 @@ class _Stretch:
 
 
 def words_of(page: pypdfium2.PdfPage) -> PageWords:
-    """Return a page's text without what is hidden in it."""
+    """Return a page's text without its hidden parts."""
     text_page = page.get_textpage()
     suspects = [stretch for stretch in _stretches(text_page) if stretch is not None]
     hidden = _unseen(page, suspects) if suspects else []
@@ -74,7 +74,7 @@ def words_of(page: pypdfium2.PdfPage) -> PageWords:
 
 
 def _stretches(text_page: pypdfium2.PdfTextPage) -> Iterator[_Stretch | None]:
-    """Look at each text object once; those that can be told to be seen by their colour alone are ``None``."""
+    """Look at each text object once; those that are visible by their colour alone are ``None``."""
     from pypdfium2 import raw
 
     start, current, handle = 0, 0, None
@@ -184,7 +184,7 @@ def _picture(page: pypdfium2.PdfPage) -> Image.Image:
 
 
 def _without(text_page: pypdfium2.PdfTextPage, hidden: Sequence[_Stretch]) -> PageWords:
-    """Return the text in stretches, so that what is seen stays as PDFium puts it."""
+    """Return the text in stretches, so that visible text stays as PDFium returns it."""
     pieces: list[str] = []
     left_out: list[str] = []
     position = 0
@@ -243,7 +243,7 @@ class RenderedPdf:
         page_count: pages of the whole document.
         text_page_count: pages looked at for the text, from the first on.
         unreadable_pages: numbers of damaged pages, which have neither image nor text.
-        hidden_text: what was left out of the text.
+        hidden_text: text that was left out.
     """
 
     images: tuple[bytes, ...]

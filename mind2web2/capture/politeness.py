@@ -1,4 +1,4 @@
-"""How hard one host is asked: few pages at once, and none while it wants to be left alone."""
+"""Politeness to hosts: few pages at once, and a pause where a host asks for one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HostTurns:
         state.users += 1
         try:
             async with state.turns:
-                # Others may have learnt meanwhile that it needs more rest.
+                # Other captures may have extended the pause.
                 while (rest_s := state.rests_until - time.monotonic()) > 0:  # noqa: ASYNC110 - not polling
                     await asyncio.sleep(rest_s)
                 yield
@@ -44,7 +44,7 @@ class HostTurns:
                 self._hosts.pop(host, None)
 
     def rest(self, host: str, seconds: float | None) -> None:
-        """Let nobody ask the host for so long, ``DEFAULT_REST_S`` where it did not say how long."""
+        """Send the host no request for so long, ``DEFAULT_REST_S`` where it named no time."""
         wanted_s = DEFAULT_REST_S if seconds is None else min(seconds, MAX_REST_S)
         state = self._hosts.setdefault(host, _Host(asyncio.Semaphore(self._max_pages_per_host)))
         state.rests_until = max(state.rests_until, time.monotonic() + wanted_s)

@@ -1,4 +1,4 @@
-"""What a capture yielded, and the record of how it came about."""
+"""The result of a capture and its record."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TroubleKind = Literal[
 
 
 class Trouble(BaseModel):
-    """One sign that a capture may not show what the answer's author saw."""
+    """One sign that a capture may differ from the page that the answer's author saw."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -76,8 +76,8 @@ class CaptureRecord(BaseModel):
         captured_at: UTC, ISO 8601.
         text_chars: of the stored text; 0 for a PDF.
         sha256: of the stored content, as ``CacheFileSys.digest`` gives it; ``None`` where nothing is stored.
-        troubles: what looks wrong; the content is kept and shown all the same.
-        unfolded: what was opened before reading, such as ``"details: 3"``.
+        troubles: signs of trouble; the content is kept and shown all the same.
+        unfolded: sections opened before reading, such as ``"details: 3"``.
         refused: connections that the page tried and was refused; never the reason to distrust its text.
         timings_s: seconds by stage.
         is_transient: the failure may pass, or lie with this machine or its network.
@@ -114,7 +114,7 @@ class CaptureRecord(BaseModel):
 
     @property
     def is_refused_as_private(self) -> bool:
-        """Tell whether the page was not had because its address is private."""
+        """Tell whether the capture failed because the address is private."""
         is_refused = self.kind is None and any(each.kind == "refused_address" for each in self.troubles)
         return is_refused and any(connection.is_private for connection in self.refused)
 
@@ -126,7 +126,7 @@ class CaptureRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class CapturedPage:
-    """What one capture yielded: text and screenshot (JPEG), or a PDF, or nothing but the record."""
+    """The result of one capture: text and screenshot (JPEG), or a PDF, or only the record."""
 
     record: CaptureRecord
     text: str | None = None

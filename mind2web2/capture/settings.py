@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 
 def environment_proxies() -> dict[str, str]:
@@ -16,7 +16,7 @@ def environment_proxies() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """What may be connected to.
+    """Allowed connections.
 
     Args:
         allow_private_network: also addresses that are private, loopback or link-local.
@@ -34,12 +34,29 @@ class NetworkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredResponse:
+    """A response that was received before; names of headers in lower case, the body decoded."""
+
+    body: bytes
+    headers: Mapping[str, str]
+    status: int = 200
+
+
+class StoredResponses(Protocol):
+    """Responses by URL."""
+
+    def get(self, url: str) -> StoredResponse | None:
+        """Return the response to any spelling of a URL, ``None`` for none; may read a file."""
+
+
+@dataclass(frozen=True, slots=True)
 class CaptureSettings:
     """Bounds and looks of a capture.
 
     Args:
         headless: without a window.
         cdp_url: DevTools address of the user's own running browser, used instead of starting one.
+        stored: responses to render a page from without a network; ``None`` to fetch it.
         storage_state: cookies and local storage of a login, in Playwright's form, lent to every page.
         page_timeout_s: for everything about one page, its retries included.
         answer_timeout_s: until the server begins to answer; a silent one is not asked again.
@@ -48,7 +65,7 @@ class CaptureSettings:
         viewport_width_px: the screenshot's width; a judge is shown images of this width unscaled.
         max_pages_per_host: captured at once from one host.
         max_page_bytes: that a page may fetch in all, as they come over the wire.
-        max_document_bytes: of a file that is no page, such as a PDF; what comes after is cut off.
+        max_document_bytes: of a file that is no page, such as a PDF; the rest is cut off.
         max_page_memory_bytes: of each process that shows the page or a frame of it.
         max_html_bytes: of one of a page's documents, decoded; a larger page is not read.
         max_decoded_bytes: that a page may fetch in all, decoded; a larger page is not read.
@@ -56,6 +73,7 @@ class CaptureSettings:
 
     headless: bool = True
     cdp_url: str | None = None
+    stored: StoredResponses | None = field(default=None, repr=False)
     storage_state: Mapping[str, Any] | None = field(default=None, repr=False)
     network: NetworkSettings = field(default_factory=NetworkSettings)
     page_timeout_s: float = 120.0

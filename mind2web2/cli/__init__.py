@@ -7,14 +7,14 @@ import sys
 from collections.abc import Sequence
 
 from mind2web2 import __version__
-from mind2web2.cli import cache, evaluate, judgments, metrics, show, verify_results
+from mind2web2.cli import cache, evaluate, judgments, metrics, pages, show, verify_results
 from mind2web2.cli.benchmark import get
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.cli.results import audit, compare, view
 from mind2web2.errors import Mind2Web2Error
 
 # In the order of the help; a module is loaded for its options, and loads what it runs when it runs.
-COMMANDS = (get, cache, evaluate, show, view, audit, metrics, compare, verify_results, judgments)
+COMMANDS = (get, cache, pages, evaluate, show, view, audit, metrics, compare, verify_results, judgments)
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
@@ -22,6 +22,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 get                       download tasks and eval scripts
   mind2web2 tasks                     list the tasks that are there
   mind2web2 cache AGENT               store the pages that the agent's answers cite
+  mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
   mind2web2 view                      look at all results in the browser

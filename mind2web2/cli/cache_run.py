@@ -196,7 +196,7 @@ async def _cache_agent(
         link_judge = LinkJudge(cache.folder / FOLDER_NAME, _model(options), ask)
     archive = _archive(options, answers)
     async with CrawlDisplay(run.console, run.progress):
-        texts, unread = await asyncio.to_thread(_texts, answers)
+        texts, unread = await asyncio.to_thread(answer_texts, answers)
         run.unread += unread
         citations = await find_citations(texts, link_judge, run.progress)
         tasks = await crawl(
@@ -257,7 +257,7 @@ def _print_asking(run: _Run, not_judged: int) -> None:
         )
 
 
-def _texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str, dict[str, str]], list[str]]:
+def answer_texts(answers: Mapping[str, Sequence[AnswerFile]]) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Return the answers' texts by task and file name, and the names of those that cannot be read."""
     texts: dict[str, dict[str, str]] = {}
     unread: list[str] = []

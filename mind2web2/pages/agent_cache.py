@@ -27,8 +27,8 @@ class CitedPage:
 
     Args:
         url: the spelling that the answers use.
-        kind: how it is stored, ``None`` for not.
-        record: of its capture, or of the failed one; older tools leave none.
+        kind: ``None`` for a page that is not stored.
+        record: of its capture, failed or not; older tools leave none.
     """
 
     url: str
@@ -37,25 +37,25 @@ class CitedPage:
 
     @property
     def is_suspect(self) -> bool:
-        """Tell whether it is stored and looks wrong."""
+        """Return whether it is stored and looks wrong."""
         return self.kind is not None and self.record is not None and self.record.is_suspect
 
     @property
     def failure(self) -> str | None:
-        """Return why it could not be had, ``None`` where it is stored or was never tried."""
+        """Return why its capture failed; ``None`` if it is stored or was never tried."""
         if self.kind is not None or self.record is None:
             return None
         return self.record.failure or "it yielded nothing"
 
     def is_chosen(self, choice: Choice) -> bool:
-        """Tell whether a run that is to get these pages gets this one."""
+        """Return whether a run with this choice captures the page."""
         if choice == "suspect":
             return self.is_suspect
         if choice == "failed":
             return self.kind is None and self.record is not None
         if choice == "doubtful" and self.is_suspect:
             return True
-        # What a server sent instead of the page while it was out of order is not the page.
+        # A server that was out of order sent an error instead of the page.
         return self.kind is None or (self.record is not None and self.record.is_transient)
 
 
@@ -69,7 +69,7 @@ class TaskPages:
 
 @dataclass(frozen=True, slots=True)
 class PageJob:
-    """One page to be had, and the tasks that want it, each by its own spelling of the URL."""
+    """One page to store, and the tasks that cite it, each with its own spelling of the URL."""
 
     url: str
     wanted_by: tuple[tuple[str, str], ...]
@@ -87,7 +87,7 @@ def page_jobs(tasks: Iterable[TaskPages], choice: Choice) -> list[PageJob]:
 
 
 def _spread(jobs: Sequence[PageJob]) -> list[PageJob]:
-    """Put the first page of every host before any host's second, so that no host holds up the others."""
+    """Put the first page of every host before the second of any, so that a slow host delays no other."""
     seen: Counter[str] = Counter()
     ranks = []
     for job in jobs:
@@ -123,7 +123,7 @@ class AgentCache:
         return self._caches[task_id]
 
     def holders(self) -> dict[str | None, list[CacheFileSys]]:
-        """Return which tasks' caches, selected or not, have a page, by what its spellings share."""
+        """Return the caches that have a page, of all tasks, by the lookup key of its URL."""
         found: dict[str | None, list[CacheFileSys]] = {}
         for name in sorted(file_names_in(self.folder)):
             if (self.folder / name / "index.json").exists():
@@ -144,5 +144,5 @@ class AgentCache:
         return TaskPages(citations.task_id, tuple(pages))
 
     def list_citations(self, citations: TaskCitations) -> None:
-        """Write the list of a task's cited URLs, with what is cached of them."""
+        """Write the list of a task's cited URLs, with the kinds of the cached ones."""
         write_citations(self.folder, citations.task_id, citations.urls_by_answer, self.of(citations.task_id))

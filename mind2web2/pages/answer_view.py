@@ -20,12 +20,11 @@ from mind2web2.utils.api_misuse import script_api
 @script_api
 @watching
 class AnswerCache:
-    """Passes everything on to the task's cache and notes each URL asked for.
+    """Passes everything on to the task's cache and notes each URL that is looked up.
 
-    Its script sees the pages that were stored before the run, those that its own verdicts and extractions
-    rest on by now, and what it has put there: whatever else is captured meanwhile, ahead of time, in another
-    attempt or for another answer, is there by chance. Work on files, which never runs on the event loop, sees
-    all pages.
+    The script sees pages that were stored before the run, pages that its own verdicts and extractions rest
+    on, and pages that it stored itself. Pages captured for another answer or attempt stay hidden, since
+    whether they are there depends on timing. File access in threads sees all pages.
 
     Args:
         task_cache: shared by the answers of a task.
@@ -51,22 +50,22 @@ class AnswerCache:
         self._listed = False
 
     def start_over(self) -> None:
-        """Forget what was looked up and brought: the same evaluation begins again."""
+        """Forget all lookups: the same evaluation begins again."""
         self._looked_up.clear()
         self._shown.clear()
         self._brought.clear()
         self._listed = False
 
     def has(self, url: str) -> Any:
-        """Return what is stored for the URL."""
+        """Return the kind of the stored page."""
         return self.task_cache.has(str(url)) if self._sees(url) else None
 
     def has_web(self, url: str) -> bool:
-        """Tell whether a web page is stored."""
+        """Return whether a web page is stored."""
         return self._sees(url) and self.task_cache.has_web(str(url))
 
     def has_pdf(self, url: str) -> bool:
-        """Tell whether a PDF is stored."""
+        """Return whether a PDF is stored."""
         return self._sees(url) and self.task_cache.has_pdf(str(url))
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
@@ -84,13 +83,13 @@ class AnswerCache:
         return self.task_cache.digest(str(url)) if self._sees(url) else None
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
-        """Store a web page; what was prepared of an earlier one no longer counts."""
+        """Store a web page, and drop what was prepared of an earlier one."""
         self.task_cache.put_web(str(url), text, screenshot)
         self.page_library.forget(self.task_cache)
         self.note_brought(str(url))
 
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
-        """Store a PDF; what was prepared of an earlier page no longer counts."""
+        """Store a PDF, and drop what was prepared of an earlier page."""
         self.task_cache.put_pdf(str(url), pdf_bytes)
         self.page_library.forget(self.task_cache)
         self.note_brought(str(url))
@@ -106,7 +105,7 @@ class AnswerCache:
         return {"total_urls": len(kinds), "web_pages": kinds.count("web"), "pdf_pages": kinds.count("pdf")}
 
     def __getattr__(self, name: str) -> Any:
-        """Pass on what needs no noting, such as ``save`` and ``clear``."""
+        """Pass on other methods, such as ``save`` and ``clear``."""
         thing = getattr(self.task_cache, name)
         check_look("the page cache")
         return thing
@@ -127,11 +126,11 @@ class AnswerCache:
 
     @property
     def is_listed(self) -> bool:
-        """Tell whether anybody asked for the list of stored pages."""
+        """Return whether the script asked for the list of stored pages."""
         return self._listed
 
     def note_lookups(self, urls: Iterable[str], brought: Iterable[str], *, is_listed: bool) -> None:
-        """Note what was done by way of another object, in a process of the script's own."""
+        """Note the lookups of the script's own process."""
         self._looked_up.update(urls)
         for url in brought:
             self.note_brought(url)
@@ -149,7 +148,7 @@ class AnswerCache:
         }
 
     def listing_used(self) -> str | None:
-        """Return the digest of the list of stored pages, ``None`` where nobody asked for it."""
+        """Return the digest of the list of stored pages; ``None`` if the script did not ask for it."""
         return listing_sha256(self.task_cache) if self._listed else None
 
     def _sees(self, url: str) -> bool:
@@ -166,7 +165,7 @@ class AnswerCache:
         return not is_on_the_loop() or self._is_known(url)
 
     def _is_known(self, url: str) -> bool:
-        """Tell whether a page, if it is stored, was so at first or has been brought since."""
+        """Return whether a stored page was there before the run or has become visible since."""
         at_first = self.page_library.stored_at_first(self.task_cache)
         listed_as = None if at_first is None else self.task_cache.listed_as(url)
         if at_first is None or listed_as is None:

@@ -1,4 +1,4 @@
-"""The page cache of one task: what was captured of the cited URLs, in files that other tools share."""
+"""The page cache of one task: captured pages, in files that other tools share."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ _PAGES = "the page cache"
 class CacheFileSys:
     """The pages stored in ``task_dir``, found by any spelling of their URL.
 
-    A page is on disk and listed when ``put_web`` or ``put_pdf`` returns, whatever happens to the process
-    afterwards; pages that other threads and processes store meanwhile are kept and seen. The folder is
-    made by the first write. All methods may be called from any thread.
+    A page is on disk and listed when ``put_web`` or ``put_pdf`` returns. Pages that other threads and
+    processes store are kept and found. The first write creates the folder. All methods may be called from any
+    thread.
     """
 
     def __init__(self, task_dir: str | os.PathLike[str]) -> None:
@@ -65,8 +65,7 @@ class CacheFileSys:
         self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
         self._index_file.current()  # a damaged index is set aside now, not in the middle of a run
-        # What a damaged index no longer names is still found by the names of its files, which are hashes of
-        # its URLs: a page that was captured must not fail a claim as one that cannot be had.
+        # Pages that a damaged index no longer lists are found by their file names, which are hashes of URLs.
         self._has_nameless_pages = any(self.task_dir.glob("index.json.damaged-*"))
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:
@@ -95,15 +94,14 @@ class CacheFileSys:
     def put_capture(
         self, page: CapturedPage, *, url: str | None = None, must_be_better: bool = False
     ) -> bool:
-        """Store what a capture yielded with its record, and tell whether that is now what the cache holds.
+        """Store a captured page with its record, and return whether it was stored.
 
-        Nothing stored is replaced by a failure or by something that looks worse. A failure is kept as a
-        record alone. A page that a redirect led to without trouble is found by the target's URL as well.
+        A stored page is not replaced by a failure or by a page that looks worse. Of a failure, only the
+        record is stored. A page that a redirect led to without trouble is found by the target's URL as well.
 
         Args:
-            url: what to store it under instead of the requested URL.
-            must_be_better: what is stored stays if it is as good. It came while this was captured, by
-                another process, and claims may rest on it by now.
+            url: the URL to store it under instead of the requested one.
+            must_be_better: an equally good stored page stays, since claims may already rest on it.
 
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
@@ -118,7 +116,7 @@ class CacheFileSys:
             if stored is not None and not may_replace(
                 page.record, self._record_of(*stored), must_be_better=must_be_better
             ):
-                _log.info("capture not stored, what is there is better url=%s dir=%s", url, self.task_dir)
+                _log.info("capture not stored, the stored page is better url=%s dir=%s", url, self.task_dir)
                 return False
             if content is None:
                 write_whole(PageFiles.of(self.task_dir, new_key).sidecar, sidecar_text(page.record))
@@ -130,7 +128,7 @@ class CacheFileSys:
                     "text_chars": len((contents[0] or b"").decode()) if kind == "web" else 0,
                 }
             )
-            # An entry under another spelling is this page's: two would be two truths.
+            # A page has one entry, whatever its spelling.
             self._store_capture(stored[0] if stored else new_key, record, kind, contents)
             target = redirect_target(record)
             if target is not None and self._find(target) is None:
@@ -138,7 +136,7 @@ class CacheFileSys:
         return True
 
     def copy_page(self, url: str, source: CacheFileSys) -> bool:
-        """Store what another cache holds of the page, with its record; ``False`` if it holds nothing.
+        """Store the page of another cache with its record; ``False`` if that cache has none.
 
         Raises:
             CacheWriteError: the folder cannot be written.
@@ -149,7 +147,7 @@ class CacheFileSys:
         try:
             text, screenshot = source.get_web(url) if kind == "web" else (None, None)
             pdf = source.get_pdf(url) if kind == "pdf" else None
-        except CacheMiss:  # it was removed or changed its kind since
+        except CacheMiss:  # removed or replaced since
             return False
         if kind is None:
             return False
@@ -244,17 +242,17 @@ class CacheFileSys:
         return content
 
     def has(self, url: str) -> PageKind | None:
-        """Return what is stored for the URL, ``None`` for nothing."""
+        """Return the kind of the stored page; ``None`` if none is stored."""
         check_look(_PAGES)
         stored = self._find(url)
         return stored[1] if stored else None
 
     def has_web(self, url: str) -> bool:
-        """Tell whether a web page is stored for the URL."""
+        """Return whether a web page is stored for the URL."""
         return self.has(url) == "web"
 
     def has_pdf(self, url: str) -> bool:
-        """Tell whether a PDF is stored for the URL."""
+        """Return whether a PDF is stored for the URL."""
         return self.has(url) == "pdf"
 
     def digest(self, url: str) -> str | None:
@@ -411,7 +409,7 @@ class CacheFileSys:
         return None if contents[0] is None else content_digest(kind, contents)
 
     def _contents_of(self, paths: Sequence[Path]) -> list[bytes | None]:
-        """Return what the files of one page hold, none of it older than the rest."""
+        """Return the contents of one page's files, all of the same version."""
         if not paths:
             return [None]
         before = file_state(paths[0])
@@ -423,7 +421,7 @@ class CacheFileSys:
         try:
             with self._index_file.writing():
                 return [read_file(path) for path in paths]
-        except CacheWriteError:  # read-only: nobody is at work here, unless by other means
+        except CacheWriteError:  # a read-only folder, which no process changes
             return contents
 
     def _files_of(self, url: str, kind: PageKind) -> PageFiles | None:

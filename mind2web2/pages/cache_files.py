@@ -57,7 +57,7 @@ class PageFiles:
 
 
 def known_kind(listed_kind: object) -> PageKind | None:
-    """Return what an index lists a page as, ``None`` for what this program does not know."""
+    """Return the kind that an index lists for a page; ``None`` for a kind of another program."""
     return "web" if listed_kind == "web" else "pdf" if listed_kind == "pdf" else None
 
 
@@ -67,7 +67,7 @@ def main_file_name(key: str, kind: PageKind) -> str:
 
 
 def is_page_file(name: str) -> bool:
-    """Tell whether a file in a cache folder belongs to a page."""
+    """Return whether a file in a cache folder belongs to a page."""
     return _PAGE_FILE.fullmatch(name) is not None
 
 
@@ -109,12 +109,12 @@ def read_file(path: Path) -> bytes | None:
 
 
 def max_file_bytes(path: Path) -> int:
-    """Return how large a file of a cache may be: more is read by nobody, so that nobody shall write it."""
+    """Return how large a file of a cache may be, for reading and writing alike."""
     return _MAX_BYTES.get(path.suffix, MAX_JSON_BYTES)
 
 
 def file_state(path: Path | str) -> tuple[int, int, int] | None:
-    """Return what differs once a file is replaced, ``None`` where there is none.
+    """Return a value that changes when a file is replaced; ``None`` if there is no file.
 
     Raises:
         CacheReadError: it exists and cannot be looked at.
@@ -169,7 +169,7 @@ _SIDECAR_FILE = re.compile(r"[0-9a-f]{32}\.capture\.json")
 
 
 def is_sidecar(name: str) -> bool:
-    """Tell whether a file in a cache folder is the record of a capture."""
+    """Return whether a file in a cache folder is the record of a capture."""
     return _SIDECAR_FILE.fullmatch(name) is not None
 
 
@@ -207,7 +207,7 @@ class UrlNotes:
         self._read: tuple[object, dict[str, tuple[str, object]]] = (None, {})
 
     def get(self, url: str) -> object | None:
-        """Return what is noted for any spelling of a URL, ``None`` for nothing."""
+        """Return the note on any spelling of a URL; ``None`` if there is none."""
         page = lookup_key(url)
         noted = self._current().get(page) if page is not None else None
         return None if noted is None else noted[1]
@@ -256,12 +256,12 @@ def listed_failure_record(url: str, note: object) -> CaptureRecord | None:
 def may_replace(
     captured: CaptureRecord, stored: CaptureRecord | None, *, must_be_better: bool = False
 ) -> bool:
-    """Tell whether a capture is as good as the stored page's, whose record may be missing.
+    """Return whether a capture is as good as the stored page's, whose record may be missing.
 
     A page without a record is an older tool's: it gives way to a clean capture, not to a suspect one.
 
     Args:
-        must_be_better: as good is not enough, but for what a server sent while it was out of order.
+        must_be_better: an equally good one stays, unless its server was out of order.
     """
     before = _WORTH_UNRECORDED if stored is None else _worth(stored)
     if must_be_better and not (stored is not None and stored.is_transient):
@@ -325,7 +325,7 @@ def replace_page(folder: Path, contents: Mapping[Path, bytes | str | None]) -> N
 
 
 def finish_replacing(folder: Path) -> None:
-    """Complete what a process began and did not live to end; call while the folder is locked."""
+    """Complete a replacement that a killed process began; call while the folder is locked."""
     raw = read_file(folder / _NOTE_NAME)
     if raw is None:
         return
@@ -338,7 +338,7 @@ def finish_replacing(folder: Path) -> None:
 
 
 def _moves(raw: bytes) -> dict[str, str | None]:
-    """Return what a note says, nothing where it is not one of ours: folders are exchanged as archives."""
+    """Return the moves that a note lists; none if the note is not ours, since folders are exchanged."""
     try:
         note = json.loads(raw)
     except (ValueError, RecursionError):

@@ -42,7 +42,7 @@ class PageIndex:
     Args:
         listed: the index as its file has it; other programs' kinds of entries are kept, not read.
         kinds: index key to kind, for the entries that can be read.
-        page_of: index key to what all spellings of its page share.
+        page_of: index key to lookup key.
         keys_of: the reverse of ``page_of``.
     """
 
@@ -52,7 +52,7 @@ class PageIndex:
     keys_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def updated(self, listed: Mapping[str, object]) -> PageIndex:
-        """Return the index of other entries, reusing what is known of those that both have."""
+        """Return the index of other entries, reusing the parsed keys of those in both."""
         kinds: dict[str, PageKind] = {}
         page_of: dict[str, str] = {}
         keys_of: dict[str, tuple[str, ...]] = {}
@@ -183,7 +183,7 @@ class IndexFile:
                         finish_replacing(self._folder)
                     yield
                     if lock.lock_counter == 1:
-                        # Nobody exchanges lock files. Who waits on the removed one notices and starts over.
+                        # A waiting process notices that its lock file was removed, and starts over.
                         self._lock_path.unlink(missing_ok=True)
         except OSError as error:
             raise CacheWriteError(
@@ -192,15 +192,15 @@ class IndexFile:
             ) from error
 
     def is_being_written(self) -> bool:
-        """Tell whether a process writes this folder, or was killed while it did."""
+        """Return whether a process writes this folder, or was killed while it did."""
         return self._lock_path.exists()
 
     def list_page(self, key: str, kind: PageKind) -> None:
-        """Add or change an entry on top of what other processes listed; call inside ``writing()``."""
+        """Add or change an entry, keeping those of other processes; call inside ``writing()``."""
         self._list_what_exists({**self.current().listed, key: kind})
 
     def tidy(self) -> None:
-        """Make the file list exactly what is on disk; call inside ``writing()``."""
+        """Make the file list exactly the pages on disk; call inside ``writing()``."""
         self._list_what_exists(self.current().listed)
 
     def list_nothing(self) -> None:
@@ -210,7 +210,7 @@ class IndexFile:
     def _list_what_exists(self, entries: Mapping[str, object]) -> None:
         file_names = file_names_in(self._folder)
         for leftover in filter(is_leftover, file_names):
-            # Nobody is writing it any more: the lock is ours.
+            # No other process writes it: the lock is ours.
             (self._folder / leftover).unlink(missing_ok=True)
         kept = {key: kind for key, kind in entries.items() if not _is_lost(key, kind, file_names)}
         if len(kept) < len(entries):
@@ -242,7 +242,7 @@ class IndexFile:
         self._is_damaged_on_disk = False
 
     def _rebuild(self) -> None:
-        """Set a damaged index aside and list what can be saved, where need be in memory only."""
+        """Set a damaged index aside and list the entries that can be saved, if necessary in memory only."""
         try:
             with self.writing():
                 state = self._state_on_disk()

@@ -26,15 +26,11 @@ _LONGEST_CLOSE_S = 15.0
 
 
 class DoubtfulPageError(CaptureError):
-    """A page cannot be had for a reason that may lie with this machine rather than with the page."""
+    """A page is unavailable for a reason that may lie with this machine rather than with the page."""
 
 
 class PageCapture(Protocol):
-    """What is asked of a browser for a page that is not cached.
-
-    One that has ``capture(url, logger) -> CapturedPage`` as well, as ``BatchBrowserManager`` does, is asked
-    for that instead.
-    """
+    """Captures a page; ``capture(url, logger) -> CapturedPage``, if there is one, is used instead."""
 
     async def capture_page(self, url: str, logger: logging.Logger) -> tuple[str | None, str | None]:
         """Return the screenshot as base64 text and the page's text; ``CaptureError`` says why not."""
@@ -50,7 +46,7 @@ async def _no_check() -> None:
 class SharedCaptures:
     """The captures of a run, with one browser that is opened for the first of them; an async context manager.
 
-    Equal requests wait for the first one's capture. What could not be had is not tried again.
+    Equal requests wait for one capture. A failed capture is not repeated.
 
     Args:
         open_browser: called once, when the first page that is not cached is wanted.
@@ -113,10 +109,10 @@ class SharedCaptures:
 
         Args:
             limit: entered around the capture itself.
-            anew: though it is there, unless this run has captured it.
+            anew: also if the page is stored, unless this run has captured it.
 
         Raises:
-            CaptureError: it cannot be had; the text says why.
+            CaptureError: the page is unavailable; the text says why.
             MachineError: there is no browser.
         """
         key = lookup_key(url)
@@ -135,12 +131,12 @@ class SharedCaptures:
                 page = await self._captured(url, limit, logger)
                 await asyncio.to_thread(_store, page, url, cache, must_be_better=not anew)
                 self._outcomes[key] = outcome = _Outcome(page.record, cache)
-            # What this run could not have, another process may just have stored.
+            # Another process may have stored it since.
             if anew or await asyncio.to_thread(cache.has, url) is None:
                 outcome.check()
 
     def is_refused_as_private(self, url: str) -> bool:
-        """Tell whether this run could not have a page because its address is private."""
+        """Return whether this run refused a page because its address is private."""
         outcome = self._outcomes.get(lookup_key(url) or url)
         return outcome is not None and outcome.record.is_refused_as_private
 
@@ -163,20 +159,20 @@ class SharedCaptures:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What became of a page, and the cache that has it; its content is not kept in memory."""
+    """The record of a capture, and the cache that has the page; its content is not kept in memory."""
 
     record: CaptureRecord
     cache: PageCache
 
     async def is_copied(self, url: str, cache: PageCache) -> bool:
-        """Bring the page into another cache; ``False`` where it has to be captured for that."""
+        """Copy the page to another cache; ``False`` if it has to be captured for that cache."""
         if self.record.kind is None:
             return True
         copy_page = getattr(cache, "copy_page", None)
         return copy_page is not None and await asyncio.to_thread(copy_page, url, self.cache)
 
     def check(self) -> None:
-        """Raise ``CaptureError`` if the page could not be had."""
+        """Raise ``CaptureError`` if the capture failed."""
         if self.record.kind is None:
             reason = self.record.failure or "the page yielded nothing"
             raise DoubtfulPageError(reason) if self.record.is_transient else CaptureError(reason)
@@ -227,7 +223,7 @@ def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bo
         except CacheWriteError as error:
             if page.record.kind is not None:
                 raise
-            # Nothing that a claim rests on is lost.
+            # No claim rests on it.
             log.warning("failed capture not recorded url=%s reason=%s", url, error)
     elif page.record.kind == "pdf" and page.pdf is not None:
         cache.put_pdf(url, page.pdf)
@@ -236,17 +232,17 @@ def _store(page: CapturedPage, url: str, cache: PageCache, *, must_be_better: bo
 
 
 def _is_known_to_fail(url: str, failed: CaptureRecord, cache: PageCache) -> bool:
-    """Tell whether a failure for good is on record: one more leaves a cache as it was handed on."""
+    """Return whether a permanent failure is on record, which another one must not change."""
     capture_record = getattr(cache, "capture_record", None)
     record: CaptureRecord | None = None if capture_record is None else capture_record(url)
     if record is None or record.kind is not None or record.is_transient:
         return False
-    # A page that may be visited by now was not tried before.
+    # It was refused before, and may be visited now.
     return failed.is_refused_as_private or not record.is_refused_as_private
 
 
 class PageCache(Protocol):
-    """What is asked of a cache (eval-scripts.md, "Cache, tools, client")."""
+    """The methods of a cache (eval-scripts.md, "Cache, tools, client")."""
 
     def has(self, url: str) -> PageKind | None:
         """Tell how the page is stored."""
@@ -289,13 +285,13 @@ class PageRequest:
         return shared_cache(self.cache)
 
     def record(self) -> CaptureRecord | None:
-        """Return what is known of the page's capture; reads a file. Caches of another kind know nothing."""
+        """Return the record of the page's capture; reads a file. Caches of scripts may keep none."""
         capture_record = getattr(self.cache, "capture_record", None)
         record: CaptureRecord | None = None if capture_record is None else capture_record(self.url)
         return record
 
     def digest(self) -> str | None:
-        """Return a digest of the stored page; reads its files. Caches of another kind may know none."""
+        """Return a digest of the stored page; reads its files. Caches of scripts may know none."""
         digest = getattr(self.cache, "digest", None)
         found: str | None = None if digest is None else digest(self.url)
         return found

@@ -25,7 +25,7 @@ from mind2web2.utils.files import remove_leftovers, write_whole
 from mind2web2.utils.names import natural_key
 from mind2web2.utils.text import as_unicode_text
 
-# Servers that speak HTTPS only redirect there, while servers that speak HTTP only cannot be had otherwise.
+# Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.
 _ASSUMED_SCHEME = "http"
 # example[.]org, example (dot) org, example dot org
 _SPELLED_DOT = re.compile(r"[ \t]?[\[({][ \t]?(?:\.|dot)[ \t]?[\])}][ \t]?|[ \t]dot[ \t]", re.IGNORECASE)
@@ -36,7 +36,7 @@ _HOST_IN_TEXT = re.compile(r"[\w%-]++(?:\.[\w%-]++)*+|\[[0-9a-f:.]++\]", re.IGNO
 def cited_urls(answer_markdown: str) -> list[str]:
     """Return the web pages that an answer cites, in order, one spelling a page (file-layouts.md).
 
-    What has no scheme gets ``http``; what is no URL of the web is left out. Takes any text.
+    URLs without a scheme get ``http``; other schemes are left out. Takes any text.
     """
     return one_spelling_each(markdown_addresses(answer_markdown))
 
@@ -62,7 +62,7 @@ async def judged_urls(
 ) -> tuple[list[str], ChatReply]:
     """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
 
-    The model's reply is returned as well, for what it took.
+    The model's reply is returned as well, with its usage.
 
     A URL whose host does not occur in the answer is left out: models invent addresses.
 
@@ -114,12 +114,12 @@ class StoredPages(Protocol):
     """Where pages are kept, such as ``CacheFileSys``."""
 
     def has(self, url: str) -> PageKind | None:
-        """Return what is stored for the URL, ``None`` for nothing."""
+        """Return the kind of the stored page; ``None`` if none is stored."""
 
 
 @dataclass(frozen=True)
 class Citations:
-    """What the answers of one agent to one task cite.
+    """The citations of an agent's answers to one task.
 
     Args:
         answers_by_url: the names of the answer files that cite a URL, in natural order.
@@ -188,7 +188,7 @@ def write_citations(
     urls_by_answer: Mapping[str, Iterable[str]],
     pages: StoredPages | None = None,
 ) -> None:
-    """Replace the file of a task by what its answers cite, and how that is stored now.
+    """Replace the list of a task's citations, with the kinds of the stored pages.
 
     Raises:
         CacheWriteError: the folder cannot be written.
@@ -206,10 +206,10 @@ def write_citations(
 
 
 def read_citations(agent_folder: Path, task_id: str) -> Citations | None:
-    """Return what a task's file says, ``None`` where there is none.
+    """Return the list of a task's citations; ``None`` if there is none.
 
-    Files of older tools may lack parts: URLs that no answer is named for are cited by nobody known, and pages
-    of unknown kind count as not cached. Totals are counted anew.
+    Files of older tools may lack parts: URLs without answers are kept, and pages of unknown kind count as not
+    cached. Totals are counted again.
 
     Raises:
         CacheReadError: the file cannot be read or is damaged.
@@ -240,7 +240,7 @@ def _ignoring_case(url: str) -> tuple[str, str]:
 
 
 def _damaged(path: Path, fault: str) -> CacheReadError:
-    return CacheReadError(f"{path} {fault}: delete it, and the next caching run writes it anew")
+    return CacheReadError(f"{path} {fault}: delete it, and the next caching run writes a new one")
 
 
 def _names(answers: object) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From the pages that an agent's answers cite to the agent's cache: what is missing is captured, once."""
+"""Capture the pages that an agent's answers cite into the agent's cache, each missing one once."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CapturerOpener = Callable[[], AbstractAsyncContextManager[PageCapturer]]
 
 @dataclass(frozen=True, slots=True)
 class PageOutcome:
-    """What came of one page.
+    """The outcome of one page.
 
     Args:
         record: of the capture; ``None`` for a page that an older tool stored for another task.
-        is_copied: it was there for another task already.
-        is_kept: what was stored before is better and stays.
+        is_copied: another task already had it.
+        is_kept: the page stored before is better and stays.
     """
 
     url: str
@@ -49,11 +49,11 @@ class PageOutcome:
 
 @dataclass(slots=True)
 class CrawlProgress:
-    """How far a run has come, for whoever shows it.
+    """Progress of a run, for its display.
 
     Args:
         is_asking: a model is asked for the answers' links.
-        running: when each page that is under way was begun (``time.monotonic``), the first one first.
+        running: when the capture of each unfinished page began (``time.monotonic``), in this order.
     """
 
     is_asking: bool = False
@@ -68,7 +68,7 @@ class CrawlProgress:
 async def find_citations(
     answers_by_task: Mapping[str, Mapping[str, str]], link_judge: LinkJudge | None, progress: CrawlProgress
 ) -> list[TaskCitations]:
-    """Return what the answers cite, given as texts by task and file name."""
+    """Return the citations of answers, given as texts by task and file name."""
     limit = asyncio.Semaphore(_ANSWERS_AT_ONCE)
     progress.answers_total = sum(map(len, answers_by_task.values()))
 
@@ -103,16 +103,16 @@ async def crawl(
     pages_at_once: int = 5,
     archive: Archive | None = None,
 ) -> list[TaskPages]:
-    """Get the chosen pages into the tasks' caches, and return how all cited pages are stored then.
+    """Store the chosen pages in the tasks' caches, and return all cited pages as they are stored then.
 
-    No browser is opened where nothing is to be captured. Whatever ends the run, each page is stored as soon
-    as it is there, and the lists of cited URLs say what is cached.
+    A browser is opened only if a page has to be captured. Each page is stored at once, so that a run may end
+    at any time; the lists of cited URLs are then updated.
 
     Args:
         archive: asked for a copy of each page that is unavailable or looks wrong.
 
     Raises:
-        MachineError: there is no browser to be had.
+        MachineError: no browser can be started.
         CacheWriteError: the cache cannot be written.
     """
     run = _Crawl(tasks, cache, progress, choice, archive)
@@ -121,7 +121,7 @@ async def crawl(
         if left:
             async with open_capturer() as capturer:
                 queue = iter(left)
-                # More than are captured at once: those that wait for their host must not idle the browser.
+                # More than are captured at once, since some wait for their host.
                 workers = min(len(left), 4 * pages_at_once)
                 try:
                     await all_or_first_error(run.work(queue, capturer) for _ in range(workers))
@@ -151,7 +151,7 @@ class _Crawl:
         self._jobs_left: Counter[str] = Counter()
 
     async def plan(self) -> list[PageJob]:
-        """List the citations of every task, and return what is to be had."""
+        """List the citations of every task, and return the pages to store."""
         pages = []
         for task in self._tasks.values():
             await asyncio.to_thread(self._cache.list_citations, task)
@@ -163,7 +163,7 @@ class _Crawl:
         return jobs
 
     async def copy_known(self, jobs: Sequence[PageJob]) -> list[PageJob]:
-        """Copy what other tasks have, and return the rest."""
+        """Copy pages that other tasks have, and return the others."""
         left = []
         holders = await asyncio.to_thread(self._cache.holders) if jobs else {}
         for job in jobs:
@@ -177,7 +177,7 @@ class _Crawl:
     async def work(self, queue: Iterator[PageJob], capturer: PageCapturer) -> None:
         """Get pages from the queue until none is left."""
         for job in queue:
-            # By now it may have come as the target of a redirect, or by another process.
+            # A redirect or another process may have stored it since.
             own = [self._cache.of(task_id) for task_id, _ in job.wanted_by]
             source = await asyncio.to_thread(self._source_of, job, own)
             if source is None:
@@ -186,20 +186,20 @@ class _Crawl:
                 await self._copy(job, source)
 
     async def list_citations(self) -> None:
-        """Bring the citations of the tasks up to date that have pages left to be had."""
+        """Update the citations of the tasks that still lack pages."""
         for task_id, left in self._jobs_left.items():
             if left:
                 await asyncio.to_thread(self._cache.list_citations, self._tasks[task_id])
 
     def _source_of(self, job: PageJob, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
-        """Return the cache that has the page, where that is as good as what a capture is hoped to give."""
+        """Return the cache whose copy of the page makes a capture unnecessary."""
         held = [(cache, cache.capture_record(job.url)) for cache in caches if cache.has(job.url)]
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
         if self._choice in ("suspect", "doubtful"):
             return None
-        # What a server sent while it was out of order is what a capture is to replace.
+        # A server that was out of order sent an error instead of the page.
         lasting = (cache for cache, record in held if record is None or not record.is_transient)
         return next(lasting, None)
 
@@ -253,7 +253,7 @@ def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bo
     try:
         return cache.put_capture(page, url=url, must_be_better=must_be_better)
     except DocumentError as error:
-        # The text is worth keeping, and the judge is told that the picture is missing.
+        # The text is worth keeping; a note tells the judge that the picture is missing.
         trouble = Trouble(kind="incomplete", detail=f"screenshot left out: {error}")
         record = page.record.model_copy(update={"troubles": (*page.record.troubles, trouble)})
         page = replace(page, record=record, screenshot=None)

@@ -1,4 +1,4 @@
-"""From a URL to what the judge is shown of the page: cached or captured, and prepared once a run."""
+"""Prepared pages by URL: each page is read or captured, and prepared for the judge, once a run."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _PDF_TIMEOUT_S = 120.0
 
 
 async def prepared_content(request: PageRequest, kind: PageKind) -> PageContent:
-    """Return what the judge is shown of a stored page.
+    """Return the content of a stored page as the judge sees it.
 
     Raises:
         CaptureError: the page is gone.
@@ -78,7 +78,7 @@ async def prepared_content(request: PageRequest, kind: PageKind) -> PageContent:
 
 
 async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
-    """Read from the cache, from which a page may have vanished since it was looked up."""
+    """Read from the cache; a page may have been removed since it was found."""
     try:
         return await asyncio.to_thread(read, *arguments)
     except KeyError as error:
@@ -146,7 +146,7 @@ async def _pdf_page(request: PageRequest) -> PageContent:
 
 
 def pdf_notes(rendered: RenderedPdf, settings: PageSettings, with_images: bool) -> tuple[str, ...]:
-    """Return what of a PDF is not shown, a line each."""
+    """Return the notes on parts of a PDF that are not shown."""
     pages = rendered.page_count
     notes = []
     if pages > settings.max_pdf_text_pages:
@@ -171,7 +171,7 @@ def page_content(
 ) -> PageContent:
     """Return a page's text, cut to the limit, with its images and all that is noted of it."""
     limit = settings.max_text_chars
-    # What a PDF hides is not shown, and says all the more about it.
+    # Hidden text of a PDF is not shown, but flagged.
     flags = one_a_kind((*flags_of(text[:limit]), *flags_of(hidden[:limit])))
     text = made_visible(encodable(text))
     if len(text) > limit:
@@ -204,8 +204,7 @@ _READ_TRIES = 3
 class PageLibrary:
     """The pages of a run, each prepared once however many answers and claims refer to it.
 
-    Pages with the same content share what is prepared of them, under whatever address and in whichever
-    task's cache they are stored.
+    Pages with the same content share one prepared content, whatever their URL and cache.
 
     Args:
         memory_bytes: prepared pages kept at most; the least recently used are dropped and prepared
@@ -218,7 +217,7 @@ class PageLibrary:
         self._pages_of: dict[Hashable, set[_PageKey]] = {}
         # The caches themselves, so that their ids stay taken.
         self._caches: dict[int, PageCache] = {}
-        # Counts how often a cache was written to, so that what is under way meanwhile is not taken for new.
+        # Counts the writes to each cache, so that a lookup that began before one is not remembered.
         self._editions: Counter[int] = Counter()
         self._addresses_at_first: dict[int, frozenset[str] | None] = {}
         self._looking_up: SharedWork[_PageKey, _Known] = SharedWork()
@@ -228,17 +227,17 @@ class PageLibrary:
     async def page(self, request: PageRequest) -> PreparedPage:
         """Return the page.
 
-        Cancelled, it leaves alone what others wait for: a capture or preparation goes on for them.
+        If the caller is cancelled, a capture that others wait for continues.
 
         Raises:
-            CaptureError: it cannot be had; the text says why.
+            CaptureError: the page is unavailable; the text says why.
         """
-        # Asked each time, so that every answer's cache knows what the answer rests on.
+        # Called each time, so that every answer's cache notes its pages.
         kind = await asyncio.to_thread(request.cache.has, request.url)
         key = self._key(request)
         known = self._known.get(key)
         if known is None or not self._holds(known, kind):
-            # Claims on one page arrive together; the first prepares it, or captures it, for all.
+            # Claims on one page arrive together; the first one prepares or captures it for all.
             known = await self._looking_up.result(key, partial(self._look_up, key, request, kind))
         if isinstance(known.page, CaptureError):
             raise type(known.page)(str(known.page)) from known.page
@@ -249,7 +248,7 @@ class PageLibrary:
         return [str(image) for image in page.images]
 
     async def note_stored(self, cache: PageCache) -> None:
-        """Note what a cache holds, unless that has been done: pages that come later are not at hand."""
+        """Note once which pages a cache holds before the run captures any."""
         await self._addresses(shared_cache(cache))
 
     def stored_at_first(self, cache: PageCache) -> frozenset[str] | None:
@@ -257,9 +256,9 @@ class PageLibrary:
         return self._addresses_at_first.get(id(shared_cache(cache)))
 
     async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
-        """Tell of each page whether it was stored before this run brought any into the cache.
+        """Return for each page whether it was stored before this run captured any.
 
-        That does not depend on how far other claims and captures have come.
+        This does not depend on the progress of other claims and captures.
         """
         shared = shared_cache(cache)
         addresses = await self._addresses(shared)
@@ -268,7 +267,7 @@ class PageLibrary:
         return [lookup_key(url) in addresses for url in urls]
 
     def forget(self, cache: PageCache) -> None:
-        """Drop what was prepared from a cache, since a page in it was written anew."""
+        """Drop the prepared pages of a cache in which a page was replaced."""
         self._editions[id(cache)] += 1
         for key in [key for key in self._known if key.cache_id == id(cache)]:
             self._known.pop(key)
@@ -281,7 +280,7 @@ class PageLibrary:
 
     def _holds(self, known: _Known, kind: PageKind | None) -> bool:
         if isinstance(known.page, CaptureError):
-            # What was neither stored nor captured may be stored by the script later on.
+            # A script may store the page itself later.
             return kind is None or not known.was_absent
         return self._memory.get(known.content_key) is not None
 
@@ -292,7 +291,7 @@ class PageLibrary:
             content_key, page = await self._prepared(key, request, kind)
             known = _Known(page, content_key)
         except (CaptureError, DocumentError) as error:
-            log.info("page cannot be had url=%s reason=%s", request.url, error)
+            log.info("page unavailable url=%s reason=%s", request.url, error)
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
             reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
             known = _Known(reason, was_absent=kind is None)
@@ -330,13 +329,13 @@ class PageLibrary:
     async def _prepare(
         self, content_key: Hashable, request: PageRequest, kind: PageKind, sha256: str | None
     ) -> PageContent | None:
-        """Prepare a page and keep it; ``None`` where it is not the one any more that has this digest."""
+        """Prepare a page and keep it; ``None`` if it was replaced and has another digest."""
         try:
             content = await prepared_content(request, kind)
         except CaptureError:
             if sha256 is None:
                 raise
-            return None  # gone, which need not be so where else the same page is stored
+            return None  # another cache may still have the same page
         if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
             return None
         for dropped in self._memory.keep(content_key, content):
@@ -345,7 +344,7 @@ class PageLibrary:
         return content
 
     async def _addresses(self, shared: PageCache) -> frozenset[str] | None:
-        """Return what a cache held when first asked, which is before anything is captured into it."""
+        """Return the pages that a cache held before the run captured any."""
         self._caches[id(shared)] = shared
         if id(shared) not in self._addresses_at_first:
             list_them = partial(asyncio.to_thread, _addresses, shared)
@@ -365,12 +364,12 @@ class _PageKey:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What became of a request for a page.
+    """The outcome of a request for a page.
 
     Args:
-        page: the page, or why it cannot be had.
-        content_key: what its content is kept under.
-        was_absent: it was not stored, and could not be captured.
+        page: the page, or why it is unavailable.
+        content_key: key of its content in memory.
+        was_absent: it was not stored, and its capture failed.
     """
 
     page: PreparedPage | CaptureError
@@ -398,12 +397,12 @@ async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures
     try:
         await captures.bring(request.url, shared, request.limit, request.logger, anew=True)
     except (CaptureError, MachineError) as error:
-        log.info("page not captured anew url=%s reason=%s", request.url, error)
+        log.info("page not captured again url=%s reason=%s", request.url, error)
     return await asyncio.to_thread(shared.has, request.url)
 
 
 def _why_not_there(request: PageRequest) -> str:
-    """Return what an earlier run found out about a page, so that a replay says the same."""
+    """Return the failure that an earlier run recorded, so that a replay gives the same reason."""
     record = request.record()
     if record is not None and record.failure and not record.is_transient:
         return record.failure
@@ -411,7 +410,7 @@ def _why_not_there(request: PageRequest) -> str:
 
 
 def _page(request: PageRequest, content: PageContent, sha256: str | None) -> PreparedPage:
-    """Return a page with what is known of it at its address; reads the record of its capture."""
+    """Return a page with the notes on its capture; reads the record."""
     notes, doubt = content.notes, content.doubt
     troubles: tuple[str, ...] = ()
     captured_at = captured_by = None
@@ -442,7 +441,7 @@ def _page(request: PageRequest, content: PageContent, sha256: str | None) -> Pre
 
 
 def _addresses(cache: PageCache) -> frozenset[str] | None:
-    """Return what the stored pages are looked up by, ``None`` where a cache does not list them."""
+    """Return the lookup keys of the stored pages; ``None`` if the cache does not list them."""
     get_all_urls = getattr(cache, "get_all_urls", None)
     if get_all_urls is None:
         return None

@@ -1,4 +1,4 @@
-"""What a judge model finds cited that no parser sees, asked once for each answer and then kept."""
+"""Links that only a model finds in an answer: asked once for each answer, then stored."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class LinkJudge:
 
     @property
     def is_asking(self) -> bool:
-        """Tell whether there is a judge that may be asked."""
+        """Return whether there is a judge that may be asked."""
         return self._ask is not None
 
     async def urls(self, answer: str, name: str = "an answer") -> list[str]:
-        """Return what the judge says or once said; nothing where it has not been asked or failed.
+        """Return the model's links, new or stored; none if it was not asked or failed.
 
         Args:
             name: of the answer, for warnings.

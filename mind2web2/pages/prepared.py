@@ -20,7 +20,7 @@ class PageSettings:
         image_max_height: pixels of a screenshot, after scaling it to ``image_max_width``; the rest is cut.
         part_height: a screenshot is shown in parts of this height, since models shrink taller images
             until nothing can be read; neighbours share ``part_overlap`` pixels.
-        max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for what the others give.
+        max_side_px: of a screenshot's part or the image of a PDF page; ``None`` for no other limit.
     """
 
     max_text_chars: int = 400_000
@@ -36,12 +36,12 @@ class PageSettings:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What is prepared of a page, wherever and under whatever address it is stored.
+    """The prepared content of a page, whatever its URL and cache.
 
     Args:
-        notes: what was left out.
-        flags: what in the text looks as if it were meant for the judge.
-        doubt: what might have come out otherwise on another machine or day.
+        notes: parts that were left out.
+        flags: passages that look as if they were written for the judge.
+        doubt: why another machine or day might give another content.
     """
 
     kind: PageKind
@@ -68,14 +68,14 @@ class PreparedPage:
         text_chars: characters of the page's own text in ``text``.
         text_chars_stored: characters before the cut.
         images: ``data:`` URLs, from top to bottom or page by page.
-        notes: what was left out or looks wrong.
-        troubles: the kinds of trouble that its capture met.
-        flags: what in its text or address looks as if it were meant for the judge.
+        notes: parts that were left out, and signs of trouble.
+        troubles: kinds of trouble in its capture.
+        flags: passages of text or address that look as if they were written for the judge.
         times_halved: how often it was cut for the judge's context.
         limit: on its images, to which it was cut.
         captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
         captured_by: the browser that it was captured with.
-        doubt: what might have come out otherwise on another machine or day.
+        doubt: why another machine or day might give another content.
     """
 
     url: str
@@ -95,7 +95,7 @@ class PreparedPage:
     doubt: str | None = None
 
     def shown(self) -> PageShown:
-        """Return the record of what is shown."""
+        """Return the record for the evidence."""
         return PageShown(
             kind=self.kind,
             sha256=self.sha256,

@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from mind2web2.errors import UsageError
+from mind2web2.rubric.aggregation import is_score
 from mind2web2.runs.metrics import agent_metrics
-from mind2web2.runs.reader import result_facts
-from mind2web2.runs.results import LoadedResult, answer_dir, answer_results_dir, latest_result, loaded_results
+from mind2web2.runs.reader import ResultFacts, result_facts
+from mind2web2.runs.results import (
+    LoadedResult,
+    answer_dir,
+    answer_results_dir,
+    latest_result,
+    loaded_results,
+    newest_result_name,
+)
 from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.runs.summaries import agent_answers
+from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -25,7 +34,8 @@ Json = dict[str, Any]
 
 # The metrics of an agent's summary.json that the overview shows beside their intervals.
 _METRICS = ("avg_score", "avg_score_std", "success_rate", "success_rate_std", "num_tasks", "num_runs")
-_DESCRIPTION_CHARS = 4000
+# Files are looked at again after this time, so that one view does not look at them a hundred times.
+_LOOK_EVERY_S = 0.5
 
 
 class NoSuchResultError(UsageError):
@@ -41,8 +51,18 @@ class AnswerKey:
     answer: str
 
 
+@dataclass(frozen=True, slots=True)
+class _AgentRead:
+    """What was read of an agent's results, of which state of the files, and when that was looked at last."""
+
+    looked_s: float
+    state: tuple[Any, ...]
+    answers: list[ScoredAnswer]
+    summary: Json
+
+
 class Catalog:
-    """The results of some agents.
+    """The results of some agents. Everything that is read is kept until a file changes.
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
@@ -53,8 +73,8 @@ class Catalog:
         self.paths = paths
         self._agents = list(agents)
         self._tasks = frozenset(tasks)
-        # What was read of a result file, by its path: a result file is written once.
-        self._rows: dict[Path, tuple[int, Json]] = {}
+        self._read: dict[str, _AgentRead] = {}
+        self._reading = Lock()
 
     def agents(self) -> list[str]:
         """Return the names of the agents.
@@ -77,28 +97,33 @@ class Catalog:
 
     def answers(self, agent: str) -> list[ScoredAnswer]:
         """Return an agent's answers, scored or not, in natural order."""
-        if agent not in self.agents():
-            raise NoSuchResultError(f"agent {agent} is not among those shown")
-        found = agent_answers(self.paths.eval_results_root, agent)
-        return [answer for answer in found if not self._tasks or answer.task_id in self._tasks]
+        return self._agent_read(agent).answers
 
     def overview(self) -> Json:
         """Return all agents with their metrics, and a row for each answer."""
         agents, rows = [], []
         for agent in self.agents():
-            answers = self.answers(agent)
-            agents.append(self._agent(agent, answers))
-            rows += [self._row(agent, answer) for answer in answers]
+            read = self._agent_read(agent)
+            agents.append(self._agent(agent, read))
+            rows += [self._row(agent, answer) for answer in read.answers]
         return {"agents": agents, "answers": rows}
 
     def claims(self) -> list[list[Any]]:
-        """Return every leaf: agent, task, answer, leaf, status, and its claim or description."""
+        """Return every leaf: agent, task, answer, leaf, status, and its claim or description.
+
+        The first row of an answer is its root, with the text of the task.
+        """
         found = []
         for agent in self.agents():
             for answer in self.answers(agent):
                 key = AnswerKey(agent, answer.task_id, _stem(answer))
-                for leaf, status, claim in self._read_row(key).get("claims", ()):
-                    found.append([key.agent, key.task, key.answer, leaf, status, claim])
+                result = self.result(key)
+                for tree in _trees({} if result is None else result.content):
+                    for row in tree_rows(tree):
+                        if row["is_leaf"] or row["depth"] == 0:
+                            status, text = str(row.get("status")), _claim(row) or str(row.get("desc"))
+                            name = str(row.get("id")) if row["is_leaf"] else ""
+                            found.append([agent, key.task, key.answer, name, status, text])
         return found
 
     def answer(self, key: AnswerKey) -> Json:
@@ -110,6 +135,7 @@ class Catalog:
         answer = self._find(key)
         found = self.result(key)
         result = {} if found is None else found.content
+        text = self.answer_text(key)
         return {
             "agent": key.agent,
             "task": key.task,
@@ -117,8 +143,8 @@ class Catalog:
             "score": answer.score,
             "reason": answer.reason,
             "file": None if found is None else found.path.name,
-            "markdown": markdown_tree(self.answer_text(key) or ""),
-            "has_text": self.answer_text(key) is not None,
+            "markdown": markdown_tree(text or ""),
+            "has_text": text is not None,
             "trees": [list(tree_rows(tree)) for tree in _trees(result)],
             "info": [part.get("info") for part in _mappings(result.get("eval_breakdown"))],
             "extractions": _mappings(result.get("extractions")),
@@ -137,8 +163,10 @@ class Catalog:
     def result(self, key: AnswerKey) -> LoadedResult | None:
         """Return an answer's newest result."""
         self._check(key)
-        folder = answer_results_dir(self.paths.eval_results_root, key.agent, key.task, f"{key.answer}.md")
-        return latest_result(folder)
+        return latest_result(self._folder(key))
+
+    def _folder(self, key: AnswerKey) -> Path:
+        return answer_results_dir(self.paths.eval_results_root, key.agent, key.task, f"{key.answer}.md")
 
     def _find(self, key: AnswerKey) -> ScoredAnswer:
         self._check(key)
@@ -151,17 +179,50 @@ class Catalog:
         if not all(map(is_file_name, (key.agent, key.task, key.answer))):
             raise NoSuchResultError("not the name of a result")
 
-    def _agent(self, agent: str, answers: Sequence[ScoredAnswer]) -> Json:
-        summary = agent_metrics(agent, answers).summary()
+    def _agent_read(self, agent: str) -> _AgentRead:
+        if agent not in self.agents():
+            raise NoSuchResultError(f"agent {agent} is not among those shown")
+        with self._reading:
+            known = self._read.get(agent)
+            if known is not None and time.monotonic() - known.looked_s < _LOOK_EVERY_S:
+                return known
+            folder = self.paths.eval_results_root / agent
+            state = tuple(
+                (str(path), path.stat().st_mtime_ns)
+                for pattern in ("*/*.json", "*/*/results/*.json")
+                for path in sorted(folder.glob(pattern))
+                if not self._tasks or path.relative_to(folder).parts[0] in self._tasks
+            )
+            if known is None or known.state != state:
+                found = agent_answers(self.paths.eval_results_root, agent)
+                answers = [answer for answer in found if not self._tasks or answer.task_id in self._tasks]
+                known = _AgentRead(0.0, state, answers, self._summary(agent, answers, state))
+            self._read[agent] = replace(known, looked_s=time.monotonic())
+            return known
+
+    def _summary(self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]) -> Json:
+        """Return the agent's metrics: its ``summary.json`` while that is newer than all results."""
+        path = self.paths.eval_results_root / agent / SUMMARY_NAME
+        if not self._tasks and path.stat().st_mtime_ns >= max((entry[1] for entry in state), default=0):
+            try:
+                summary: Json = json.loads(path.read_bytes())
+                if summary["missing"] is not None and summary["intervals"]["metrics"] is not None:
+                    return summary
+            except (OSError, ValueError, KeyError, TypeError):
+                pass  # of an older version or another tool
+        return agent_metrics(agent, answers).summary()
+
+    def _agent(self, agent: str, read: _AgentRead) -> Json:
+        summary = read.summary
         passes = next((name for name in summary if name.startswith("pass_at_")), "pass_at_0")
         return {
             "name": agent,
-            "metrics": {name: summary[name] for name in (*_METRICS, "avg_time_seconds")},
+            "metrics": {name: summary.get(name) for name in (*_METRICS, "avg_time_seconds")},
             "pass_at": {"k": int(passes.removeprefix("pass_at_")), "value": summary[passes]},
             "intervals": _intervals(summary, passes),
             "warnings": summary["warnings"],
             "missing": summary["missing"],
-            "judges": sorted({answer.facts.judge for answer in answers if answer.facts.judge}),
+            "judges": sorted({answer.facts.judge for answer in read.answers if answer.facts.judge}),
             "cost_usd": self._cost(agent),
         }
 
@@ -175,27 +236,25 @@ class Catalog:
             return None
 
     def _row(self, agent: str, answer: ScoredAnswer) -> Json:
-        row = {
+        return {
             "agent": agent,
             "task": answer.task_id,
             "answer": _stem(answer),
             "score": answer.score,
             "reason": answer.reason,
+            "marks": sorted(_marks(answer.facts)),
+            "before": self._score_before(AnswerKey(agent, answer.task_id, _stem(answer))),
         }
-        read = self._read_row(AnswerKey(agent, answer.task_id, _stem(answer)))
-        return row | {name: value for name, value in read.items() if name != "claims"}
 
-    def _read_row(self, key: AnswerKey) -> Json:
-        folder = answer_results_dir(self.paths.eval_results_root, key.agent, key.task, f"{key.answer}.md")
-        newest = max(folder.glob("*.md.json"), key=lambda path: path.name, default=None)
-        if newest is None:
-            return {}
-        changed_ns = newest.stat().st_mtime_ns
-        known = self._rows.get(newest)
-        if known is None or known[0] != changed_ns:
-            known = changed_ns, _read_row(folder)
-            self._rows[newest] = known
-        return known[1]
+    def _score_before(self, key: AnswerKey) -> float | None:
+        """Return the score of the result before the newest one."""
+        folder = self._folder(key)
+        if len(list(folder.glob("*.md.json"))) < 2:
+            return None
+        newest = newest_result_name(folder)
+        earlier = next((found for found in loaded_results(folder) if found.path.name != newest), None)
+        score = None if earlier is None else earlier.content.get("final_score")
+        return score if is_score(score) else None
 
 
 def tree_rows(tree: Mapping[str, Any]) -> Iterator[Json]:
@@ -209,30 +268,8 @@ def tree_rows(tree: Mapping[str, Any]) -> Iterator[Json]:
         stack.extend((child, depth + 1) for child in reversed(children))
 
 
-def _read_row(folder: Path) -> Json:
-    """Return what the overview and the search need of an answer's newest result."""
-    newest = latest_result(folder)
-    if newest is None:
-        return {}
-    result = newest.content
-    earlier = next((found for found in loaded_results(folder) if found.path != newest.path), None)
-    leaves = [leaf for tree in _trees(result) for leaf in tree_rows(tree) if leaf["is_leaf"]]
-    counts = Counter(str(leaf.get("status")) for leaf in leaves)
-    return {
-        "leaves": {status: counts[status] for status in ("passed", "failed", "skipped")},
-        "marks": sorted(_marks(result)),
-        "before": None if earlier is None else earlier.content.get("final_score"),
-        "claims": [
-            (str(leaf.get("id")), str(leaf.get("status")), _claim(leaf) or str(leaf.get("desc")))
-            for leaf in leaves
-        ],
-        "description": next((str(tree.get("desc"))[:_DESCRIPTION_CHARS] for tree in _trees(result)), ""),
-    }
-
-
-def _marks(result: Mapping[str, Any]) -> set[str]:
+def _marks(facts: ResultFacts) -> set[str]:
     """Return what a reader may want to look at, by the names that the filters have."""
-    facts = result_facts(result)
     marks: set[str] = {str(mark) for claim in facts.claims for mark in claim.reservations}
     marks |= {str(mark) for marks_of_one in facts.extractions for mark in marks_of_one}
     named = {
@@ -275,7 +312,7 @@ def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, Mapping)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
 
 
 def _stem(answer: ScoredAnswer) -> str:

@@ -43,10 +43,12 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
     """Yield the blocks by the names that the front end asks for (``source.js``)."""
     overview = catalog.overview()
     keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
+    claims = catalog.claims()
     if content.redact_tasks:
-        overview["answers"] = [row | {"description": REDACTED} for row in overview["answers"]]
+        # Rows without a leaf have the text of a task.
+        claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
     yield ["overview"], _packed(overview)
-    yield ["claims"], _packed(catalog.claims())
+    yield ["claims"], _packed(claims)
     pages: dict[PageKey, None] = {}
     for key in keys:
         answer = catalog.answer(key)

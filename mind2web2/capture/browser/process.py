@@ -11,11 +11,10 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.capture.browser.memory import limit_pages
 from mind2web2.capture.browser.program import (
     BrowserProgram,
     VirtualDisplay,
@@ -36,8 +35,9 @@ log = logging.getLogger(__name__)
 
 START_TIMEOUT_S = 45.0
 CLOSE_TIMEOUT_S = 10.0
-# What patchright calls the folders that it makes for a browser's profile.
+# Prefix of the folders that patchright creates for browser profiles.
 _PROFILE_PREFIX = "playwright_chromiumdev_profile-"
+_PROCESSES = Path("/proc")
 
 
 class BrowserProcess:
@@ -89,7 +89,7 @@ class BrowserProcess:
         return self._browser
 
     def do(self, chore: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-        """Run something that is to be finished whoever stops waiting for it; ``stop`` does wait."""
+        """Run something that has to finish even if its caller is cancelled; ``stop`` waits for it."""
         task = asyncio.create_task(chore)
         self._chores.add(task)
         task.add_done_callback(self._chores.discard)
@@ -98,7 +98,7 @@ class BrowserProcess:
     async def stop(self) -> None:
         """End the browser if it is ours, else let go of it; by force where it takes too long."""
         if not self.is_ours:
-            # Tabs of ours that are still being closed would stay open once nobody is connected.
+            # Tabs of ours that are still being closed would stay open after the disconnection.
             await self._finish_chores()
         if self._browser is not None:
             try:
@@ -138,7 +138,7 @@ class BrowserProcess:
             else:
                 os.kill(self._pid, signal.SIGKILL)
         except ProcessLookupError:
-            log.debug("browser had ended already")
+            log.debug("browser has ended already")
 
     async def end_unless_lent(self) -> None:
         """End a browser that failed to do something; one that is not ours counts as gone only if it is."""
@@ -178,7 +178,7 @@ class BrowserProcess:
                 settings.viewport_width_px + 200, settings.viewport_height_px + 300
             )
             environment["DISPLAY"] = self._display.name
-        # What does not belong to a page goes to a port that nobody else can listen on, and neither do we.
+        # Connections that belong to no page go to a port that is bound but never listens.
         self._dead_end = socket.socket()
         self._dead_end.bind(("127.0.0.1", 0))
         version = await version_of(program)
@@ -281,7 +281,7 @@ def _profile_of(pid: int) -> Path | None:
 
 
 def _reason(text: str) -> str:
-    """Return the line of a long error text that says what happened."""
+    """Return the line of a long error text that names the cause."""
     lines = [line.strip(" -|║╔╗╚╝═") for line in text.splitlines()]
     telling = [
         line
@@ -292,3 +292,48 @@ def _reason(text: str) -> str:
         )
     ]
     return (telling or [line for line in lines if line] or ["no reason given"])[0][:300]
+
+
+def limit_pages(browser_pid: int, max_bytes: int) -> None:
+    """Limit the processes that a browser has for pages, and those that it will have, to so much each.
+
+    Past the limit the system refuses more memory, and the page crashes alone. Its size says little: half
+    a megabyte of HTML may unfold to gigabytes. Only Linux can limit running processes.
+    """
+    if sys.platform != "linux":
+        return
+    # Zygotes are what pages' processes are forked from, and take their limits from; first, lest one slip by.
+    for kind in (b"--type=zygote", b"--type=renderer"):
+        for pid in list(_descendants(browser_pid)):
+            _limit_if(kind, pid, max_bytes)
+
+
+def _limit_if(kind: bytes, pid: int, max_bytes: int) -> None:
+    import resource
+
+    assert sys.platform == "linux"
+    try:
+        # Such processes write over their arguments, with spaces between them.
+        if kind in (_PROCESSES / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").split():
+            # What is written to, such as heaps and stacks: of mere addresses a browser reserves terabytes.
+            _, hard = resource.prlimit(pid, resource.RLIMIT_DATA)
+            limit_bytes = max_bytes if hard == resource.RLIM_INFINITY else min(max_bytes, hard)
+            resource.prlimit(pid, resource.RLIMIT_DATA, (limit_bytes, limit_bytes))
+    except (FileNotFoundError, ProcessLookupError):  # it has ended
+        return
+    except (OSError, ValueError) as error:
+        log.warning("memory of pages not limited pid=%d reason=%s", pid, error)
+
+
+def _descendants(pid: int) -> Iterator[int]:
+    try:
+        children = [
+            int(child)
+            for listing in (_PROCESSES / str(pid) / "task").glob("*/children")
+            for child in listing.read_text(encoding="ascii").split()
+        ]
+    except OSError:
+        return
+    for child in children:
+        yield child
+        yield from _descendants(child)

@@ -1,1 +1,1 @@
-"""What a capture may connect to: filtering proxy, destinations, name lookup."""
+"""Network access of captures: filtering proxy, destinations, name lookup."""

@@ -1,4 +1,4 @@
-"""Which IP addresses lie on the public internet, and what a host that is written as a number stands for."""
+"""Public and special IP addresses, and hosts that are written as numbers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _EMBEDDINGS = (
     (IPv6Network("::/96"), 0),  # IPv4-compatible
     (IPv6Network("::ffff:0:0/96"), 0),  # IPv4-mapped
     (IPv6Network("::ffff:0:0:0/96"), 0),  # IPv4-translated
-    (IPv6Network("64:ff9b::/96"), 0),  # NAT64: what all of IPv4 looks like in some networks
+    (IPv6Network("64:ff9b::/96"), 0),  # NAT64: the form of all IPv4 addresses in some networks
     (IPv6Network("2002::/16"), 80),  # 6to4
 )
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
@@ -124,7 +124,7 @@ def _special_ipv6(address: IPv6Address) -> str | None:
 
 
 def _ipv4_of_parts(host: str, parts: list[str]) -> IPv4Address:
-    """Read an IPv4 address as the URL standard does: up to four parts, the last one filling what is left."""
+    """Read an IPv4 address as the URL standard does: up to four parts, the last one filling the rest."""
     numbers = [_number_of(part) for part in parts]
     *leading, last = numbers
     is_address = (

@@ -18,7 +18,7 @@ from mind2web2.capture.network.upstream import Upstream, is_private_name, parsed
 from mind2web2.capture.settings import NetworkSettings
 
 LOOKUP_TIMEOUT_S = 10.0
-# Browsers keep an address about as long; what is kept has been checked.
+# Browsers keep an address about as long; kept addresses have been checked.
 ADDRESS_LIFETIME_S = 60.0
 MAX_KNOWN_NAMES = 10_000
 
@@ -66,7 +66,7 @@ class PrivateDestinationError(DestinationRefusedError):
 
 
 class DestinationFailedError(Exception):
-    """A destination whose address is not to be had; never leaves the proxy."""
+    """A destination without a usable address; never leaves the proxy."""
 
     def __init__(self, failure: ConnectFailure) -> None:
         super().__init__(failure.reason)
@@ -95,7 +95,7 @@ class Destinations:
 
         Raises:
             DestinationRefusedError: it must not be made.
-            DestinationFailedError: the host's address is not to be had.
+            DestinationFailedError: the host has no usable address.
         """
         host = _plain(host)
         if host in self._host_map:
@@ -279,7 +279,7 @@ async def _abandon(attempts: dict[asyncio.Task[socket.socket], IPAddress]) -> No
 
 
 def _failure(host: str, errors: list[OSError]) -> ConnectFailure:
-    """Say why nobody answered; a refusal says more than an address that leads nowhere from here."""
+    """Return why no address answered; a refusal says more than an unreachable network."""
     refusal = next((error for error in errors if error.errno == errno.ECONNREFUSED), None)
     if refusal is not None:
         return ConnectFailure("connection_refused", f"{host} refuses connections")

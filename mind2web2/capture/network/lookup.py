@@ -46,7 +46,7 @@ class SystemResolver:
 
         def settle(addresses: list[IPAddress], error: OSError | UnicodeError | None) -> None:
             self._slots.release()
-            if answer.done():  # whoever asked has gone
+            if answer.done():  # the caller was cancelled
                 return
             if error is not None:
                 answer.set_exception(error)
@@ -62,7 +62,7 @@ class SystemResolver:
                 failure = error
             try:
                 loop.call_soon_threadsafe(settle, addresses, failure)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed
                 return
 
         await self._slots.acquire()

@@ -104,7 +104,7 @@ async def _read_host(reader: asyncio.StreamReader, address_type: int) -> str:
 log = logging.getLogger(__name__)
 
 CHUNK_BYTES = 256 * 1024
-# What a hostile page can make a record grow by.
+# Bound of the record's growth by a hostile page.
 MAX_RECORDED = 200
 
 
@@ -114,7 +114,7 @@ class ProxyLimits:
 
     Args:
         max_tunnels: at once; a browser opens 32 to a proxy, and some more for web sockets.
-        handshake_timeout_s: until a client has said where it wants to go.
+        handshake_timeout_s: until a client has named its destination.
         idle_timeout_s: without a byte in either direction.
     """
 
@@ -157,7 +157,7 @@ class FilteringProxy:
             await self._destinations.find(host, port)
         except DestinationRefusedError as refusal:
             return _refused(host, port, refusal)
-        except DestinationFailedError:  # not refused: whoever connects will find out
+        except DestinationFailedError:  # not refused: the connection itself will fail
             return None
         return None
 
@@ -175,12 +175,12 @@ class FilteringProxy:
 
 
 class ProxySession:
-    """One capture's port, what came through it, and what did not.
+    """One capture's port, with counts of its traffic and its refused connections.
 
     Args:
         max_bytes: in either direction; past it every connection is cut, and no more are made.
         is_optimistic: tell a client that it is connected before it is, and reset the connection where that
-            fails: for clients that never close the socket on which they were told of a failure.
+            fails: for clients that never close the socket on which they received a failure.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class ProxySession:
 
     @property
     def refused(self) -> list[RefusedConnection]:
-        """The connections that were asked for and not made, each told once, the first 200 of them."""
+        """The refused connections, each once, the first 200 of them."""
         return list(self._refused)
 
     @property
@@ -247,7 +247,7 @@ class ProxySession:
         except (EOFError, OSError) as error:  # a timeout is an OSError as well
             log.debug("connection to the proxy ended reason=%s", str(error) or type(error).__name__)
         finally:
-            # Says nothing to a client that has already been told; drops what a silent one does not take.
+            # Drops bytes that a silent client does not take.
             if not writer.is_closing():
                 _reset(writer)
 

@@ -41,9 +41,9 @@ _UNFOLD_LIMIT_S = 10.0
 _READ_LIMIT_S = 15.0
 _PICTURE_LIMIT_S = 20.0
 _SHARE_WHEN_INCOMPLETE = 0.3
-# Enough to tell what kind of page it is.
+# Enough to recognise the kind of page.
 _OBSERVED_CHARS = 20_000
-# What bars the way to more than the page shows, as overlays are named.
+# Names of overlays that hide more than the page shows.
 _BARRING_WALLS = ("paywall", "login wall")
 # Of the words of a request for consent, where it is still there; its form may differ.
 _SHARE_STILL_SHOWN = 0.7
@@ -52,7 +52,7 @@ _NOTHING_CHARS = 20
 
 @dataclass(slots=True)
 class Sighting:
-    """What one try saw.
+    """The result of one try.
 
     Args:
         is_broken: the connection was lost while the page was arriving.
@@ -72,7 +72,7 @@ class Sighting:
 
     @property
     def is_passing(self) -> bool:
-        """Tell whether another time may be better, by what the server said or by how its reply ended."""
+        """Tell whether another try may succeed, by the server's status or by how its reply ended."""
         return self.is_broken or self.document.status in PASSING_STATUSES
 
 
@@ -84,10 +84,10 @@ async def see_page(
     certificate_error: str | None = None,
     guard: Guard | None = None,
 ) -> Sighting:
-    """Open a URL in a fresh tab and return what is to be seen there.
+    """Open a URL in a fresh tab and return the captured page.
 
     Args:
-        certificate_error: what is wrong with the server's certificate, where it is opened all the same.
+        certificate_error: of the server, where the page is opened all the same.
 
     Raises:
         PageFailureError: nothing is.
@@ -127,7 +127,7 @@ async def _see_file(document: MainDocument, settings: CaptureSettings) -> Sighti
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What a document showed at one moment."""
+    """The content of a document at one moment."""
 
     text: PageText | None
     state: PageState | None
@@ -136,7 +136,7 @@ class _Reading:
 
 
 class _PageReader:
-    """Brings out, reads and pictures the page of a visit; what one stage cannot do, the others still do."""
+    """Brings out, reads and pictures the page of a visit; a stage that fails does not stop the others."""
 
     def __init__(self, visit: Visit, url: str, certificate_error: str | None) -> None:
         self._visit = visit
@@ -148,7 +148,7 @@ class _PageReader:
         self._missing: list[str] = []
 
     async def read(self, timings_s: dict[str, float]) -> Sighting:
-        """Return what the page shows."""
+        """Return the content of the page."""
         with _timed(timings_s, "unfold"):
             reading = await self._bring_out()
         reading = reading or await self._read(timings_s)
@@ -165,11 +165,11 @@ class _PageReader:
         return self._seen
 
     def _limit_s(self, limit_s: float) -> float:
-        # What already took all the time it had, or had to be stopped, is read as it is.
+        # A page that used up its time, or was stopped, is read as it is.
         return limit_s if self._visit.is_complete else limit_s * _SHARE_WHEN_INCOMPLETE
 
     async def _bring_out(self) -> _Reading | None:
-        """Bring out what the page has to show; return a reading only where we lost the page after it."""
+        """Bring out the page's content; return a reading only where the page was lost after it."""
         worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._worlds_with_more())
         if worlds is None:
             return None
@@ -230,10 +230,10 @@ class _PageReader:
             self._cleared = cleared
 
     async def _past_the_consent_wall(self, world: FrameWorld) -> _Reading | None:
-        """Let a request for consent lead on to what was asked for.
+        """Let a request for consent lead on to the requested page.
 
         Returns:
-            What the page showed before, where it led to something else: it may have been the page itself.
+            The content of the page before, where it led to something else: it may have been the page itself.
         """
         wall = self._visit.navigation.document
         reading = await self._read({})
@@ -250,14 +250,14 @@ class _PageReader:
             return None
         asked = lookup_key(self._url)
         if lookup_key(wall.url) == asked != lookup_key(document.url):
-            self._seen.notes.append("what looked like a request for consent led to another page")
+            self._seen.notes.append("a page that looked like a request for consent led to another page")
             return reading
         self._seen.document = document
         self._seen.notes.append("the site asked for consent first, which was given as sparingly as it let us")
         return None
 
     def _still_asks(self, reading: _Reading) -> bool:
-        """Tell whether a request for consent is to be seen, rather than what is left of a short page."""
+        """Tell whether a request for consent is visible, rather than the rest of a short page."""
         wall = self._cleared.consent_wall
         if wall is None:
             return False
@@ -275,7 +275,7 @@ class _PageReader:
         if scrolled and scrolled.is_endless:
             self._seen.notes.append("the page grows without end and was scrolled up to a bound")
         if scrolled and scrolled.is_cut:
-            self._note_missing("the page goes on below what could be scrolled through in time")
+            self._note_missing("the page goes on below the part that could be scrolled through in time")
         if unfolded and unfolded.is_cut:
             bounds = f" ({'; '.join(unfolded.notes)})" if unfolded.notes else ""
             self._note_missing(f"not all sections could be unfolded{bounds}")
@@ -316,15 +316,15 @@ class _PageReader:
             )
         )
 
-    async def _stage(self, what: str, limit_s: float, work: Coroutine[Any, Any, T]) -> T | None:
-        """Return what a stage yields, ``None`` where it fails or takes too long, which the notes then say."""
+    async def _stage(self, name: str, limit_s: float, work: Coroutine[Any, Any, T]) -> T | None:
+        """Return the result of a stage, ``None`` where it fails or takes too long; the notes then say so."""
         try:
             return await self._visit.within(limit_s, work)
         except TimeoutError:
-            self._seen.notes.append(f"{what} took longer than {limit_s:g} s and was given up")
+            self._seen.notes.append(f"{name} took longer than {limit_s:g} s and was given up")
             await self._visit.stop_scripts()
         except ScriptError as error:
-            self._seen.notes.append(f"{what} failed: {' '.join(str(error).split())[:200]}")
+            self._seen.notes.append(f"{name} failed: {' '.join(str(error).split())[:200]}")
         return None
 
 

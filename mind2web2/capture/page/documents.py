@@ -1,4 +1,4 @@
-"""What is not HTML: told by its content rather than by the name of its URL, and read as text or image."""
+"""Documents that are not HTML: recognised by their content, and read as text or image."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class FetchedDocument:
     Args:
         content_type: the header's value, parameters included; empty where the server sent none.
         file_name: as the server suggests it for saving.
-        is_cut: the body went on beyond what was read.
+        is_cut: the body was longer than the limit.
         problem: why it cannot be shown as HTML, where it should be.
         is_passing: the problem may be this machine's rather than the file's.
     """
@@ -90,7 +90,7 @@ class FetchedDocument:
         return media_type_of(self.content_type)
 
     def kind(self) -> DocumentKind | None:
-        """Return what this is, ``None`` for what no judge can be shown.
+        """Return the kind of the document, ``None`` for a kind that no judge can be shown.
 
         The content decides where it is unmistakable, the declared type where it is not.
         """
@@ -112,13 +112,13 @@ class FetchedDocument:
         return None
 
     def _is_html_by_content(self, head: bytes) -> bool:
-        # What is declared as plain text is shown as its source, as browsers do.
+        # Browsers show a document that is declared as plain text as its source.
         if self.media_type.startswith("text/"):
             return False
         return bool(_HTML_START.match(head) or (not self.media_type and _TAG_START.match(head)))
 
     def text(self) -> str:
-        """Return the body as text, by its byte order mark, its declared charset, or what fits it best."""
+        """Return the body as text, by its byte order mark, its declared charset, or the best fit."""
         for bom, marked in _BOMS:
             if self.body.startswith(bom):
                 return self.body.decode(marked, errors="replace")
@@ -195,10 +195,10 @@ _OFFICE_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """What is stored of a file: a PDF, or text with an image.
+    """The stored form of a file: a PDF, or text with an image.
 
     Args:
-        notes: what was left out.
+        notes: parts that were left out.
     """
 
     text: str | None = None
@@ -208,7 +208,7 @@ class FileContent:
 
 
 async def read_file_content(file: FetchedDocument, max_text_chars: int, jpeg_quality: int) -> FileContent:
-    """Return what a judge can be shown of a file.
+    """Return the content of a file that a judge can be shown.
 
     Raises:
         PageFailureError: nothing, because of its type, its size or its damage.

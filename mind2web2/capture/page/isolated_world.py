@@ -91,7 +91,7 @@ class FrameWorld:
         return reply["result"].get("value")
 
     async def handle(self, function: str) -> str:
-        """Return the remote object id of what a function given as source text returns.
+        """Return the remote object id of the result of a function given as source text.
 
         Raises:
             ScriptError: it threw, or the frame is gone.
@@ -304,7 +304,7 @@ async def send(session: CDPSession, method: str, **parameters: Any) -> dict[str,
 
 
 Rest = Callable[[float], Awaitable[bool]]
-"""Lets so many seconds of the page's time pass, responses under way included; false if some did not."""
+"""Lets so many seconds of the page's time pass, pending responses included; false if some did not come."""
 
 _FRAME_LIMIT_S = 0.3
 _AFTER_FRAME_S = 0.1
@@ -340,7 +340,7 @@ async def call_or_none(world: FrameWorld, names: str, *arguments: Any) -> Any:
 
 
 async def frame_painted(world: FrameWorld) -> bool:
-    """Wait until the document is painted, which also tells its observers what is in view.
+    """Wait until the document is painted, which also notifies its observers.
 
     Returns:
         Whether it was; some documents never are.
@@ -357,7 +357,7 @@ async def settled(world: FrameWorld, rest: Rest, page_time_s: float) -> bool:
     """Let page time pass as ``rest`` does, and let animations that go by painted frames come to their end.
 
     Returns:
-        What ``rest`` does. Time may pass faster than frames are painted, so that each needs the other.
+        The result of ``rest``. Time may pass faster than frames are painted, so that each needs the other.
     """
     has_rested = await rest(page_time_s)
     if await frame_painted(world):

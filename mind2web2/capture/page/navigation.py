@@ -18,6 +18,7 @@ from mind2web2.capture.page.documents import (
     office_as_html,
 )
 from mind2web2.capture.page.isolated_world import ScriptError, send
+from mind2web2.capture.settings import StoredResponse, StoredResponses
 from mind2web2.errors import DocumentError, WorkerError
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ log = logging.getLogger(__name__)
 
 # Says why a URL must not be opened, or None; for browsers whose connections no proxy filters.
 Guard = Callable[[str], Awaitable[str | None]]
-# Tells whether the page that is shown has content; asked before a file takes its place, and told whether
-# the server offers that file for saving.
+# Returns whether the page that is shown has content; called before a file takes its place. The argument says
+# whether the server offers that file for saving.
 HasContent = Callable[[bool], Awaitable[bool]]
 
 _DOCUMENT_PATTERNS = [
@@ -39,6 +40,8 @@ _CHUNK_BYTES = 1024 * 1024
 # Documents of frames that come from the page itself.
 _FROM_NOWHERE = ("about:", "data:", "blob:")
 _NO_CONTENT = (204, 205, 304)
+# Without a network, subresources are answered as well.
+_ALL_PATTERNS = [{"urlPattern": "*", "requestStage": "Request"}]
 # What a document holds may be anything; none of it is fetched or run.
 _OFFICE_HEADERS = {
     "content-type": "text/html; charset=utf-8",
@@ -53,7 +56,7 @@ _MAX_FRAMES = 400
 
 @dataclass(slots=True)
 class MainDocument:
-    """What is known of the page's own document.
+    """The page's own document, as the server sent it.
 
     Args:
         url: after redirects, with its fragment.
@@ -90,6 +93,9 @@ class Navigation:
 
     Files (PDF, images, text, attachments) are taken from the very response that the browser received, with
     its cookies and its address, and never asked for twice. Once locked, the page can go nowhere else.
+
+    Args:
+        stored: answers every request of the page, so that none leaves this machine.
     """
 
     def __init__(
@@ -99,11 +105,13 @@ class Navigation:
         max_file_bytes: int,
         guard: Guard | None = None,
         has_content: HasContent | None = None,
+        stored: StoredResponses | None = None,
     ) -> None:
         self._session = session
         self._main_frame_id = main_frame_id
         self._max_file_bytes = max_file_bytes
         self._guard = guard
+        self._stored = stored
         self._has_content = has_content
         self._page: MainDocument | None = None
         self._frame_depths = {main_frame_id: 0}
@@ -123,7 +131,8 @@ class Navigation:
         self._session.on("Fetch.requestPaused", self._on_paused)
         self._session.on("Page.frameAttached", self._on_frame_attached)
         await send(self._session, "Page.enable")
-        await send(self._session, "Fetch.enable", patterns=_DOCUMENT_PATTERNS)
+        patterns = _DOCUMENT_PATTERNS if self._stored is None else _ALL_PATTERNS
+        await send(self._session, "Fetch.enable", patterns=patterns)
 
     def lock(self) -> None:
         """Keep the main frame where it is from now on."""
@@ -157,11 +166,18 @@ class Navigation:
     async def _decide_or_log(self, event: dict[str, Any]) -> None:
         try:
             await self._decide(event)
-        except ScriptError as error:  # the request was given up meanwhile, or the page is gone
+        except ScriptError as error:  # the request was cancelled, or the page is gone
             log.debug("paused document is gone url=%s reason=%s", event["request"]["url"], error)
 
     async def _decide(self, event: dict[str, Any]) -> None:
         is_main = event["frameId"] == self._main_frame_id
+        if self._stored is not None:
+            is_document = event["resourceType"] == "Document"
+            if is_document and not is_main and await self._is_refused_frame(event):
+                await self._fail(event)
+            else:
+                await self._decide_stored(event, self._stored, is_main=is_main and is_document)
+            return
         is_response = "responseStatusCode" in event or "responseErrorReason" in event
         if is_main and not is_response:
             await self._decide_request(event)
@@ -198,22 +214,45 @@ class Navigation:
             self._is_locked = self.started >= _MAX_DOCUMENTS
         await self._continue(event)
 
-    async def _decide_response(self, event: dict[str, Any]) -> None:
-        # The fragment comes apart, and may be what decides which page this is.
-        url = event["request"]["url"] + event["request"].get("urlFragment", "")
-        status = event["responseStatusCode"]
-        headers = _headers_of(event)
+    async def _decide_stored(self, event: dict[str, Any], stored: StoredResponses, *, is_main: bool) -> None:
+        """Answer a request with what is stored, or not at all."""
+        response = (
+            None if is_main and self._is_locked else await asyncio.to_thread(stored.get, _url_of(event))
+        )
+        if is_main and not self._is_locked and "redirectedRequestId" not in event:
+            self.started += 1
+            self._is_locked = self.started >= _MAX_DOCUMENTS
+        if response is None:
+            await self._fail(event)
+        elif is_main:
+            await self._decide_response(event, response)
+            return
+        else:
+            await self._fulfill(event, response.status, response.headers, response.body)
+        if is_main:
+            self.arrived = self.started
+
+    async def _decide_response(self, event: dict[str, Any], stored: StoredResponse | None = None) -> None:
+        url = _url_of(event)
+        status = event["responseStatusCode"] if stored is None else stored.status
+        headers = _headers_of(event) if stored is None else dict(stored.headers)
         if 300 <= status < 400 and "location" in headers:
             self.document.redirects.append(url)
-            await self._continue(event)
+            await self._pass_on(event, stored)
             return
         redirects = self.document.redirects
         document = MainDocument(url, status, headers, redirects)
         try:
             self.document = document
-            await self._hand_over(event)
+            await self._hand_over(event, stored)
         finally:
             self.arrived = self.started
+
+    async def _pass_on(self, event: dict[str, Any], stored: StoredResponse | None) -> None:
+        if stored is None:
+            await self._continue(event)
+        else:
+            await self._fulfill(event, stored.status, stored.headers, stored.body)
 
     async def _keeps_page(self, file: MainDocument) -> bool:
         """Tell whether a file came by itself from a page with content, which is then the page to read."""
@@ -225,13 +264,13 @@ class Navigation:
         self.held_back.append(file.url)
         return True
 
-    async def _hand_over(self, event: dict[str, Any]) -> None:
+    async def _hand_over(self, event: dict[str, Any], stored: StoredResponse | None) -> None:
         document = self.document
         if document.is_page or document.status in _NO_CONTENT:
             self._page = document
-            await self._continue(event)
+            await self._pass_on(event, stored)
             return
-        body, is_cut = await self._body(event)
+        body, is_cut = await self._body(event) if stored is None else (stored.body, False)
         file = FetchedDocument(
             document.url,
             document.status or 0,
@@ -281,7 +320,7 @@ class Navigation:
         return bytes(body[: self._max_file_bytes]), True
 
     async def _show_as_html(self, event: dict[str, Any], file: FetchedDocument) -> None:
-        """Let the browser render what is a page although the server calls it something else."""
+        """Let the browser render a page that the server declares as another type."""
         kept = {
             name: value
             for name, value in self.document.headers.items()
@@ -317,6 +356,11 @@ class Navigation:
 
     async def _continue(self, event: dict[str, Any]) -> None:
         await send(self._session, "Fetch.continueRequest", requestId=event["requestId"])
+
+
+def _url_of(event: dict[str, Any]) -> str:
+    # The fragment comes separately, and some sites choose the page by it.
+    return str(event["request"]["url"] + event["request"].get("urlFragment", ""))
 
 
 def _headers_of(event: dict[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What lies over a page: banners and dialogs are closed or moved aside, without losing what they say."""
+"""Overlays of a page: banners and dialogs are closed or moved aside, and their text is kept."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _CLOSING_PAGE_TIME_S = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What was done about things that lay over the page.
+    """Overlays that were closed or left alone.
 
     Args:
         done: such as ``"consent banner (OneTrust): rejected"``, for the record.
         consent_wall: the beginning of the request for consent, where the page shows hardly anything else.
-        walls: what bars the way and was left alone, such as ``"adblock wall: Please turn off..."``.
+        walls: overlays that bar the way and were left alone, such as ``"adblock wall: Please turn off..."``.
     """
 
     done: tuple[str, ...] = ()
@@ -54,7 +54,7 @@ async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: R
 
 
 async def pass_consent_wall(world: FrameWorld) -> bool:
-    """Press what leads on from a page that is nothing but a request for consent; false where nothing does."""
+    """Press the button that leads on from a mere request for consent; false where there is none."""
     return bool(await _step(world, "pass"))
 
 

@@ -41,7 +41,7 @@ _RUN_CLOCK = {"policy": "advance", "budget": 1000 * _SHOT_LIMIT_S, "maxVirtualTi
 
 @dataclass(frozen=True, slots=True)
 class _Extent:
-    """What is shown of a page, in CSS pixels."""
+    """The size of the pictured part of a page, in CSS pixels."""
 
     width_px: int
     height_px: int
@@ -93,7 +93,7 @@ async def _fits_tall(
 ) -> bool:
     """Make the window as high as the image, and say whether that leaves the page's layout as it is.
 
-    The browser paints a window in two thirds of the time that it takes for what lies beyond one. Parts whose
+    The browser paints a window in two thirds of the time that it needs for an area beyond one. Parts whose
     height is a share of the window's would grow with it.
     """
     height_px = min(extent.height_px, settings.max_screenshot_height_px)
@@ -171,7 +171,7 @@ async def _shoot(
 
 @asynccontextmanager
 async def _running_clock(session: CDPSession) -> AsyncIterator[None]:
-    """Let the page's time run meanwhile, about as fast as ours.
+    """Let the page's time run, about as fast as ours.
 
     While it stands still, one large screenshot in a few never comes: the browser's own timers for painting
     stand still with it.

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 MOST_NODES = 1_000_000
 FRAME_TIMEOUT_S = 20.0
 
-# Each is a factory of what the later ones use; the last is the reader itself.
+# Each is a factory whose result the later ones use; the last is the reader itself.
 _PARTS = {
     "dom": "page_dom",
     "visibility": "page_visibility",
@@ -49,7 +49,7 @@ _FRAME_MARK = re.compile("\x01([^\x01\n]*)\x01")
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """What a page shows, as Markdown without links and escapes, and counts that tell what kind of page it is.
+    """The visible text of a page, as Markdown without links and escapes, and counts of its elements.
 
     Args:
         is_cut: more text was there than the limit on characters or nodes.
@@ -74,11 +74,11 @@ class PageText:
 
 
 async def read_text(worlds: list[FrameWorld], max_chars: int) -> PageText:
-    """Read what is visible in a page's frames, each frame's text at its place in its parent's.
+    """Read the visible text of a page's frames, each at its place in its parent's text.
 
     Args:
         worlds: as ``open_worlds`` gives them: the main frame first, parents before their children.
-        max_chars: of the text; what comes after is cut off and ``is_cut`` says so.
+        max_chars: of the text; the rest is cut off and ``is_cut`` is set.
 
     Raises:
         ScriptError: the main frame cannot be read, or not in time.

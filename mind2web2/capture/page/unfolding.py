@@ -1,7 +1,7 @@
-"""What a page folds away is opened, each section, tab and "show more" for the sake of its own control.
+"""Folded sections of a page are opened: each section, tab and "show more" by its own control.
 
-Presses can neither follow links nor send forms, nothing is typed, and what no control on the page would show
-stays hidden. States that cannot be open at the same time are kept side by side, as copies in the page.
+Presses can neither follow links nor send forms, nothing is typed, and text that no control on the page would
+show stays hidden. States that cannot be open at the same time are kept side by side, as copies in the page.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _MAX_MORE_ROUNDS = 10
 _MAX_MORE_PRESSES_A_ROUND = 40
 # Everything is open by then and only has to be put in order; a page whose scripts never rest may not let us.
 _FINISH_LIMIT_S = 6.0
-# What the script answers where a tab was open already and another had to be opened first.
+# The script's answer where a tab was open already and another one was opened first.
 _PRESSED_ANOTHER = 2
-# What a section shows some time after it was opened: transitions, and what it asks the server for.
+# Sections may need time to open: for transitions, and for requests to the server.
 _OPENING_PAGE_TIME_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Unfolded:
-    """What was opened.
+    """Sections that were opened.
 
     Args:
         summary: such as ``"details: 3"``, for the record.
@@ -43,7 +43,7 @@ class Unfolded:
 
 
 async def unfold(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Unfolded:
-    """Open what the page folds away, in every frame, within ``deadline_s`` seconds.
+    """Open the folded sections of a page, in every frame, within ``deadline_s`` seconds.
 
     Everything opened is in the page afterwards, text and screenshot alike; nothing seen before is lost.
     """

@@ -1,7 +1,7 @@
-"""A page's own clock: its timers run ahead while nothing is on its way, so that nobody waits for them.
+"""Virtual time of a page: its timers run ahead while no response is pending.
 
 Pages render late because they wait for responses or for timers. The browser's virtual time (DevTools
-protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page is under way and jumps
+protocol, ``Emulation.setVirtualTimePolicy``) stands still while a request of the page is pending and jumps
 from timer to timer while none is: seconds of a page's time pass in milliseconds of ours, and a response that
 is slow is waited for, not guessed at.
 """
@@ -32,15 +32,15 @@ class PageClock:
         session.on("Emulation.virtualTimeBudgetExpired", self._on_expired)
 
     async def advance(self, page_time_s: float, limit_s: float) -> bool:
-        """Let so many seconds of the page's time pass, responses under way included, for ``limit_s`` at most.
+        """Let so many seconds of the page's time pass, pending responses included, for ``limit_s`` at most.
 
         Returns:
-            Whether all of it passed; otherwise a request is still under way, and timers have run regardless.
+            Whether all of it passed; otherwise a request is still pending, and timers have run all the same.
         """
         self._expired.clear()
         if await self._run("pauseIfNetworkFetchesPending", page_time_s, limit_s):
             return True
-        # The page waits for something that does not come; what its timers would do all the same is done now.
+        # A response does not come. The timers run without it.
         await self._run("advance", page_time_s, 1.0)
         return False
 

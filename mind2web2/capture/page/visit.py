@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import sys
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from types import TracebackType
@@ -20,7 +21,6 @@ from mind2web2.capture.page.isolated_world import (
     send,
 )
 from mind2web2.capture.page.navigation import Guard, Navigation
-from mind2web2.capture.page.size_limit import PageSize
 from mind2web2.capture.page.virtual_time import PageClock
 from mind2web2.capture.quality.failures import PageFailureError, failure_of_navigation
 from mind2web2.capture.settings import CaptureSettings
@@ -32,9 +32,11 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# What a page's timers do later than this after its last response is not waited for.
+_MEGABYTE = 1024**2
+
+# Timers that fire later than this after the page's last response are ignored.
 SETTLE_PAGE_TIME_S = 6.0
-# A page with so much to read is what was asked for; with less, a step on the way to another may be.
+# A page with less text may be a step on the way to another page.
 _CONTENT_CHARS = 60
 _ON_THE_WAY = re.compile(
     r"redirect|just a moment|please wait|one moment|loading|checking|verif|weiterleit|umgeleitet|laden"
@@ -58,7 +60,7 @@ _DECODING_FAILED = "the server's compression of the page is broken"
 
 @dataclass(frozen=True, slots=True)
 class PageState:
-    """What a page shows so far; see ``scripts/page_state.js``."""
+    """Text and marks of a page as they are now; see ``scripts/page_state.js``."""
 
     text: str
     title: str
@@ -81,8 +83,8 @@ class Visit:
     """A visit to one page, within the bounds of the settings; use as an async context manager.
 
     Attributes:
-        notes: what kept the page from being read as it was meant.
-        is_complete: the document arrived whole, and its scripts were left to do what they do.
+        notes: reasons why the page could not be read as intended.
+        is_complete: the document arrived whole, and its scripts were not stopped.
         is_broken: the connection was lost while the document was arriving; another try may bring all of it.
     """
 
@@ -113,6 +115,7 @@ class Visit:
             self.settings.max_document_bytes,
             self._guard,
             self._has_content,
+            self.settings.stored,
         )
         self.page.on("dialog", self._on_dialog)
         self.page.on("crash", self._on_crash)
@@ -162,7 +165,7 @@ class Visit:
             await self._settle()
 
     async def within(self, limit_s: float, work: Coroutine[Any, Any, T]) -> T:
-        """Return what the work returns, unless the page is lost or the time runs out.
+        """Await the work, unless the page is lost or the time runs out.
 
         Raises:
             PageFailureError: the page crashed, or is too large.
@@ -191,7 +194,7 @@ class Visit:
         self.notes.append("the page's scripts were stopped, since they did not rest")
         await self._try_to_send("Emulation.setScriptExecutionDisabled", value=True)
         for _ in range(_STOP_TRIES):
-            # It ends what runs at that moment, which may be something short in front of what blocks.
+            # It ends the running task, which may be a short one before the task that blocks.
             await self._try_to_send("Runtime.terminateExecution")
             if self._lost.done() or await self._try_to_send("DOM.getDocument", depth=0):
                 return
@@ -210,10 +213,10 @@ class Visit:
         return await open_worlds(self.page, self.session)
 
     async def state(self) -> PageState:
-        """Return what the page shows now.
+        """Return the text and marks of the page as they are now.
 
         Raises:
-            ScriptError: the document was replaced meanwhile.
+            ScriptError: the document was replaced.
         """
         seen = await (await open_main_world(self.session)).call("page_state")
         return PageState(
@@ -226,7 +229,7 @@ class Visit:
         )
 
     async def rest(self, page_time_s: float, limit_s: float) -> bool:
-        """Let the page's timers and requests do what they are about to; see ``PageClock.advance``."""
+        """Let the page's timers and requests run; see ``PageClock.advance``."""
         try:
             return await self.within(limit_s + 2, self.clock.advance(page_time_s, limit_s))
         except TimeoutError:
@@ -259,11 +262,11 @@ class Visit:
                 break
         self.navigation.lock()
         if not rested:
-            self.notes.append("requests of the page were still under way when it was read")
+            self.notes.append("requests of the page were still pending when it was read")
             await self._stop_waiting_to_be_painted()
 
     async def _stop_waiting_to_be_painted(self) -> None:
-        """Give up what holds up the page's rendering, such as a stylesheet that does not come."""
+        """Stop requests that block the page's rendering, such as a stylesheet that does not come."""
         try:
             world = await self.within(_STOP_LIMIT_S, open_main_world(self.session))
             if await frame_painted(world):
@@ -389,7 +392,7 @@ class Visit:
             self._lost.set_result(failure)
 
     def _on_request_failed(self, request: Request) -> None:
-        # Also told of a document that our own lock aborted, which has not been answered.
+        # The event also comes for a document that our own lock aborted.
         if request.is_navigation_request() and request.frame == self.page.main_frame and not self._has_file():
             asked, document = (url.partition("#")[0] for url in (request.url, self.navigation.document.url))
             is_the_document = asked == document
@@ -419,3 +422,60 @@ class Visit:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+
+class PageSize:
+    """Counts the decoded bytes of a page as they arrive.
+
+    Needs ``Fetch.requestPaused`` events of the page's documents. Frames of other sites have processes of
+    their own, and are not counted.
+
+    Args:
+        exceeded: called once, as soon as the page is larger than the settings allow.
+    """
+
+    def __init__(
+        self, session: CDPSession, settings: CaptureSettings, exceeded: Callable[[PageFailureError], None]
+    ) -> None:
+        self._session = session
+        self._settings = settings
+        self._exceeded = exceeded
+        self._is_counting = False
+        self._total_bytes = 0
+        self._bytes_of_documents: Counter[str] = Counter()
+        self._documents: set[str] = set()
+
+    async def start(self) -> None:
+        """Begin to count; call before the page is sent anywhere."""
+        self._is_counting = True
+        self._session.on("Fetch.requestPaused", self._note_document)
+        self._session.on("Network.dataReceived", self._count)
+        # The browser need not keep the responses: they are not read through it.
+        await send(self._session, "Network.enable", maxTotalBufferSize=0, maxResourceBufferSize=0)
+
+    def stop(self) -> None:
+        """Count no more."""
+        if not self._is_counting:
+            return
+        self._is_counting = False
+        self._session.remove_listener("Fetch.requestPaused", self._note_document)
+        self._session.remove_listener("Network.dataReceived", self._count)
+
+    def _note_document(self, event: dict[str, Any]) -> None:
+        self._documents.add(event.get("networkId", ""))
+
+    def _count(self, event: dict[str, Any]) -> None:
+        size_bytes = int(event["dataLength"])
+        self._total_bytes += size_bytes
+        if event["requestId"] in self._documents:
+            self._bytes_of_documents[event["requestId"]] += size_bytes
+        limit_bytes = self._settings.max_html_bytes
+        if self._bytes_of_documents[event["requestId"]] > limit_bytes:
+            self._end(f"the page is larger than {limit_bytes / _MEGABYTE:g} MB")
+        elif self._total_bytes > self._settings.max_decoded_bytes:
+            total = f"{self._settings.max_decoded_bytes / _MEGABYTE:g} MB"
+            self._end(f"the page and what it loads are larger than {total}")
+
+    def _end(self, reason: str) -> None:
+        self.stop()
+        self._exceeded(PageFailureError(reason, "too_large"))

@@ -1,4 +1,4 @@
-"""How the vendors of bot protection are known: what their interstitials say and are made of.
+"""Vendors of bot protection: the phrases and marks of their interstitials.
 
 Ordinary pages of their customers carry scripts of theirs as well; those are no signs.
 """

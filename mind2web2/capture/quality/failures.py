@@ -1,4 +1,4 @@
-"""Why a page could not be had, and whether trying again may help."""
+"""Reasons why a page could not be captured, and whether another try may help."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PageFailureError(CaptureError):
 
 
 def failure_of_navigation(message: str) -> PageFailureError:
-    """Return what the browser's error message for a failed navigation means."""
+    """Translate the browser's error message for a failed navigation."""
     found = _NET_ERROR.search(message)
     if found is None:
         timed_out = "Timeout" in message

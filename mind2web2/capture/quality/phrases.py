@@ -1,4 +1,4 @@
-"""What pages say that are not the page asked for, and how their words are compared with that; pure."""
+"""Phrases of pages that stand in place of the requested page, and how text is compared with them; pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ENDS = " .!?…"
 _TALK_OF_IT = re.compile(
     r"['\"”»]?\s+(?:errors?|issues?|problems?|bugs?|messages?|prompts?|loops?|pop-?ups?)\s+\w"
 )
-# What error pages put around the phrase that names the error.
+# Words around the phrase that names the error.
 _FILLERS = frozenset(
     (
         "404",
@@ -80,7 +80,7 @@ def part_that_says(title: str, wanted: Iterable[str]) -> str | None:
 
 
 def names_something(part: str, title: str, path: str) -> bool:
-    """Tell whether words in a title are what a page is about, as its address or title says."""
+    """Tell whether words in a title are the subject of the page, by its address or title."""
     words = set(re.findall(r"\w+", part))
     in_path = set(re.findall(r"[^\W_]+", plain(unquote(path).replace("_", " "))))
     # A number may be anything's, and "Introuvable (2011)" is a film.

@@ -1,4 +1,4 @@
-"""Signs that a captured page may not show what the answer's author saw; pure."""
+"""Signs that a captured page may differ from the page that the answer's author saw; pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LONGEST_HEADING = 120
 _LONGEST_UNFILLED = 200
 
 _CONSENT_HOSTS = ("consent.google.", "consent.youtube.", "consent.yahoo.", "guce.", "myprivacy.")
-# Beside a phrase of consent, one of these shows that cookies are what the page is about.
+# Beside a phrase of consent, one of these shows that the page is about cookies.
 _CONSENT_WORDS = ("cookie", "クッキー", "werbung", "advertis", "tracking", "partner")
 _LOGIN_PATH = re.compile(
     r"/(?:(?:users?|members?|accounts?|customers?|wp|auth)[-_]?)?(?:log-?in|sign[-_]?in|log-?on|sso|saml2?|authwall|"
@@ -55,16 +55,16 @@ _CHINESE_OR_JAPANESE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 @dataclass(frozen=True)
 class PageObservation:
-    """What a capture saw of a page.
+    """Observations of a capture.
 
     Args:
         status: of the last response to the page's own address; ``None`` where none came.
         content_type: ``None`` counts as HTML.
         text: as it is stored, or its beginning; ``text_chars`` counts all of it.
         password_fields: visible ones.
-        markers: ids, classes and addresses of scripts and frames, in any order: what vendors are known by.
+        markers: ids, classes and addresses of scripts and frames; vendors are recognised by them.
         consent_only: nothing but a consent banner was to be read.
-        walls: what lay over the page and asks for an account or a subscription; none of its own words.
+        walls: names of overlays that ask for an account or a subscription; none of the page's words.
         missing_because: why a part of the page is known to be missing.
         certificate_error: the browser's words, such as ``net::ERR_CERT_DATE_INVALID``.
         frames: addresses of the frames in the page.
@@ -129,9 +129,9 @@ class PageObservation:
 
 
 def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
-    """Return what looks wrong, the gravest first; nothing of it is a reason to throw the page away.
+    """Return the signs of trouble, the gravest first; none of them is a reason to discard the page.
 
-    The details are in our own words, as a page's could be made to deceive whoever reads them.
+    The details are in our own words, as a page's words could deceive a reader.
     """
     found: list[Trouble] = []
     if observed.status is not None and observed.status >= 400:
@@ -148,7 +148,7 @@ def signs_of_trouble(observed: PageObservation) -> tuple[Trouble, ...]:
 
 
 def _of_content(observed: PageObservation) -> list[Trouble]:
-    # What bars the way explains the rest: a challenge is as short as an empty page.
+    # A wall explains the other signs: a challenge is as short as an empty page.
     challenger = _challenger(observed)
     if challenger is not None:
         return [Trouble(kind="challenge", detail=challenger)]
@@ -189,7 +189,7 @@ def _challenger(observed: PageObservation) -> str | None:
 
 
 def _is_refused(observed: PageObservation) -> bool:
-    """Tell whether a short page refuses what its status says was granted."""
+    """Tell whether a short page refuses access although its status says success."""
     if observed.length > _SHORT_NOTICE:
         return False
     titles = phrases("refused_titles")

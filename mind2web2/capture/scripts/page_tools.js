@@ -188,14 +188,23 @@ function () {
   // Seen text by the block that it stands in: libraries split a sentence into many text nodes.
   const blocksOf = (found) => {
     const blockOf = new Map();
+    const blockAround = (parent) => {
+      const chain = [];
+      let at = parent;
+      for (; !blockOf.has(at); at = parentOf(at)) {
+        chain.push(at);
+        if (!parentOf(at) || !/^(?:inline|contents)/.test(styleOf(at).display)) {
+          blockOf.set(at, at);
+          break;
+        }
+      }
+      const block = blockOf.get(at);
+      for (const inner of chain) blockOf.set(inner, block);
+      return block;
+    };
     const blocks = new Map();
     for (const [node, text] of found) {
-      const parent = parentOf(node);
-      let block = blockOf.get(parent);
-      if (!block) {
-        for (block = parent; parentOf(block) && /^(?:inline|contents)/.test(styleOf(block).display); ) block = parentOf(block);
-        blockOf.set(parent, block);
-      }
+      const block = blockAround(parentOf(node));
       blocks.set(block, blocks.has(block) ? `${blocks.get(block)} ${text}` : text);
     }
     return blocks;

@@ -5,6 +5,8 @@ function () {
     + " [role=combobox], [role=banner], select, form[role=search], video, audio, [contenteditable=''], [contenteditable=true]";
   const POPUP_ROLES = /^(combobox|menuitem|menuitemcheckbox|menuitemradio|option|switch|checkbox|radio|slider|spinbutton|textbox|searchbox|row)$/;
   const POPUP_PANELS = "nav, [role=menu], [role=listbox], [role=tooltip], [role=dialog], [role=alertdialog], [role=navigation], [role=search], dialog, [popover], script, style, template, noscript";
+  // Parts of a line, such as the links that appear beside a heading under the pointer.
+  const NO_SECTIONS = "a, button, label, input, select, textarea, sup, sub, svg, img";
   // What opens a part of the page's frame rather than of its content, in the languages that answers cite most.
   const TOOL_WORDS = "search|suche[n]?|recherche[r]?|buscar|cerca|zoeken|szukaj|busca|sök|поиск|検索|搜索|languages?|sprache[n]?|langues?|idiomas?|lingua|taal|język|язык|言語|语言|"
     + "countr(?:y|ies)|land|region|currency|währung|log ?in|sign ?in|sign ?up|register|anmelden|einloggen|connexion|se connecter|iniciar sesi[óo]n|accedi|inloggen|entrar|войти|ログイン|登录|"
@@ -149,7 +151,7 @@ function () {
       const head = t.previousElement(panel);
       if (!head || !t.isHtml(panel)) continue;
       if (view.isSeen(panel) && (t.clientHeight(panel) > 1 || t.styleOf(panel).overflowY === "visible")) continue;
-      if (t.matches(panel, POPUP_PANELS) || !view.isSeen(head) || !hasText(head)) continue;
+      if (t.matches(panel, POPUP_PANELS) || t.matches(panel, NO_SECTIONS) || !view.isSeen(head) || !hasText(head)) continue;
       const length = t.normal(t.textContent(head)).length;
       if (length > 300 || !hasText(panel)) continue;
       const style = t.styleOf(panel);

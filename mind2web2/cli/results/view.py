@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
@@ -114,6 +115,8 @@ def run_view(options: argparse.Namespace) -> int:
     console.file.flush()
     if not options.no_browser:
         open_browser(address)
+    # While the browser starts: results of a whole benchmark take a second to read.
+    Thread(target=catalog.overview, daemon=True).start()
     serve(guarded(application(catalog, session, features), session), listener)
     return 0
 

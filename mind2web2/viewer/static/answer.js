@@ -23,7 +23,7 @@ export function Answer({ steps, options }) {
   useKeys({
     j: () => select(leaves[at + 1]),
     k: () => select(at > 0 ? leaves[at - 1] : undefined),
-    n: () => select(leaves.slice(at + 1).find((row) => row.status !== "passed")),
+    n: () => select(leaves.slice(at + 1).find((/** @type {any} */ row) => row.status !== "passed")),
     Enter: () => current && (location.hash = address("evidence", [...steps, current])),
   });
   useEffect(() => {
@@ -37,7 +37,7 @@ export function Answer({ steps, options }) {
     setClosed(next);
   };
   const counts = ["passed", "failed", "skipped"].map(
-    (status) => `${rows.filter((row) => row.is_leaf && row.status === status).length} ${status}`,
+    (status) => `${rows.filter((/** @type {any} */ row) => row.is_leaf && row.status === status).length} ${status}`,
   );
   return html`
     <p class="path"><a href="#/overview">Overview</a> / <bdi>${agent}</bdi> / <bdi>${task}</bdi></p>

@@ -107,7 +107,7 @@ function differences(data, one, other) {
   });
   return [...means[0]]
     .filter(([task]) => means[1].has(task))
-    .map(([name, before]) => ({ name, before, after: means[1].get(name), change: means[1].get(name) - before }))
+    .map(([name, before]) => ({ name, before, after: means[1].get(name), change: (means[1].get(name) ?? 0) - before }))
     .sort((a, b) => Math.abs(b.change) - Math.abs(a.change) || (a.name < b.name ? -1 : 1));
 }
 
@@ -121,7 +121,7 @@ function flipped(claims, one, other) {
   const found = [];
   /** @param {any[]} row */
   const key = ([, task, answer, leaf]) => JSON.stringify([task, isRun ? "" : answer, leaf]);
-  for (const row of claims) if (isOn(one, row[0], row[2])) before.set(key(row), row);
+  for (const row of claims) if (row[3] && isOn(one, row[0], row[2])) before.set(key(row), row);
   for (const row of claims) {
     const earlier = isOn(other, row[0], row[2]) ? before.get(key(row)) : undefined;
     if (!earlier || earlier === row || earlier[4] === row[4]) continue;

@@ -1,17 +1,18 @@
 // All agents: their metrics, and a matrix of tasks by runs in which a cell is a score.
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { html, address, counted, MARKS, number, percent, Score, useData, Waiting } from "viewer/parts";
-import { isFile } from "viewer/source";
 
 const FILTERS = { failed: "below 1", zero: "score 0", unscored: "no score", changed: "score changed", ...MARKS };
 const MOST_CLAIMS_SHOWN = 60;
+const MIN_SEARCH_CHARS = 2;
 
 /** @param {{options: Record<string, string>}} props */
 export function Overview({ options }) {
   const { data, error } = useData("overview", {});
   const chosen = options.filter || "";
   const [query, setQuery] = useState(options.search || "");
+  const found = useSearch(query.trim().toLowerCase());
   if (!data) return html`<${Waiting} error=${error} />`;
   return html`
     <h1>Results</h1>
@@ -27,8 +28,8 @@ export function Overview({ options }) {
       </label>
       <${Filters} answers=${data.answers} chosen=${chosen} search=${query} />
     </div>
-    <${Matrix} data=${data} chosen=${chosen} query=${query} />
-    ${query.trim().length > 1 && html`<${ClaimsFound} query=${query} />`}
+    <${Matrix} data=${data} chosen=${chosen} found=${found} />
+    ${found && html`<${ClaimsFound} found=${found} />`}
   `;
 }
 
@@ -128,14 +129,13 @@ function isChosen(row, filter) {
   return (row.marks || []).includes(filter);
 }
 
-/** @param {{data: any, chosen: string, query: string}} props */
-function Matrix({ data, chosen, query }) {
+/** @param {{data: any, chosen: string, found: any}} props */
+function Matrix({ data, chosen, found }) {
   const { tasks, runs } = useMemo(() => matrixOf(data), [data]);
-  const words = query.trim().toLowerCase();
   const shown = tasks.filter(
     (task) =>
-      (!words || `${task.name} ${task.description}`.toLowerCase().includes(words)) &&
-      task.rows.some((row) => isChosen(row, chosen)),
+      (!found || task.name.toLowerCase().includes(found.words) || found.tasks?.has(task.name)) &&
+      task.rows.some((/** @type {any} */ row) => isChosen(row, chosen)),
   );
   return html`
     <h2>${counted(shown.length, "task")}${shown.length < tasks.length ? ` of ${tasks.length}` : ""}</h2>
@@ -159,7 +159,7 @@ function Matrix({ data, chosen, query }) {
                 ${shown.map(
                   (task) =>
                     html`<tr key=${task.name}>
-                      <th scope="row" title=${task.description.trim()}><bdi>${task.name}</bdi></th>
+                      <th scope="row" title=${task.name}><bdi>${task.name}</bdi></th>
                       ${data.agents.map((/** @type {any} */ agent) => cells(agent.name, task, runs, chosen))}
                     </tr>`,
                 )}
@@ -179,7 +179,7 @@ function cells(agent, task, runs, chosen) {
       const row = of.get(run);
       if (!row) return html`<td class="cell absent" title=${`${run}: there is no such answer`}>·</td>`;
       const marks = (row.marks || []).map((/** @type {keyof MARKS} */ mark) => MARKS[mark] || mark);
-      const title = [run, row.reason, leafCounts(row.leaves), ...marks].filter(Boolean).join("; ");
+      const title = [run, row.reason, ...marks].filter(Boolean).join("; ");
       return html`<td class=${`cell ${isChosen(row, chosen) ? "" : "dim"}`}>
         <a href=${address("answer", [agent, task.name, run])} title=${title} aria-label=${`${run} of ${task.name}`}
           ><${Score} score=${row.score} />${
@@ -191,11 +191,6 @@ function cells(agent, task, runs, chosen) {
     <td class="mean">${number(mean, 3)}</td>`;
 }
 
-/** @param {any} leaves */
-function leafCounts(leaves) {
-  return leaves ? `${leaves.passed} passed, ${leaves.failed} failed, ${leaves.skipped} skipped` : "";
-}
-
 /** @param {any} data */
 function matrixOf(data) {
   const runs = new Map();
@@ -203,9 +198,8 @@ function matrixOf(data) {
   for (const row of data.answers) {
     if (!runs.has(row.agent)) runs.set(row.agent, new Set());
     runs.get(row.agent).add(row.answer);
-    if (!tasks.has(row.task)) tasks.set(row.task, { name: row.task, description: "", rows: [], byAgent: new Map() });
+    if (!tasks.has(row.task)) tasks.set(row.task, { name: row.task, rows: [], byAgent: new Map() });
     const task = tasks.get(row.task);
-    task.description = task.description || row.description || "";
     task.rows.push(row);
     if (!task.byAgent.has(row.agent)) task.byAgent.set(row.agent, new Map());
     task.byAgent.get(row.agent).set(row.answer, row);
@@ -217,24 +211,46 @@ function matrixOf(data) {
   };
 }
 
-/** @param {{query: string}} props */
-function ClaimsFound({ query }) {
-  const { data, error } = useData("claims", {});
-  const texts = useMemo(() => data?.map((/** @type {any[]} */ row) => row[5].toLowerCase()), [data]);
-  if (!data) return html`<${Waiting} error=${error} />`;
-  const words = query.trim().toLowerCase();
-  const found = [];
-  let count = 0;
-  for (let place = 0; place < texts.length; place += 1) {
-    if (!texts[place].includes(words)) continue;
-    count += 1;
-    if (found.length < MOST_CLAIMS_SHOWN) found.push(data[place]);
-  }
+/**
+ * Look words up in the texts of all tasks and claims, which are loaded by the first search.
+ * @param {string} words
+ * @returns {{words: string, error?: string | null, tasks?: Set<string>, rows?: any[], count?: number} | null}
+ */
+function useSearch(words) {
+  const [isWanted, setWanted] = useState(false);
+  useEffect(() => {
+    if (words.length >= MIN_SEARCH_CHARS) setWanted(true);
+  }, [words]);
+  const { data, error } = useData(isWanted ? "claims" : "overview", {});
+  const texts = useMemo(() => (isWanted && data ? data.map((/** @type {any[]} */ row) => row[5].toLowerCase()) : null), [data, isWanted]);
+  return useMemo(() => {
+    if (words.length < MIN_SEARCH_CHARS) return null;
+    if (!texts) return { words, error };
+    const tasks = new Set();
+    const rows = [];
+    let count = 0;
+    for (let place = 0; place < texts.length; place += 1) {
+      if (!texts[place].includes(words)) continue;
+      const [, task, , leaf] = data[place];
+      tasks.add(task);
+      // Without a leaf, it is the text of the task.
+      if (leaf) count += 1;
+      if (leaf && rows.length < MOST_CLAIMS_SHOWN) rows.push(data[place]);
+    }
+    return { words, tasks, rows, count };
+  }, [words, texts, error]);
+}
+
+/** @param {{found: any}} props */
+function ClaimsFound({ found }) {
+  if (!found.rows) return html`<${Waiting} error=${found.error} />`;
   return html`
-    <h2>${counted(count, "claim")}${count > found.length ? `, the first ${found.length} shown` : ""}</h2>
+    <h2>
+      ${counted(found.count, "claim")}${found.count > found.rows.length ? `, the first ${found.rows.length} shown` : ""}
+    </h2>
     <ul class="claims">
-      ${found.map(
-        ([agent, task, answer, leaf, status, text]) =>
+      ${found.rows.map(
+        (/** @type {any[]} */ [agent, task, answer, leaf, status, text]) =>
           html`<li>
             <a href=${address("evidence", [agent, task, answer, leaf])}
               ><span class=${`dot ${status}`} title=${status}></span> ${text}</a
@@ -243,6 +259,5 @@ function ClaimsFound({ query }) {
           </li>`,
       )}
     </ul>
-    ${isFile && !count ? html`<p class="hint">Claims of answers that the file leaves out are not found.</p>` : null}
   `;
 }

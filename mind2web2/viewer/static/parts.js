@@ -15,7 +15,7 @@ export const html = htm.bind(h);
  * @returns {{data: any, error: string | null}}
  */
 export function useData(kind, place, version = 0) {
-  const [state, setState] = useState({ data: null, error: null, name: "" });
+  const [state, setState] = useState(/** @type {{data: any, error: string | null, name: string}} */ ({ data: null, error: null, name: "" }));
   const name = JSON.stringify([kind, place, version]);
   useEffect(() => {
     let isWanted = true;
@@ -59,6 +59,7 @@ export function Status({ status }) {
   return html`<span class=${`status ${status}`}><span aria-hidden="true">${SIGNS[status] || "?"}</span> ${status}</span>`;
 }
 
+/** @type {Record<string, string>} */
 const SIGNS = { passed: "✓", failed: "✗", partial: "◐", skipped: "⤼", initialized: "…" };
 
 /** @param {number | null | undefined} value @param {number} digits */

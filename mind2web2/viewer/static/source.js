@@ -22,7 +22,7 @@ export function load(kind, place = {}) {
     found = isFile ? readBlock(name) : fetchJson(`/api/${kind}`, place);
     loaded.set(name, found);
     found.catch(() => loaded.delete(name));
-    if (loaded.size > MOST_LOADED) loaded.delete(loaded.keys().next().value);
+    if (loaded.size > MOST_LOADED) loaded.delete(String(loaded.keys().next().value));
   }
   return found;
 }

@@ -129,7 +129,7 @@ async def test_a_login_is_lent_to_pages():
         site.pages["/"] = (
             "<p id=who>nobody</p><script>who.textContent = localStorage.user + document.cookie</script>"
         )
-        cookie = {"name": "session", "value": "42", "domain": "127.0.0.1", "path": "/", "expires": -1}
+        cookie = {"name": "session", "value": "opensesame", "domain": "127.0.0.1", "path": "/", "expires": -1}
         cookie |= {"httpOnly": False, "secure": False, "sameSite": "Lax"}
         origin = {"origin": site.url.strip("/"), "localStorage": [{"name": "user", "value": "ada"}]}
         state = json.loads(json.dumps({"cookies": [cookie], "origins": [origin]}))
@@ -137,5 +137,5 @@ async def test_a_login_is_lent_to_pages():
         settings = CaptureSettings(network=network, storage_state=state)
         async with BatchBrowserManager(settings=settings) as manager:
             page = await manager.capture(site.url)
-        assert page.text.strip() == "adasession=42"
-        assert "42" not in page.record.model_dump_json() + repr(settings)
+        assert page.text.strip() == "adasession=opensesame"
+        assert "opensesame" not in page.record.model_dump_json() + repr(settings)

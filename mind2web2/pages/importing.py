@@ -1,0 +1,476 @@
+"""Pages that an agent saw, stored from files: JSON lines, WARC, MHTML, PDF, and folders of other caches."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from email import message_from_bytes
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
+from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.capture.settings import StoredResponse, StoredResponses
+from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError
+from mind2web2.pages.agent_cache import AgentCache, TaskCitations
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.cache_files import file_names_in, screenshot_bytes
+from mind2web2.pages.warc import WarcFile
+from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import clean_url, split_url
+from mind2web2.utils.aio import all_or_first_error
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import check_name
+
+MAX_FILE_BYTES = 100 * 1024**2
+MAX_TEXT_CHARS = 4_000_000
+_MAX_PATH_CHARS = 1000
+_PAGES_AT_ONCE = 4
+_CONTENT_ID = "https://cid.invalid/"
+# Responses of these show no document in a browser.
+_WITHOUT_CONTENT = (204, 205, 304)
+_MAIN_TYPES = ("text/html", "application/xhtml+xml")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a part of a file cannot be imported."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page of a file.
+
+    Args:
+        place: where in the file, such as ``line 3``.
+        text: as the agent saw it; without, that of the rendered page.
+        screenshot: JPEG; without, that of the rendered page.
+        stored: what to render the page from.
+        fetched_at: UTC, ISO 8601.
+    """
+
+    place: str
+    url: str
+    text: str | None = None
+    screenshot: bytes | None = None
+    stored: StoredResponses | None = None
+    status: int | None = None
+    fetched_at: str | None = None
+
+
+class PageRenderer(Protocol):
+    """Renders pages without a network; ``BatchBrowserManager`` does."""
+
+    async def render(self, url: str, stored: StoredResponses) -> CapturedPage:
+        """Return what the page shows; the record says what failed."""
+
+
+RendererOpener = Callable[[], AbstractAsyncContextManager[PageRenderer]]
+
+
+@dataclass(slots=True)
+class ImportOutcome:
+    """What came of an import; with faults, nothing was stored.
+
+    Args:
+        stored: index keys of stored pages, by task.
+        kept: pages that stay as they are, since they look better than the imported ones.
+        uncited: pages that no answer cites.
+    """
+
+    faults: list[Fault] = field(default_factory=list)
+    stored: dict[str, list[str]] = field(default_factory=dict)
+    kept: list[str] = field(default_factory=list)
+    uncited: list[str] = field(default_factory=list)
+
+
+async def import_file(
+    path: Path,
+    cache: AgentCache,
+    tasks: Sequence[TaskCitations],
+    open_renderer: RendererOpener,
+    *,
+    task_ids: Sequence[str] = (),
+    url: str | None = None,
+) -> ImportOutcome:
+    """Store the pages of a file: each in the named tasks, or else in those whose answers cite it.
+
+    All pages are read and rendered before the first is stored. No browser is opened where none is rendered.
+
+    Args:
+        url: the page's, for a file that does not say it.
+
+    Raises:
+        UsageError: the file is of no known type.
+        CacheWriteError: the cache cannot be written.
+    """
+    found = reader_of(path, url)
+    wanted = _wanted(tasks, task_ids)
+    outcome = ImportOutcome(faults=await asyncio.to_thread(_faults, found))
+    if outcome.faults:
+        return outcome
+    with tempfile.TemporaryDirectory(prefix="mind2web2-import-") as folder:
+        staging = CacheFileSys(folder)
+        staged = _Staging(found(), path.name, wanted, task_ids, staging, outcome)
+        await staged.run(open_renderer)
+        if not outcome.faults:
+            await asyncio.to_thread(_store, staging, staged.places, cache, outcome)
+    return outcome
+
+
+def import_folder(source: Path, cache: AgentCache, task_ids: Sequence[str] = ()) -> ImportOutcome:
+    """Store the pages of a folder in the layout of a cache, an agent's or a task's, with their records.
+
+    Raises:
+        UsageError: it is no such folder, or a task's folder for several tasks.
+        CacheReadError: a page cannot be read.
+        CacheWriteError: the cache cannot be written.
+    """
+    outcome = ImportOutcome()
+    for task_id, folder in _task_folders(source, task_ids).items():
+        pages = CacheFileSys(folder)
+        urls = pages.get_all_urls()
+        for url in urls:
+            pages.digest(url)  # reads it: nothing is stored unless everything can be
+        places = {url: [(task_id, url)] for url in urls}
+        _store(pages, places, cache, outcome)
+    return outcome
+
+
+def _task_folders(source: Path, task_ids: Sequence[str]) -> dict[str, Path]:
+    if (source / "index.json").exists():
+        if len(task_ids) > 1:
+            raise UsageError(f"{source} holds the pages of one task: name one --task_id")
+        name = task_ids[0] if task_ids else source.resolve().name
+        check_name("task", name)
+        return {name: source}
+    names = [name for name in sorted(file_names_in(source)) if (source / name / "index.json").exists()]
+    if not names:
+        raise UsageError(f"{source} is no cache folder: neither it nor a folder in it has an index.json")
+    return {name: source / name for name in names if not task_ids or name in task_ids}
+
+
+def _wanted(
+    tasks: Sequence[TaskCitations], task_ids: Sequence[str]
+) -> dict[str | None, list[tuple[str, str]]]:
+    """Return which tasks cite a page, each with its spelling, by what the page's spellings share."""
+    wanted: dict[str | None, list[tuple[str, str]]] = {}
+    for task in tasks:
+        if not task_ids or task.task_id in task_ids:
+            for url in task.urls():
+                wanted.setdefault(lookup_key(url), []).append((task.task_id, url))
+    return wanted
+
+
+Found = Callable[[], Iterator[FoundPage | Fault]]
+
+
+def _faults(found: Found) -> list[Fault]:
+    """Return what is wrong with a file, twice the same page included."""
+    faults = []
+    places: dict[str | None, str] = {}
+    for page in found():
+        if isinstance(page, Fault):
+            faults.append(page)
+        elif (first := places.setdefault(lookup_key(page.url), page.place)) != page.place:
+            faults.append(Fault(page.place, f"the same page as {first}: {page.url[:200]}"))
+    if not places and not faults:
+        faults.append(Fault("the file", "it holds no page"))
+    return faults
+
+
+class _Staging:
+    """Puts the pages that a task wants into a cache of their own, before any is stored for good."""
+
+    def __init__(
+        self,
+        pages: Iterator[FoundPage | Fault],
+        source: str,
+        wanted: Mapping[str | None, Sequence[tuple[str, str]]],
+        task_ids: Sequence[str],
+        staging: CacheFileSys,
+        outcome: ImportOutcome,
+    ) -> None:
+        self._pages = pages
+        self._source = source
+        self._wanted = wanted
+        self._task_ids = task_ids
+        self._staging = staging
+        self._outcome = outcome
+        self._lock = asyncio.Lock()
+        self._renderer: PageRenderer | None = None
+        self.places: dict[str, list[tuple[str, str]]] = {}
+
+    async def run(self, open_renderer: RendererOpener) -> None:
+        """Read and render all pages."""
+        async with AsyncExitStack() as exits:
+            await all_or_first_error(self._work(exits, open_renderer) for _ in range(_PAGES_AT_ONCE))
+
+    async def _work(self, exits: AsyncExitStack, open_renderer: RendererOpener) -> None:
+        while True:
+            async with self._lock:
+                page = await asyncio.to_thread(next, self._pages, None)
+                if isinstance(page, FoundPage) and page.stored is not None and self._renderer is None:
+                    self._renderer = await exits.enter_async_context(open_renderer())
+            if page is None:
+                return
+            assert isinstance(page, FoundPage), "the file has no faults"
+            cited_by = dict(self._wanted.get(lookup_key(page.url), ()))
+            tasks = {task_id: cited_by.get(task_id, page.url) for task_id in self._task_ids} or cited_by
+            if not tasks:
+                self._outcome.uncited.append(page.url)
+                continue
+            try:
+                captured = await self._captured(page)
+                await asyncio.to_thread(self._staging.put_capture, captured, url=page.url)
+            except (DocumentError, CaptureError, CacheWriteError) as error:
+                self._outcome.faults.append(Fault(page.place, f"{page.url[:200]}: {error}"))
+            self.places[page.url] = list(tasks.items())
+
+    async def _captured(self, found: FoundPage) -> CapturedPage:
+        """Return a page as the file has it, completed with what it shows when rendered."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        rendered = CapturedPage(
+            CaptureRecord(requested_url=found.url, final_url=found.url, kind="web", captured_at=now)
+        )
+        if found.stored is not None and (found.text is None or found.screenshot is None):
+            assert self._renderer is not None, "opened with the first such page"
+            rendered = await self._renderer.render(found.url, found.stored)
+            if rendered.record.kind is None:
+                raise CaptureError(f"cannot be rendered: {rendered.record.failure}")
+        record = rendered.record
+        changes: dict[str, Any] = {
+            "captured_at": found.fetched_at or now,
+            "imported_from": self._source,
+            "status": found.status or record.status,
+        }
+        if found.text is not None:
+            seen = PageObservation(
+                requested_url=found.url,
+                final_url=record.final_url,
+                status=changes["status"],
+                title=record.title,
+                text=found.text,
+                text_chars=len(found.text),
+            )
+            changes |= {"troubles": signs_of_trouble(seen), "text_chars": len(found.text)}
+        return replace(
+            rendered,
+            record=record.model_copy(update=changes),
+            text=rendered.text if found.text is None else found.text,
+            screenshot=found.screenshot or rendered.screenshot,
+        )
+
+
+def _store(
+    source: CacheFileSys,
+    places: Mapping[str, Sequence[tuple[str, str]]],
+    cache: AgentCache,
+    outcome: ImportOutcome,
+) -> None:
+    for url, tasks in places.items():
+        for task_id, spelling in tasks:
+            own = cache.of(task_id)
+            own.copy_page(spelling, source)
+            if own.digest(spelling) == source.digest(url):
+                outcome.stored.setdefault(task_id, []).append(spelling)
+            else:
+                outcome.kept.append(spelling)
+
+
+def reader_of(path: Path, url: str | None) -> Found:
+    """Return the function that reads the pages of a file, which may be called again.
+
+    Raises:
+        UsageError: the file's type is unknown, or it does not say a page's URL where none is given.
+    """
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith((".jsonl", ".ndjson", ".json")):
+        return lambda: _json_pages(path)
+    if name.endswith(".warc"):
+        return lambda: _warc_pages(path)
+    if name.endswith((".mhtml", ".mht")):
+        return lambda: _mhtml_page(path, url)
+    if name.endswith(".pdf"):
+        if url is None:
+            raise UsageError(f"{path} does not say where it comes from: add --url URL")
+        return lambda: _pdf_page(path, url)
+    raise UsageError(f"{path} is none of .jsonl, .warc, .warc.gz, .mhtml, .pdf, or a cache folder")
+
+
+class StoredByUrl:
+    """Responses by any spelling of their URL."""
+
+    def __init__(self, responses: Mapping[str, StoredResponse]) -> None:
+        self._responses = {lookup_key(url): response for url, response in responses.items()}
+
+    def get(self, url: str) -> StoredResponse | None:
+        """Return the response to a URL, ``None`` for none."""
+        return self._responses.get(lookup_key(url)) if url.startswith("http") else None
+
+
+class _PageLine(BaseModel):
+    """A line of a JSON lines file; see docs/pages.md."""
+
+    model_config = ConfigDict(strict=True)
+
+    url: str
+    text: str | None = Field(None, max_length=MAX_TEXT_CHARS)
+    html: str | None = None
+    screenshot: str | None = None
+    fetched_at: str | None = None
+    status: int | None = Field(None, ge=200, le=599)
+
+
+def _json_pages(path: Path) -> Iterator[FoundPage | Fault]:
+    with path.open("rb") as lines:
+        number = 0
+        while line := lines.readline(MAX_FILE_BYTES):
+            number += 1
+            if line.strip():
+                place = f"line {number}"
+                try:
+                    yield _json_page(place, _PageLine.model_validate_json(line), path.parent)
+                except ValidationError as error:
+                    yield Fault(place, "; ".join(map(_in_words, error.errors(include_url=False))))
+                except (ValueError, DocumentError) as error:
+                    yield Fault(place, str(error))
+
+
+def _in_words(error: Any) -> str:
+    where = ".".join(map(str, error["loc"]))
+    return f"{where}: {error['msg']}" if where else str(error["msg"])
+
+
+def _json_page(place: str, line: _PageLine, folder: Path) -> FoundPage:
+    if not _is_web_address(line.url):
+        raise ValueError(f"url is no http or https address: {line.url[:200]!r}")
+    if line.text is None and not line.html:
+        raise ValueError("has neither text nor html")
+    stored = None
+    if line.html:
+        status = 200 if line.status in (None, *_WITHOUT_CONTENT) else line.status
+        headers = {"content-type": "text/html; charset=utf-8"}
+        html = line.html.encode(errors="replace")
+        stored = StoredByUrl({line.url: StoredResponse(html, headers, status or 200)})
+    screenshot = _screenshot(line.screenshot, folder) if line.screenshot else None
+    return FoundPage(
+        place, line.url, line.text, screenshot, stored, line.status, _moment(line.fetched_at, "fetched_at")
+    )
+
+
+def _screenshot(screenshot: str, folder: Path) -> bytes | None:
+    if len(screenshot) <= _MAX_PATH_CHARS and not screenshot.startswith("data:"):
+        file = folder / screenshot
+        if file.is_file():
+            return screenshot_bytes(read_regular_file(file, MAX_FILE_BYTES))
+        if file.suffix:
+            raise ValueError(f"screenshot: there is no file {file}")
+    return screenshot_bytes(screenshot)
+
+
+def _moment(text: str | None, name: str) -> str | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{name} is no date such as 2025-03-14T09:30:00Z: {text[:50]!r}") from None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def _is_web_address(url: str) -> bool:
+    return lookup_key(url) is not None and split_url(clean_url(url)).scheme in ("http", "https")
+
+
+def _warc_pages(path: Path) -> Iterator[FoundPage | Fault]:
+    try:
+        warc = WarcFile(path)
+    except UsageError as error:
+        yield Fault(path.name, str(error))
+        return
+    for page in warc.pages():
+        try:
+            screenshot = screenshot_bytes(page.screenshot)
+        except DocumentError as error:
+            yield Fault(page.place, str(error))
+            continue
+        stored = warc if page.is_response else None
+        yield FoundPage(page.place, page.url, page.text, screenshot, stored, page.status, page.fetched_at)
+
+
+def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:
+    message = message_from_bytes(read_regular_file(path, MAX_FILE_BYTES))
+    parts = [part for part in message.walk() if not part.is_multipart()]
+    main = next((part for part in parts if part.get_content_type() in _MAIN_TYPES), None)
+    if main is None:
+        yield Fault(path.name, "it holds no page")
+        return
+    url = url or message.get("Snapshot-Content-Location") or main.get("Content-Location")
+    if url is None or not _is_web_address(url):
+        yield Fault(path.name, "it does not say where it comes from: add --url URL")
+        return
+    try:
+        saved_at = parsedate_to_datetime(message["Date"]).astimezone(UTC).isoformat(timespec="seconds")
+    except (TypeError, ValueError):
+        saved_at = _file_time(path)
+    responses = _mhtml_responses(parts) | {url: _part_response(main, parts)}
+    yield FoundPage(path.name, url, stored=StoredByUrl(responses), fetched_at=saved_at)
+
+
+def _mhtml_responses(parts: Sequence[Message]) -> dict[str, StoredResponse]:
+    responses: dict[str, StoredResponse] = {}
+    for part in parts:
+        response = _part_response(part, parts)
+        if part["Content-ID"]:
+            responses[_cid_url(_content_id(part))] = response
+        if part["Content-Location"]:
+            responses.setdefault(part["Content-Location"], response)
+    return responses
+
+
+def _part_response(part: Message, parts: Sequence[Message]) -> StoredResponse:
+    body = part.get_payload(decode=True)
+    content = body if isinstance(body, bytes) else b""
+    if part.get_content_maintype() == "text":
+        # Browsers load no cid: addresses outside of MHTML files.
+        for content_id in filter(None, map(_content_id, parts)):
+            content = content.replace(f"cid:{content_id}".encode(), _cid_url(content_id).encode())
+    return StoredResponse(content, {"content-type": part.get("Content-Type", "")})
+
+
+def _content_id(part: Message) -> str:
+    return str(part.get("Content-ID", "")).strip("<> ")
+
+
+def _cid_url(content_id: str) -> str:
+    return f"{_CONTENT_ID}{quote(content_id, safe='')}"
+
+
+def _pdf_page(path: Path, url: str) -> Iterator[FoundPage | Fault]:
+    if not _is_web_address(url):
+        yield Fault("--url", f"no http or https address: {url[:200]!r}")
+        return
+    content = read_regular_file(path, MAX_FILE_BYTES)
+    stored = StoredByUrl({url: StoredResponse(content, {"content-type": "application/pdf"})})
+    yield FoundPage(path.name, url, stored=stored, fetched_at=_file_time(path))
+
+
+def _file_time(path: Path) -> str:
+    return datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")

@@ -1,0 +1,253 @@
+"""WARC files: pages that other crawlers stored, and our own stored pages for other tools."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from gzip import BadGzipFile
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+from zlib import error as ZlibError  # noqa: N812 - an exception's name
+
+from mind2web2.capture.settings import StoredResponse
+from mind2web2.errors import CacheMiss, UsageError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.cache_files import sidecar_text
+from mind2web2.urls.keys import lookup_key
+
+log = logging.getLogger(__name__)
+
+MAX_BODY_BYTES = 100 * 1024**2
+# As Browsertrix names a page's text and screenshot.
+_TEXT, _SCREENSHOT = "urn:text:", "urn:view:"
+_DROPPED_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
+
+
+@dataclass(frozen=True, slots=True)
+class WarcPage:
+    """A page of a WARC file.
+
+    Args:
+        place: its record, such as ``record 3``.
+        is_response: the file has a response to render it from.
+    """
+
+    place: str
+    url: str
+    is_response: bool
+    text: str | None
+    screenshot: bytes | None
+    status: int | None
+    fetched_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where a file has its records on one URL, as offsets."""
+
+    place: str
+    url: str
+    response: int | None = None
+    text: int | None = None
+    screenshot: int | None = None
+    metadata: int | None = None
+    status: int | None = None
+    date: str | None = None
+
+
+class WarcFile:
+    """A WARC file, compressed or not; only where its records are is kept in memory.
+
+    Raises:
+        UsageError: it is damaged; the text says after which record.
+    """
+
+    def __init__(self, path: Path) -> None:
+        from warcio.archiveiterator import ArchiveIterator
+        from warcio.exceptions import ArchiveLoadFailed
+
+        self._path = path
+        self._entries: dict[str, _Entry] = {}
+        number = 0
+        try:
+            with path.open("rb") as file:
+                records = ArchiveIterator(file)
+                for record in records:
+                    number += 1
+                    self._note(record, f"record {number}", records.get_record_offset())
+            _check_end(path)
+        except (ArchiveLoadFailed, EOFError, ValueError, ZlibError, BadGzipFile) as error:
+            reason = " ".join(str(error).split())[:200]
+            raise UsageError(f"the file is damaged after record {number}: {reason}") from error
+
+    def pages(self) -> Iterator[WarcPage]:
+        """Return the pages, in the order of the file."""
+        for entry in self._entries.values():
+            if entry.response is None and entry.text is None:
+                continue
+            status, date = entry.status, entry.date
+            if entry.metadata is not None:
+                status, date = _recorded(self._read(entry.metadata).body, status, date)
+            yield WarcPage(
+                entry.place,
+                entry.url,
+                entry.response is not None,
+                None if entry.text is None else self._read(entry.text).body.decode(errors="replace"),
+                None if entry.screenshot is None else self._read(entry.screenshot).body,
+                status,
+                _in_utc(date),
+            )
+
+    def get(self, url: str) -> StoredResponse | None:
+        """Return the response to any spelling of a URL, ``None`` for none; reads the file."""
+        entry = self._entries.get(lookup_key(url) or "") if url.startswith("http") else None
+        return None if entry is None or entry.response is None else self._read(entry.response)
+
+    def _note(self, record: Any, place: str, offset: int) -> None:
+        target = record.rec_headers.get_header("WARC-Target-URI") or ""
+        url = target.removeprefix(_TEXT).removeprefix(_SCREENSHOT)
+        key = lookup_key(url)
+        if key is None or not url.startswith("http"):
+            return
+        entry = self._entries.get(key) or _Entry(place, url)
+        if target.startswith(_TEXT):
+            entry = replace(entry, text=offset)
+        elif target.startswith(_SCREENSHOT):
+            entry = replace(entry, screenshot=offset)
+        elif record.rec_type == "metadata":
+            entry = replace(entry, metadata=offset)
+        elif record.rec_type in ("response", "resource"):
+            status = int(record.http_headers.get_statuscode() or 0) if record.http_headers else 200
+            # Of several responses the last good one counts.
+            if entry.response is None or status < 400:
+                date = record.rec_headers.get_header("WARC-Date")
+                entry = replace(entry, place=place, url=url, response=offset, status=status, date=date)
+        self._entries[key] = entry
+
+    def _read(self, offset: int) -> StoredResponse:
+        from warcio.archiveiterator import ArchiveIterator
+
+        with self._path.open("rb") as file:
+            file.seek(offset)
+            record = next(ArchiveIterator(file))
+            body = bytearray()
+            try:
+                while len(body) <= MAX_BODY_BYTES and (chunk := record.content_stream().read(256 * 1024)):
+                    body += chunk
+            except (OSError, ValueError, ZlibError) as error:
+                log.warning("body cut short, it is damaged file=%s offset=%d: %s", self._path, offset, error)
+            fields = record.http_headers.headers if record.http_headers else ()
+            headers = {name.lower(): value for name, value in fields}
+            for name in _DROPPED_HEADERS:
+                headers.pop(name, None)
+            if not fields:
+                headers["content-type"] = record.rec_headers.get_header("Content-Type") or ""
+            status = int(record.http_headers.get_statuscode() or 200) if record.http_headers else 200
+        return StoredResponse(bytes(body[:MAX_BODY_BYTES]), headers, status)
+
+
+def _check_end(path: Path) -> None:
+    """Make sure that a file ends where a record does, as warcio takes one that is cut off for a whole one.
+
+    Raises:
+        EOFError: it ends earlier.
+    """
+    with path.open("rb") as file:
+        is_compressed = file.read(2) == b"\x1f\x8b"
+    end = b""
+    with gzip.open(path) if is_compressed else path.open("rb") as content:
+        while chunk := content.read(1024**2):
+            end = (end + chunk)[-4:]
+    if not end.endswith((b"\r\n\r\n", b"\n\n")):
+        raise EOFError("it ends within the next one")
+
+
+def _recorded(metadata: bytes, status: int | None, date: str | None) -> tuple[int | None, str | None]:
+    """Return what the record of a capture says about status and time, if it is one."""
+    try:
+        record = json.loads(metadata)
+    except ValueError:
+        return status, date
+    if not isinstance(record, dict) or not isinstance(record.get("captured_at"), str):
+        return status, date
+    recorded_status = record.get("status")
+    return (recorded_status if isinstance(recorded_status, int) else status), record["captured_at"]
+
+
+def _in_utc(date: str | None) -> str | None:
+    try:
+        moment = datetime.fromisoformat(date or "")
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC).isoformat(timespec="seconds")
+
+
+def export_warc(caches: Iterable[CacheFileSys], path: Path) -> int:
+    """Write what the caches hold to a WARC file, each page once, and return the number of pages.
+
+    A PDF is a resource under its URL; of a web page there are its text and screenshot, named as Browsertrix
+    names them. The record of the capture is a metadata record beside them.
+
+    Raises:
+        CacheReadError: a page cannot be read.
+    """
+    from warcio.warcwriter import WARCWriter
+
+    written: set[tuple[str, str | None]] = set()
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+        try:
+            writer = WARCWriter(file, gzip=path.name.endswith(".gz"))
+            about = {"software": "mind2web2", "format": "WARC File Format 1.0"}
+            _write(writer, writer.create_warcinfo_record(path.name, about))
+            for cache in caches:
+                for url in cache.get_all_urls():
+                    identity = (lookup_key(url) or url, cache.digest(url))
+                    if identity not in written and _write_page(writer, cache, url):
+                        written.add(identity)
+            file.close()
+            Path(file.name).chmod(0o644)
+            Path(file.name).replace(path)
+        except BaseException:
+            Path(file.name).unlink(missing_ok=True)
+            raise
+    return len(written)
+
+
+def _write(writer: Any, record: Any) -> None:
+    writer.write_record(record)
+    record.raw_stream.close()  # a temporary file, in which warcio computes the digests
+
+
+def _write_page(writer: Any, cache: CacheFileSys, url: str) -> bool:
+    address = url if "://" in url else f"http://{url}"
+    record = cache.capture_record(url)
+    date = _in_utc(record.captured_at if record is not None else None)
+    headers = {"WARC-Date": date.replace("+00:00", "Z")} if date else {}
+
+    def write(kind: str, target: str, content: bytes, media_type: str) -> None:
+        stream = BytesIO(content)
+        record = writer.create_warc_record(
+            target, kind, stream, warc_content_type=media_type, warc_headers_dict=dict(headers)
+        )
+        _write(writer, record)
+
+    try:
+        if cache.has_pdf(url):
+            write("resource", address, cache.get_pdf(url), "application/pdf")
+        else:
+            text, screenshot = cache.get_web(url)
+            write("resource", _TEXT + address, text.encode(), "text/plain; charset=utf-8")
+            if screenshot is not None:
+                write("resource", _SCREENSHOT + address, screenshot, "image/jpeg")
+    except CacheMiss:  # removed since it was listed
+        return False
+    if record is not None:
+        write("metadata", address, sidecar_text(record).encode(), "application/json")
+    return True

@@ -1,0 +1,33 @@
+"""Pages rendered from stored responses: nothing leaves this machine."""
+
+from servers.local_http import Answer, LocalHttp
+
+from mind2web2.capture.browser_manager import BatchBrowserManager
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings, StoredResponse
+
+REQUESTS = """<!doctype html><title>Weir</title><p>The weir of Ottermoss was built of oak in 1911.</p>
+<img src="{0}/a.png"><iframe src="{0}/frame"></iframe><link rel=stylesheet href="{0}/a.css">
+<script>
+fetch("{0}/fetch", {{mode: "no-cors"}}).catch(() => 0)
+new WebSocket("{0}/socket".replace("http", "ws"))
+navigator.sendBeacon("{0}/beacon")
+new Worker(URL.createObjectURL(new Blob(["fetch('{0}/worker').catch(() => 0)"])))
+setTimeout(() => location = "{0}/elsewhere", 10)
+</script>"""
+
+
+async def test_nothing_is_fetched():
+    """Not by elements, scripts, workers, sockets or a redirect, though private addresses are allowed."""
+    with LocalHttp(lambda _: Answer(b"secret")) as canary:
+        html = REQUESTS.format(canary.url).encode()
+        stored = {"https://ottermoss.example/weir": StoredResponse(html, {"content-type": "text/html"})}
+        settings = CaptureSettings(network=NetworkSettings(allow_private_network=True))
+        async with BatchBrowserManager(settings=settings) as manager:
+            page = await manager.render("https://ottermoss.example/weir", stored)
+            missing = await manager.render("https://ottermoss.example/lock", stored)
+        assert canary.requests == []
+    assert "built of oak" in page.text
+    assert page.screenshot
+    record = page.record
+    assert (record.final_url, record.title, record.refused) == ("https://ottermoss.example/weir", "Weir", ())
+    assert missing.record.kind is None

@@ -1,0 +1,223 @@
+"""``mind2web2 pages import`` and ``export``, with the real browser where pages are rendered."""
+
+import base64
+import gzip
+import io
+import json
+from email.message import EmailMessage
+
+import pytest
+from evaluations import image
+from fixtures.pdf_files import pdf
+from projects import call, read_json
+from servers.teeth import picture
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from mind2web2.cli import main
+from mind2web2.pages.cache import CacheFileSys
+
+SITE = "https://ottermoss.example"
+TEXT = "The weir of Ottermoss was built of oak in the year 1911, and has stood since."
+HTML = f"<!doctype html><title>The weir</title><p>{TEXT}</p>"
+NAMES = ("weir", "lock", "boat", "paper", "moved")
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project whose two tasks cite pages of one site; returns the first task's cache."""
+    monkeypatch.chdir(tmp_path)
+    for task, names in (("lake", NAMES), ("moon", ("weir",))):
+        folder = tmp_path / "answers" / "bot" / task
+        folder.mkdir(parents=True)
+        (folder / "answer_1.md").write_text(" ".join(f"[{name}]({SITE}/{name})" for name in names))
+    return CacheFileSys(tmp_path / "cache" / "bot" / "lake")
+
+
+def json_lines(folder, *lines):
+    """Write lines to a file; a string as it is."""
+    path = folder / "pages.jsonl"
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines))
+    return path
+
+
+def pages(*words):
+    """Run ``mind2web2 pages``."""
+    return call(main, "pages", *words)
+
+
+def test_json_lines(project, tmp_path):
+    """Text as the agent saw it, the picture given, in a file or rendered; each in the tasks that cite it."""
+    (tmp_path / "shot.png").write_bytes(picture("PNG"))
+    jpeg = image()
+    file = json_lines(
+        tmp_path,
+        {"url": f"{SITE}/weir", "text": TEXT, "fetched_at": "2025-03-14T10:30:00+01:00", "status": 200},
+        "",
+        {"url": f"{SITE}/lock", "text": "as seen", "html": HTML},
+        {"url": f"{SITE}/boat/", "html": HTML, "screenshot": base64.b64encode(jpeg).decode()},
+        {"url": f"{SITE}/moved", "text": TEXT, "screenshot": "shot.png", "status": 404},
+        {"url": f"{SITE}/uncited", "text": TEXT},
+    )
+    run = pages("import", "bot", file)
+    assert run.returncode == 0, run.stderr
+    assert "Imported 5 pages" in run.stdout
+    assert f"no answer cites it (--task_id ID stores it in a task): {SITE}/uncited" in run.stdout
+    texts = {name: project.get_web(f"{SITE}/{name}") for name in ("weir", "lock", "boat", "moved")}
+    assert {name: text.strip() for name, (text, _) in texts.items()} == {
+        **dict.fromkeys(("weir", "moved"), TEXT),
+        "lock": "as seen",
+        "boat": TEXT,
+    }
+    assert texts["weir"][1] is None
+    assert all(texts[name][1].startswith(b"\xff\xd8\xff") for name in ("lock", "boat", "moved"))
+    assert texts["boat"][1] == jpeg
+    record = project.capture_record(f"{SITE}/weir")
+    assert (record.captured_at, record.imported_from, record.status) == (
+        "2025-03-14T09:30:00+00:00",
+        "pages.jsonl",
+        200,
+    )
+    assert record.sha256 == project.digest(f"{SITE}/weir")
+    assert [trouble.kind for trouble in project.capture_record(f"{SITE}/moved").troubles] == ["http_error"]
+    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").get_web(f"{SITE}/weir")[0] == TEXT
+    assert read_json(tmp_path / "cache" / "bot" / "lake.json")["cached_url_count"] == 4
+    assert "moon: 5 pages imported" in pages("import", "bot", file, "--task_id", "moon").stdout
+
+
+def test_bad_lines_are_listed_and_nothing_is_stored(project, tmp_path):
+    """Every one with its number, whatever else is in order."""
+    good = {"url": f"{SITE}/weir", "text": TEXT}
+    bad = {
+        2: "{",
+        3: {"url": "mailto:a@b.example", "text": TEXT},
+        4: {"url": f"{SITE}/boat"},
+        5: {"text": TEXT},
+        6: {"url": f"{SITE}/boat", "text": 3},
+        7: {"url": f"{SITE}/boat", "text": TEXT, "screenshot": "missing.png"},
+        8: {"url": f"{SITE}/boat", "text": TEXT, "screenshot": base64.b64encode(b"no image").decode()},
+        9: {"url": f"{SITE}/boat", "text": TEXT, "fetched_at": "yesterday"},
+        10: {"url": f"{SITE}/boat", "text": TEXT, "status": 20},
+        11: {"url": f"{SITE}/weir/", "text": TEXT},
+    }
+    run = pages("import", "bot", json_lines(tmp_path, good, *bad.values()))
+    assert run.returncode == 2
+    numbered = [line.partition("pages.jsonl: line ")[2].partition(":")[0] for line in run.stderr.splitlines()]
+    assert [int(number) for number in numbered if number] == list(bad)
+    assert "the same page as line 1" in run.stderr
+    assert "Nothing was imported: 10 errors" in run.stderr
+    assert project.get_all_urls() == []
+
+
+def test_a_page_that_cannot_be_rendered_stops_the_import(project, tmp_path):
+    """Those before it are not stored either."""
+    lines = ({"url": f"{SITE}/weir", "text": TEXT}, {"url": f"{SITE}/boat", "html": "<title></title>"})
+    run = pages("import", "bot", json_lines(tmp_path, *lines))
+    assert run.returncode == 2
+    assert f"line 2: {SITE}/boat: cannot be rendered" in run.stderr
+    assert project.get_all_urls() == []
+
+
+def warc(*records):
+    """Return a WARC file of responses: URL, status, headers, body."""
+    file = io.BytesIO()
+    writer = WARCWriter(file, gzip=True)
+    for url, status, headers, body in records:
+        head = StatusAndHeaders(f"{status} X", list(headers.items()), protocol="HTTP/1.1")
+        dated = {"WARC-Date": "2025-03-14T09:30:00Z"}
+        record = writer.create_warc_record(
+            url, "response", payload=io.BytesIO(body), http_headers=head, warc_headers_dict=dated
+        )
+        writer.write_record(record)
+        record.raw_stream.close()
+    return file.getvalue()
+
+
+def test_a_warc_file(project, tmp_path):
+    """Pages are rendered with their own parts; a redirect leads on, compressed bodies and PDFs are read."""
+    html = {"Content-Type": "text/html"}
+    script = f"document.body.append('{TEXT}')"
+    content = warc(
+        (f"{SITE}/weir", 200, html, b"<title>Weir</title><p>So we say:</p><script src='/weir.js'></script>"),
+        (f"{SITE}/weir.js", 200, {"Content-Type": "text/javascript"}, script.encode()),
+        (f"{SITE}/moved", 301, {"Location": "/new"}, b""),
+        (f"{SITE}/new", 200, html | {"Content-Encoding": "gzip"}, gzip.compress(HTML.encode())),
+        (f"{SITE}/paper", 200, {"Content-Type": "application/pdf"}, pdf(["Depth: 80 m"])),
+    )
+    path = tmp_path / "crawl.warc.gz"
+    path.write_bytes(content)
+    run = pages("import", "bot", path)
+    assert run.returncode == 0, run.stderr
+    assert TEXT in project.get_web(f"{SITE}/weir")[0]
+    assert project.get_web(f"{SITE}/moved")[0] == TEXT
+    assert project.get_pdf(f"{SITE}/paper") == pdf(["Depth: 80 m"])
+    assert project.capture_record(f"{SITE}/paper").captured_at == "2025-03-14T09:30:00+00:00"
+    path.write_bytes(content[: len(content) // 2])
+    assert "damaged after record" in pages("import", "bot", path).stderr
+
+
+def test_an_exported_file_is_imported_again(project, tmp_path):
+    """Text, picture, PDF and time are the same, in a cache of another project."""
+    lines = ({"url": f"{SITE}/weir", "text": TEXT, "fetched_at": "2025-03-14T09:30:00Z", "status": 404},)
+    pages("import", "bot", json_lines(tmp_path, *lines))
+    project.put_web(f"{SITE}/boat", TEXT, image())
+    project.put_pdf(f"{SITE}/paper", pdf(["Depth: 80 m"]))
+    run = pages("export", "bot", "--warc", tmp_path / "out" / "bot.warc.gz")
+    assert "Wrote 3 pages" in run.stdout, run.stderr
+    run = pages("import", "bot", tmp_path / "out" / "bot.warc.gz", "--cache_root", tmp_path / "other")
+    assert run.returncode == 0, run.stderr
+    other = CacheFileSys(tmp_path / "other" / "bot" / "lake")
+    assert other.get_all_urls() == project.get_all_urls()
+    assert [other.digest(url) for url in other.get_all_urls()] == [
+        project.digest(url) for url in project.get_all_urls()
+    ]
+    record = other.capture_record(f"{SITE}/weir")
+    assert (record.status, record.captured_at) == (404, "2025-03-14T09:30:00+00:00")
+
+
+def test_an_mhtml_file_and_a_pdf(project, tmp_path):
+    """A page saved by Chrome has its parts inside; a PDF needs its address."""
+    saved = EmailMessage()
+    saved["Snapshot-Content-Location"] = f"{SITE}/weir"
+    saved["Date"] = "Fri, 14 Mar 2025 10:30:00 +0100"
+    saved.set_content(f"{HTML}<iframe src='cid:frame-1@mhtml.blink'></iframe>", subtype="html")
+    saved.make_related()
+    saved.add_related("<p>Framed words.</p>", subtype="html", cid="<frame-1@mhtml.blink>")
+    (tmp_path / "weir.mhtml").write_bytes(saved.as_bytes())
+    run = pages("import", "bot", tmp_path / "weir.mhtml")
+    assert run.returncode == 0, run.stderr
+    assert TEXT in project.get_web(f"{SITE}/weir")[0]
+    assert "Framed words." in project.get_web(f"{SITE}/weir")[0]
+    assert project.capture_record(f"{SITE}/weir").captured_at == "2025-03-14T09:30:00+00:00"
+    (tmp_path / "a.pdf").write_bytes(pdf(["Depth: 80 m"]))
+    assert "add --url URL" in pages("import", "bot", tmp_path / "a.pdf").stderr
+    assert pages("import", "bot", tmp_path / "a.pdf", "--url", f"{SITE}/paper").returncode == 0
+    assert project.has_pdf(f"{SITE}/paper")
+    assert project.capture_record(f"{SITE}/paper").imported_from == "a.pdf"
+
+
+def test_a_cache_folder(project, tmp_path):
+    """An agent's or a task's is taken as it is, and replaces nothing that looks better."""
+    old = CacheFileSys(tmp_path / "old" / "lake")
+    old.put_web(f"{SITE}/weir", TEXT, None)
+    old.put_pdf(f"{SITE}/elsewhere", pdf(["Depth: 80 m"]))
+    assert "2 pages imported" in pages("import", "bot", tmp_path / "old").stdout
+    assert project.get_web(f"{SITE}/weir")[0] == TEXT
+    assert project.has_pdf(f"{SITE}/elsewhere")
+    assert pages("import", "bot", tmp_path / "old" / "lake", "--task_id", "moon").returncode == 0
+    assert CacheFileSys(tmp_path / "cache" / "bot" / "moon").digest(f"{SITE}/weir") == old.digest(
+        f"{SITE}/weir"
+    )
+    (tmp_path / "empty").mkdir()
+    assert "is no cache folder" in pages("import", "bot", tmp_path / "empty").stderr
+
+
+def test_nothing_to_import_or_export(project, tmp_path):
+    """Each says what to do."""
+    assert "there is no file" in pages("import", "bot", tmp_path / "none.jsonl").stderr
+    (tmp_path / "a.zip").write_bytes(b"")
+    assert "is none of .jsonl" in pages("import", "bot", tmp_path / "a.zip").stderr
+    assert "it holds no page" in pages("import", "bot", json_lines(tmp_path, "")).stderr
+    run = pages("export", "bot", "--warc", tmp_path / "a.warc")
+    assert (run.returncode, "no stored pages" in run.stderr) == (2, True)
+    assert project.get_all_urls() == []

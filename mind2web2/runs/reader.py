@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
@@ -225,7 +225,7 @@ def refused_downloads(result: Mapping[str, Any]) -> list[str]:
 
 def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:
     """Return the kinds of trouble of the pages that decided a leaf."""
-    pages = [_mapping(check.get("page")) for check in _decisive(leaf)]
+    pages = [_mapping(check.get("page")) for check in _decisive(_checks(leaf))]
     return frozenset(str(kind) for page in pages for kind in _items(page.get("troubles")))
 
 
@@ -250,45 +250,61 @@ def quote_counts(result: Mapping[str, Any]) -> dict[str, int]:
 
 def _quotes(leaf: Mapping[str, Any]) -> Iterator[QuoteMatch]:
     for entry in (_evidence(leaf), *_checks(leaf)):
-        for vote in _votes(entry):
-            match = _mapping(vote.get("quote")).get("match")
-            if match in QUOTE_MATCHES:
-                yield match
+        yield from _matches(_votes(entry))
 
 
-def _decisive(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _matches(votes: Iterable[Mapping[str, Any]]) -> Iterator[QuoteMatch]:
+    for vote in votes:
+        match = _mapping(vote.get("quote")).get("match")
+        if match in QUOTE_MATCHES:
+            yield match
+
+
+def _decisive(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the check of the page that supports a leaf, else those of all pages that the judge saw."""
-    shown = [check for check in _checks(leaf) if check.get("page")]
+    shown = [check for check in checks if check.get("page")]
     return [check for check in shown if check.get("outcome") == "supported"] or shown
 
 
 def leaf_facts(leaf: Mapping[str, Any]) -> ClaimFacts:
     """Return how far a leaf's verdict can be relied on."""
-    groups = [_opinions(entry) for entry in (_evidence(leaf), *_checks(leaf))]
+    # Looked up once each: a benchmark has tens of thousands of claims.
+    evidence = _evidence(leaf)
+    checks = _mappings(evidence.get("pages"))
+    groups = [_votes(entry) for entry in (evidence, *checks)]
+    opinions = [
+        [bool(vote.get("supported")) for vote in votes if not vote.get("declined")] for votes in groups
+    ]
+    votes = [vote for group in groups for vote in group]
     return ClaimFacts(
-        frozenset(_reservations(leaf)),
-        is_voted=any(len(opinions) > 1 for opinions in groups),
-        is_split=any(len(set(opinions)) > 1 for opinions in groups),
-        quotes=tuple(_quotes(leaf)),
+        frozenset(_reservations(leaf, evidence, checks, votes)),
+        is_voted=any(len(group) > 1 for group in opinions),
+        is_split=any(len(set(group)) > 1 for group in opinions),
+        quotes=tuple(_matches(votes)),
     )
 
 
-def _reservations(leaf: Mapping[str, Any]) -> Iterator[Reservation]:
-    evidence = _evidence(leaf)
+def _reservations(
+    leaf: Mapping[str, Any],
+    evidence: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+    votes: Sequence[Mapping[str, Any]],
+) -> Iterator[Reservation]:
     # The leaf's own verdict, whatever a sequence put in its place.
     status = (_mapping(leaf.get("superseded")) or leaf).get("status")
+    decisive = _decisive(checks)
     if evidence.get("decided_by") == "error":
         yield "error"
-    if decisive_troubles(leaf):
+    if any(_mapping(check.get("page")).get("troubles") for check in decisive):
         yield "suspect_page"
-    if evidence.get("flags") or any(_is_flagged(check) for check in _decisive(leaf)):
+    if evidence.get("flags") or any(_is_flagged(check) for check in decisive):
         yield "flagged"
     if status == "passed":
         return
     # Unavailable pages and refusals count against a claim: one that passes does so without them.
-    if pages_not_had(leaf):
+    if any(check.get("outcome") == "unavailable" for check in checks):
         yield "page_not_had"
-    if any(vote.get("declined") for entry in (evidence, *_checks(leaf)) for vote in _votes(entry)):
+    if any(vote.get("declined") for vote in votes):
         yield "declined"
 
 
@@ -305,10 +321,6 @@ def _of_extraction(record: Mapping[str, Any]) -> frozenset[Reservation]:
 
 def _is_flagged(entry: Mapping[str, Any]) -> bool:
     return bool(_mapping(entry.get("page")).get("flags"))
-
-
-def _opinions(entry: Mapping[str, Any]) -> list[bool]:
-    return [bool(vote.get("supported")) for vote in _votes(entry) if not vote.get("declined")]
 
 
 def _votes(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:

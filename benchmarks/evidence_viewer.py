@@ -141,7 +141,8 @@ async def main() -> None:
                     await context.close()
                 for figure in runs[0]:
                     values = sorted(run[figure] for run in runs)
-                    title(f"{home}: {figure}: {values[TIMES // 2]:.0f} ({values[0]:.0f} to {values[-1]:.0f})")
+                    spread = f"from {values[0]:.0f} to {values[-1]:.0f}"
+                    title(f"{home}: {figure}: {values[TIMES // 2]:.0f} ({spread})")
             await browser.close()
 
 

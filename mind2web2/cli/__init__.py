@@ -8,19 +8,34 @@ from collections.abc import Sequence
 
 from mind2web2 import __version__
 from mind2web2.cli import cache, evaluate, judgments, metrics, pages, show, verify_results
-from mind2web2.cli.benchmark import get
+from mind2web2.cli.benchmark import answer, get
 from mind2web2.cli.options import CommandParser, Handler
-from mind2web2.cli.results import audit, view
+from mind2web2.cli.results import audit, compare, view
 from mind2web2.errors import Mind2Web2Error
 
 # In the order of the help; a module is loaded for its options, and loads what it runs when it runs.
-COMMANDS = (get, cache, pages, evaluate, show, view, audit, metrics, verify_results, judgments)
+COMMANDS = (
+    get,
+    answer,
+    cache,
+    pages,
+    evaluate,
+    show,
+    view,
+    audit,
+    metrics,
+    compare,
+    verify_results,
+    judgments,
+)
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
 
   mind2web2 get                       download tasks and eval scripts
   mind2web2 tasks                     list the tasks that are there
+  mind2web2 answer AGENT              ask an agent the questions of the tasks
+  mind2web2 answers import AGENT F    store answers from a file
   mind2web2 cache AGENT               store the pages that the agent's answers cite
   mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
@@ -28,6 +43,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 view                      look at all results in the browser
   mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
+  mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file

@@ -6,8 +6,8 @@ import json
 import logging
 import re
 import stat
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mind2web2.errors import AnswerError, UsageError
@@ -23,7 +23,7 @@ MAX_ANSWER_BYTES = 1_000_000
 
 _ANSWER_NAME = re.compile(r"answer_[0-9]+\.md", re.ASCII)
 _META_KEYS = ("time_seconds", "created")
-_META_NAME = re.compile(r"answer_[0-9]+\.meta\.json", re.ASCII)
+_META_NAME = re.compile(r"answer_[0-9]+\.(meta\.json|run\.json|run\.log)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,63 @@ class AnswerFile:
 
 
 @dataclass(frozen=True, slots=True)
+class RunRecord:
+    """How one run of the agent on a task ended, from ``answer_<k>.run.json``.
+
+    Args:
+        status: ``running``, ``answered``, ``empty``, ``error`` or ``out_of_budget``.
+        reason: one line, for an error.
+        seconds: of the last attempt.
+        cost_usd: of all attempts, where known.
+        attempts: number of times that the agent was asked.
+        agent: the program or model that was asked.
+        response_id: of a response that the server still works on.
+    """
+
+    status: str
+    reason: str | None = None
+    seconds: float | None = None
+    cost_usd: float | None = None
+    attempts: int = 0
+    agent: str | None = None
+    response_id: str | None = None
+
+
+def run_record_path(task_folder: Path, number: int) -> Path:
+    """Return the path of a run's record."""
+    return task_folder / f"answer_{number}.run.json"
+
+
+def read_run_record(path: Path) -> RunRecord | None:
+    """Return a run's record, ``None`` where there is none that can be read."""
+    try:
+        fields = json.loads(read_regular_file(path))
+        return RunRecord(**{name: value for name, value in fields.items() if name in RunRecord.__slots__})
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError, TypeError, AttributeError) as error:
+        log.warning("ignored %s: %s", path, error)
+        return None
+
+
+def _runs_without_answer(task_folder: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """Return, by answer name, why runs failed, and why others did not take place."""
+    failed, stopped = {}, {}
+    for path in sorted(task_folder.glob("answer_*.run.json")):
+        name = path.name.removesuffix(".run.json") + ".md"
+        record = read_run_record(path)
+        if record is None or not _ANSWER_NAME.fullmatch(name) or (task_folder / name).exists():
+            continue
+        if record.status == "error":
+            failed[name] = f"the agent failed: {record.reason}"
+        elif record.status == "empty":
+            failed[name] = "the agent gave an empty answer"
+        elif record.status == "out_of_budget":
+            stopped[name] = "the agent's budget was used up: continue with mind2web2 answer"
+    return failed, stopped
+
+
+@dataclass(frozen=True, slots=True)
 class TaskWork:
     """One task of the agent.
 
@@ -61,6 +118,8 @@ class TaskWork:
         script_version: the version folder of the script.
         unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they can.
         problems: notes for the user, such as ignored files; one line each.
+        failed_runs: why the agent has no answer in runs that count as 0, by answer name.
+        stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
     """
 
     task_id: str
@@ -69,6 +128,8 @@ class TaskWork:
     script_version: str | None
     unscored_reason: str | None = None
     problems: tuple[str, ...] = ()
+    failed_runs: Mapping[str, str] = field(default_factory=dict)
+    stopped_runs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -100,12 +161,12 @@ def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
     """
     agent_folder = _agent_folder(paths, agent_name)
     tasks = [_task_work(paths, agent_folder / name) for name in _task_ids(agent_folder, task_ids)]
-    if not any(task.answers for task in tasks):
+    if not any(task.answers or task.failed_runs for task in tasks):
         where = agent_folder / task_ids[0] if len(task_ids) == 1 else agent_folder
         expected = "answer_<k>.md" if len(task_ids) == 1 else "<task_id>/answer_<k>.md"
         raise UsageError(f"no answers of agent {agent_name} under {where}: expected {expected}")
     answered = [task for task in tasks if task.answers]
-    if all(task.script_path is None for task in answered):
+    if answered and all(task.script_path is None for task in answered):
         more = f" (nor is there one for {len(answered) - 1} more)" if len(answered) > 1 else ""
         raise UsageError(f"{answered[0].unscored_reason}{more}")
     return tasks
@@ -222,6 +283,7 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
     task_id = task_folder.name
     script, unscored_reason = _script(paths, task_id)
     answers, problems = answer_files(task_folder)
+    failed_runs, stopped_runs = _runs_without_answer(task_folder)
     for problem in problems:
         log.warning("task %s: %s", task_id, problem)
     return TaskWork(
@@ -231,6 +293,8 @@ def _task_work(paths: PathConfig, task_folder: Path) -> TaskWork:
         script_version=script.version if script else None,
         unscored_reason=unscored_reason,
         problems=problems,
+        failed_runs=failed_runs,
+        stopped_runs=stopped_runs,
     )
 
 

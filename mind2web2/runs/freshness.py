@@ -297,6 +297,7 @@ def results_now(
     if not paths.eval_scripts_root.is_dir():
         return ResultsNow(unchecked=(f"whether results are stale: no folder {paths.eval_scripts_root}",))
     there = [(task_id, answer.name) for task_id, found in selected.items() for answer in found]
+    answers = list(answers)
     known = {(answer.task_id, answer.answer_name): answer.score for answer in answers}
     counted = {place for place in (*there, *known) if task_ids is None or place[0] in task_ids}
     pages = paths.cache_root / agent_name
@@ -307,7 +308,8 @@ def results_now(
             continue
         if changes := reader.present(task_id, name, found.content).changes_since(found.content):
             stale[f"{task_id}/{name}"] = changes
-    gone = {task for task, _ in counted} - selected.keys()
+    failed_runs = {answer.task_id for answer in answers if answer.score is not None and answer.reason}
+    gone = {task for task, _ in counted} - selected.keys() - failed_runs
     return ResultsNow(
         stale=stale,
         unevaluated=tuple("/".join(place) for place in there if place in counted and place not in known),

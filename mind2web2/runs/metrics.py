@@ -50,6 +50,10 @@ class SampledMetric:
     limits: Limits
     digits: int
 
+    def of_task(self, task: str) -> float:
+        """Return the mean over a task's runs."""
+        return fmean(value for found in self.values[task].values() for value in found)
+
     def over(self, tasks: Sequence[str]) -> TaskSums:
         """Return the metric over these tasks, each of which has a value."""
         runs = dict.fromkeys(run for task in tasks for run in self.values[task])
@@ -226,7 +230,7 @@ def agent_metrics(
     """
     grid = score_grid(answers, task_ids)
     per_run, per_task = _per_run(grid), _per_task(grid)
-    scored = grid.scored_answers
+    judged = [answer for answer in grid.scored_answers if answer.reason is None]
     # A task list without a single answer is a failure at every task, not an unknown result.
     nothing = 0.0 if grid.missing_counted_as_zero and grid.tasks else None
     avg_score, avg_score_std = _over_runs([run.avg_score for run in per_run.values()], nothing)
@@ -246,12 +250,24 @@ def agent_metrics(
         avg_time_seconds=_mean(answer.time_s for answer in grid.table.values()),
         per_run=per_run,
         tasks=per_task,
-        judge_models=judge_models(scored),
+        judge_models=judge_models(judged),
         missing=grid.missing,
         missing_counted_as_zero=grid.missing_counted_as_zero,
-        warnings=(*grid.warnings, *mixture_warnings(scored)),
+        warnings=(*grid.warnings, *_failed_run_warnings(grid), *mixture_warnings(judged)),
         intervals=metric_intervals(grid),
-        verdicts=verdict_counts(scored),
+        verdicts=verdict_counts(judged),
+    )
+
+
+def _failed_run_warnings(grid: ScoreGrid) -> list[str]:
+    failed = [
+        f"{answer.task_id}/{answer.answer_name.removesuffix('.md')} ({answer.reason})"
+        for answer in grid.failed_runs
+    ]
+    return (
+        [f"runs in which the agent failed: {len(failed)}, counted as 0: {'; '.join(failed)}"]
+        if failed
+        else []
     )
 
 

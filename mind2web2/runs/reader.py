@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
@@ -139,6 +139,7 @@ class ResultFacts:
         versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
         in_doubt: something temporary may have changed the score; the next run judges the answer again.
+        capture_days: first and last day on which a judged page was captured, ISO 8601; empty if unknown.
         is_explained: it has evidence for its verdicts.
         is_treeless: its score comes from the script alone, without a rubric tree.
         is_off_tree: its script returned another score than its rubric tree gives.
@@ -154,6 +155,7 @@ class ResultFacts:
     script: str | None = None
     script_sha256: str | None = None
     in_doubt: bool = False
+    capture_days: tuple[str, ...] = ()
     is_explained: bool = False
     is_treeless: bool = False
     is_off_tree: bool = False
@@ -177,11 +179,12 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
         script=_text(made_from.get("script")),
         script_sha256=_text(made_from.get("script_sha256")),
         in_doubt=bool(result.get("doubts")),
+        capture_days=_capture_days(leaves),
         is_explained=any(_evidence(leaf) for leaf in leaves),
         is_treeless=not leaves,
         is_off_tree=other_score_by_tree(result) is not None,
         is_flagged=bool(result.get("answer_flags")),
-        claims=tuple(_claim(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
+        claims=tuple(leaf_facts(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
         extractions=tuple(
             found for record in _mappings(result.get("extractions")) if (found := _of_extraction(record))
         ),
@@ -222,7 +225,7 @@ def refused_downloads(result: Mapping[str, Any]) -> list[str]:
 
 def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:
     """Return the kinds of trouble of the pages that decided a leaf."""
-    pages = [_mapping(check.get("page")) for check in _decisive(leaf)]
+    pages = [_mapping(check.get("page")) for check in _decisive(_checks(leaf))]
     return frozenset(str(kind) for page in pages for kind in _items(page.get("troubles")))
 
 
@@ -247,44 +250,61 @@ def quote_counts(result: Mapping[str, Any]) -> dict[str, int]:
 
 def _quotes(leaf: Mapping[str, Any]) -> Iterator[QuoteMatch]:
     for entry in (_evidence(leaf), *_checks(leaf)):
-        for vote in _votes(entry):
-            match = _mapping(vote.get("quote")).get("match")
-            if match in QUOTE_MATCHES:
-                yield match
+        yield from _matches(_votes(entry))
 
 
-def _decisive(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def _matches(votes: Iterable[Mapping[str, Any]]) -> Iterator[QuoteMatch]:
+    for vote in votes:
+        match = _mapping(vote.get("quote")).get("match")
+        if match in QUOTE_MATCHES:
+            yield match
+
+
+def _decisive(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the check of the page that supports a leaf, else those of all pages that the judge saw."""
-    shown = [check for check in _checks(leaf) if check.get("page")]
+    shown = [check for check in checks if check.get("page")]
     return [check for check in shown if check.get("outcome") == "supported"] or shown
 
 
-def _claim(leaf: Mapping[str, Any]) -> ClaimFacts:
-    groups = [_opinions(entry) for entry in (_evidence(leaf), *_checks(leaf))]
+def leaf_facts(leaf: Mapping[str, Any]) -> ClaimFacts:
+    """Return how far a leaf's verdict can be relied on."""
+    # Looked up once each: a benchmark has tens of thousands of claims.
+    evidence = _evidence(leaf)
+    checks = _mappings(evidence.get("pages"))
+    groups = [_votes(entry) for entry in (evidence, *checks)]
+    opinions = [
+        [bool(vote.get("supported")) for vote in votes if not vote.get("declined")] for votes in groups
+    ]
+    votes = [vote for group in groups for vote in group]
     return ClaimFacts(
-        frozenset(_reservations(leaf)),
-        is_voted=any(len(opinions) > 1 for opinions in groups),
-        is_split=any(len(set(opinions)) > 1 for opinions in groups),
-        quotes=tuple(_quotes(leaf)),
+        frozenset(_reservations(leaf, evidence, checks, votes)),
+        is_voted=any(len(group) > 1 for group in opinions),
+        is_split=any(len(set(group)) > 1 for group in opinions),
+        quotes=tuple(_matches(votes)),
     )
 
 
-def _reservations(leaf: Mapping[str, Any]) -> Iterator[Reservation]:
-    evidence = _evidence(leaf)
+def _reservations(
+    leaf: Mapping[str, Any],
+    evidence: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+    votes: Sequence[Mapping[str, Any]],
+) -> Iterator[Reservation]:
     # The leaf's own verdict, whatever a sequence put in its place.
     status = (_mapping(leaf.get("superseded")) or leaf).get("status")
+    decisive = _decisive(checks)
     if evidence.get("decided_by") == "error":
         yield "error"
-    if decisive_troubles(leaf):
+    if any(_mapping(check.get("page")).get("troubles") for check in decisive):
         yield "suspect_page"
-    if evidence.get("flags") or any(_is_flagged(check) for check in _decisive(leaf)):
+    if evidence.get("flags") or any(_is_flagged(check) for check in decisive):
         yield "flagged"
     if status == "passed":
         return
     # Unavailable pages and refusals count against a claim: one that passes does so without them.
-    if pages_not_had(leaf):
+    if any(check.get("outcome") == "unavailable" for check in checks):
         yield "page_not_had"
-    if any(vote.get("declined") for entry in (evidence, *_checks(leaf)) for vote in _votes(entry)):
+    if any(vote.get("declined") for vote in votes):
         yield "declined"
 
 
@@ -301,10 +321,6 @@ def _of_extraction(record: Mapping[str, Any]) -> frozenset[Reservation]:
 
 def _is_flagged(entry: Mapping[str, Any]) -> bool:
     return bool(_mapping(entry.get("page")).get("flags"))
-
-
-def _opinions(entry: Mapping[str, Any]) -> list[bool]:
-    return [bool(vote.get("supported")) for vote in _votes(entry) if not vote.get("declined")]
 
 
 def _votes(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -348,6 +364,12 @@ def _versions(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> dict[s
     own = {"mind2web2": _mapping(result.get("run")).get("version")}
     found = {**own, **_mapping(made_from.get("versions"))}
     return {str(name): version for name, version in found.items() if isinstance(version, str)}
+
+
+def _capture_days(leaves: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    pages = [_mapping(check.get("page")) for leaf in leaves for check in _checks(leaf)]
+    days = [moment[:10] for page in pages if (moment := _text(page.get("captured_at")))]
+    return (min(days), max(days)) if days else ()
 
 
 def _text(value: object) -> str | None:

@@ -206,8 +206,10 @@ def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[Answe
         # Otherwise another process has written a result since.
         and outcome.earlier_result == newest_result_name(_results_dir(task, outcome.answer_name, folders))
     }
+    unscored |= task.stopped_runs
     names = {answer.name for answer in task.answers}
-    write_task_summary(folders.eval_results_root, folders.agent_name, task.task_id, unscored, names)
+    root, agent_name = folders.eval_results_root, folders.agent_name
+    write_task_summary(root, agent_name, task.task_id, unscored, names, task.failed_runs)
 
 
 def _results_dir(task: TaskWork, answer_name: str, folders: RunFolders) -> Path:

@@ -34,7 +34,7 @@ class ScoredAnswer:
         word_count: whitespace-separated words of the answer.
         time_s: the agent's time for it.
         judge_model: the model that judged it.
-        reason: why there is no score, in one line.
+        reason: why there is no score, in one line; with a score of 0, how the agent's run failed.
         facts: the facts that its result states.
 
     Raises:
@@ -92,6 +92,11 @@ class ScoreGrid:
     def scored_answers(self) -> list[ScoredAnswer]:
         """Return the answers that have a score of their own."""
         return [answer for answer in self.table.values() if answer.score is not None]
+
+    @property
+    def failed_runs(self) -> list[ScoredAnswer]:
+        """Return the runs without an answer that count as 0, because the agent failed."""
+        return [answer for answer in self.scored_answers if answer.reason is not None]
 
 
 def score_grid(answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None) -> ScoreGrid:

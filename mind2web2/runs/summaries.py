@@ -107,6 +107,7 @@ def write_task_summary(
     task_id: str,
     unscored: Mapping[str, str],
     answer_names: Collection[str] | None = None,
+    failed: Mapping[str, str] | None = None,
 ) -> list[ScoredAnswer]:
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
@@ -118,13 +119,14 @@ def write_task_summary(
             score even if an earlier run left a result: that may have judged another text or script.
         answer_names: the answers there are now. Results of others, left by earlier runs, are listed as
             ``removed`` and not counted, here or when the folder is read again.
+        failed: why the agent failed, by answer name; such a run counts as 0.
 
     Raises:
         ResultWriteError: the file cannot be written.
     """
     folder = output_dir / agent_name / task_id
     with writing_in(folder):
-        answers, entries = _task_entries(folder, unscored, answer_names)
+        answers, entries = _task_entries(folder, unscored, answer_names, failed or {})
         _write_json(folder / SUMMARY_NAME, [entry for entry in entries if entry["score"] is not None])
         without_score = [entry for entry in entries if entry["score"] is None]
         if without_score:
@@ -135,13 +137,17 @@ def write_task_summary(
 
 
 def _task_entries(
-    folder: Path, unscored: Mapping[str, str], answer_names: Collection[str] | None
+    folder: Path,
+    unscored: Mapping[str, str],
+    answer_names: Collection[str] | None,
+    failed: Mapping[str, str],
 ) -> tuple[list[ScoredAnswer], list[dict[str, Any]]]:
     found = _judged_answers(folder)
     names = found.keys() if answer_names is None else set(answer_names)
-    current = sorted(names | unscored.keys(), key=natural_key)
+    current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
     answers = [found.get(name, ScoredAnswer(folder.name, name, reason=NO_RESULT)) for name in current]
     answers = [_marked(answer, unscored.get(answer.answer_name)) for answer in answers]
+    answers = [_failed(answer, failed.get(answer.answer_name)) for answer in answers]
     removed = [_removed_entry(name) for name in sorted(found.keys() - current, key=natural_key)]
     entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
     return answers, entries
@@ -171,7 +177,7 @@ def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:
             "status": _status(answer.score),
             "success": answer.score == 1.0,
         }
-        if answer.score is None:
+        if answer.score is None or answer.reason is not None:
             entry["reason"] = answer.reason or NO_RESULT
         entries.append(entry)
     return entries
@@ -206,8 +212,15 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: dict[str, Any], folder
         answers.pop(name, None)
     elif entry["score"] is None:
         answers[name] = _marked(known, str(entry.get("reason", NO_RESULT)))
-    elif newest is None:
-        answers[name] = replace(known, score=float(entry["score"]), reason=None)
+    else:
+        reason = entry.get("reason")
+        answers[name] = replace(
+            known,
+            score=float(entry["score"]),
+            reason=None if reason is None else str(reason),
+            judge_model=None,
+            facts=NO_FACTS,
+        )
 
 
 def _judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
@@ -277,6 +290,12 @@ def _marked(answer: ScoredAnswer, reason: str | None) -> ScoredAnswer:
     return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
 
 
+def _failed(answer: ScoredAnswer, reason: str | None) -> ScoredAnswer:
+    if reason is None:
+        return answer
+    return ScoredAnswer(answer.task_id, answer.answer_name, score=0.0, reason=reason)
+
+
 def _removed_entry(answer_name: str) -> dict[str, Any]:
     reason = "the agent no longer has this answer; an earlier result is not counted"
     return {"answer_name": answer_name, "score": None, "status": REMOVED, "success": False, "reason": reason}
@@ -285,7 +304,8 @@ def _removed_entry(answer_name: str) -> dict[str, Any]:
 def _with_earlier_result(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
     earlier = newest_result_name(_results_dir(folder, entry["answer_name"]))
-    return entry if earlier is None or entry["score"] is not None else entry | {"earlier_result": earlier}
+    is_scored = entry["score"] is not None and "reason" not in entry
+    return entry if earlier is None or is_scored else entry | {"earlier_result": earlier}
 
 
 def _status(score: float | None) -> str:

@@ -21,6 +21,7 @@ NAMES = (
     "prompt_prefix",
     "isolation",
     "metric_intervals",
+    "paired_tests",
     "example_replay",
     "discovery",
     "html_to_text",

@@ -10,7 +10,7 @@ from mind2web2 import __version__
 from mind2web2.cli import cache, evaluate, judgments, metrics, pages, show, verify_results
 from mind2web2.cli.benchmark import answer, get, submit
 from mind2web2.cli.options import CommandParser, Handler
-from mind2web2.cli.results import audit, view
+from mind2web2.cli.results import audit, compare, view
 from mind2web2.errors import Mind2Web2Error
 
 # In the order of the help; a module is loaded for its options, and loads what it runs when it runs.
@@ -24,6 +24,7 @@ COMMANDS = (
     view,
     audit,
     metrics,
+    compare,
     verify_results,
     judgments,
     submit,
@@ -43,8 +44,8 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 view                      look at all results in the browser
   mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
-  mind2web2 validate AGENT            check the agent's answers before they are handed in
-  mind2web2 submit AGENT              pack answers, pages, results and judgments into one file
+  mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
+    submit,
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file

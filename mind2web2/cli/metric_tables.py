@@ -136,7 +136,7 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     console.print(table)
     clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
     if any(own["low"] is not None for own in found.values()):
-        how = f"{_METHOD}, the same of both agents"
+        how = "sign flips of the differences of tasks, each averaged over its runs"
         _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
         line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
     _print_reasons(console, labels, found)

@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     paths = paths_of(options)
     if options.eval_version is not None:
         paths.script_versions()  # raises where the version does not exist
-    task_ids = _task_ids(options)
+    task_ids = chosen_tasks(options)
     removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
     deleted = [_deleted(paths, folder) for folder in removed]
     console = plain_console()
@@ -199,7 +199,8 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
     return f"Deleted {folder} with {counted(results, 'result')}."
 
 
-def _task_ids(options: argparse.Namespace) -> list[str] | None:
+def chosen_tasks(options: argparse.Namespace) -> list[str] | None:
+    """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
     from mind2web2.benchmark.tasks import read_task_list
 
     named = [check_name("task", task_id) for task_id in options.task_ids or ()]

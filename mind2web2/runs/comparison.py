@@ -1,34 +1,42 @@
-"""Two agents over the tasks that both have: their metrics, and how sure the differences are; pure."""
+"""Agents over the tasks that all of them have: their metrics, and how sure the differences are; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.runs.comparability import mixture_warnings
 from mind2web2.runs.metrics import SampledMetric, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, score_grid
-from mind2web2.statistics.bootstrap import LEVEL, METHOD, RESAMPLES, SEED, SampledInterval, sampled_intervals
+from mind2web2.statistics.bootstrap import LEVEL, SEED, Limits, SampledInterval, too_few
+from mind2web2.statistics.paired import DRAWS, METHOD, paired_test
 from mind2web2.utils.names import name_list, natural_key
 
 # Pass@k of either agent, whose k may differ.
 PASS = "pass_at_k"
+# An agent's name and its answers.
+Agent = tuple[str, Sequence[ScoredAnswer]]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One metric of two agents over the tasks where both have a value.
+    """One metric of two agents over the tasks where both have a value, averaged over each task's runs.
 
     Args:
         first: the first agent's value; ``None`` where no task has a value of both, like ``second``.
         sampled: the interval of the second value minus the first.
+        p_value: of no difference, two-sided; ``None`` where no task has a value of both.
+        by_task: each task's difference.
     """
 
     first: float | None
     second: float | None
     sampled: SampledInterval
+    p_value: float | None
+    by_task: Mapping[str, float]
 
     @property
     def value(self) -> float | None:
@@ -41,13 +49,14 @@ class Difference:
         return self.sampled.interval is not None and self.sampled.interval.excludes(0)
 
     def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 metrics --json`` prints it."""
+        """Return it as ``mind2web2 metrics --json`` and ``compare --json`` print it."""
         numbers = {"first": self.first, "second": self.second, "difference": self.value}
         rounded = {
             name: None if value is None else round(value, self.sampled.digits)
             for name, value in numbers.items()
         }
-        return {**rounded, **self.sampled.summary(), "clear": self.is_clear}
+        p_value = None if self.p_value is None else round(self.p_value, 6)
+        return {**rounded, **self.sampled.summary(), "p_value": p_value, "clear": self.is_clear}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +80,17 @@ class AgentComparison:
             "first": self.first,
             "second": self.second,
             "num_tasks": len(self.tasks),
-            "level": LEVEL,
-            "method": METHOD,
-            "resamples": RESAMPLES,
-            "seed": SEED,
+            **METHOD_SUMMARY,
             "metrics": {name: found.summary() for name, found in self.differences.items()},
             "warnings": list(self.warnings),
         }
 
 
-def compared(
-    first: tuple[str, Sequence[ScoredAnswer]],
-    second: tuple[str, Sequence[ScoredAnswer]],
-    task_ids: Iterable[str] | None = None,
-) -> AgentComparison:
-    """Compare two agents, each given by its name and answers.
+METHOD_SUMMARY = {"level": LEVEL, "method": METHOD, "resamples": DRAWS, "seed": SEED}
+
+
+def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None) -> AgentComparison:
+    """Compare two agents.
 
     Args:
         task_ids: the tasks that count, with 0 for what is missing; by default those in which both agents have
@@ -95,68 +100,78 @@ def compared(
         UsageError: there is no such task.
         ValueError: two answers of an agent have the same task and name.
     """
-    names = (first[0], second[0])
-    grids, warnings = _grids(names, (first[1], second[1]), task_ids)
-    metrics = [_renamed(sampled_metrics(grid), len(grid.runs)) for grid in grids]
-    scored = [answer for grid in grids for answer in grid.scored_answers]
+    grids, warnings = shared_grids([first, second], task_ids)
+    one, other = map(metrics_of, grids)
     return AgentComparison(
-        *names,
+        first[0],
+        second[0],
         tasks=tuple(grids[0].tasks),
-        differences=_differences(*metrics),
-        warnings=(*warnings, *_unequal_runs(names, grids), *mixture_warnings(scored, "compared")),
+        differences={name: difference(one[name], other[name]) for name in one},
+        warnings=tuple(warnings),
     )
 
 
-def _grids(
-    names: tuple[str, str],
-    answers: tuple[Sequence[ScoredAnswer], Sequence[ScoredAnswer]],
-    task_ids: Iterable[str] | None,
+def shared_grids(
+    agents: Sequence[Agent], task_ids: Iterable[str] | None
 ) -> tuple[list[ScoreGrid], list[str]]:
+    """Return the scores of agents over the tasks of all of them, and warnings about their differences.
+
+    Raises:
+        UsageError: there is no such task.
+    """
+    names = [name for name, _ in agents]
     if task_ids is not None:
         wanted = list(task_ids)
-        return [score_grid(own, wanted) for own in answers], []
-    tasks = [{answer.task_id for answer in own if answer.score is not None} for own in answers]
-    common = tasks[0] & tasks[1]
-    if not common:
-        raise UsageError(
-            f"nothing to compare: no task has scores of both {names[0]} and {names[1]}; evaluate both on the "
-            "same tasks, or name tasks with --task_list, where missing answers count as 0"
-        )
-    warnings = [
-        f"tasks of {name} alone, left out: {name_list(own - common)}"
-        for name, own in zip(names, tasks, strict=True)
-        if own - common
-    ]
-    return [score_grid(answer for answer in own if answer.task_id in common) for own in answers], warnings
+        grids, warnings = [score_grid(own, wanted) for _, own in agents], []
+    else:
+        tasks = [{answer.task_id for answer in own if answer.score is not None} for _, own in agents]
+        common = set.intersection(*tasks)
+        if not common:
+            every = "both" if len(agents) == 2 else "all of"
+            raise UsageError(
+                f"nothing to compare: no task has scores of {every} {' and '.join(names)}; evaluate "
+                f"{every.removesuffix(' of')} on the same tasks, or name tasks with --task_list, where "
+                "missing answers count as 0"
+            )
+        alone = "alone" if len(agents) == 2 else "that others lack"
+        warnings = [
+            f"tasks of {name} {alone}, left out: {name_list(own - common)}"
+            for name, own in zip(names, tasks, strict=True)
+            if own - common
+        ]
+        grids = [score_grid(answer for answer in own if answer.task_id in common) for _, own in agents]
+    scored = [answer for grid in grids for answer in grid.scored_answers]
+    return grids, [*warnings, *_unequal_runs(names, grids), *mixture_warnings(scored, "compared")]
 
 
-def _renamed(metrics: Mapping[str, SampledMetric], runs: int) -> dict[str, SampledMetric]:
-    return {PASS if name == f"pass_at_{runs}" else name: metric for name, metric in metrics.items()}
+def metrics_of(grid: ScoreGrid) -> dict[str, SampledMetric]:
+    """Return an agent's metrics by names that are the same for all numbers of runs."""
+    pass_name = f"pass_at_{len(grid.runs)}"
+    return {PASS if name == pass_name else name: metric for name, metric in sampled_metrics(grid).items()}
 
 
-def _unequal_runs(names: tuple[str, str], grids: Sequence[ScoreGrid]) -> list[str]:
+def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]:
     runs = [len(grid.runs) for grid in grids]
-    if runs[0] == runs[1]:
+    if len(set(runs)) == 1:
         return []
     listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
     return [f"the agents have different numbers of runs, so that pass@k compares unequal chances: {listed}"]
 
 
-def _differences(
-    first: Mapping[str, SampledMetric], second: Mapping[str, SampledMetric]
-) -> dict[str, Difference]:
-    sides = {}
-    for name in first:
-        tasks = sorted(first[name].values.keys() & second[name].values.keys(), key=natural_key)
-        if tasks:
-            sides[name] = first[name].over(tasks), second[name].over(tasks)
-    # Each resample takes the same tasks of both agents: that some tasks are hard for all cancels out.
-    differences = {name: other.minus(one) for name, (one, other) in sides.items()}
-    digits = {name: metric.digits for name, metric in first.items()}
-    sampled = sampled_intervals(differences, digits, "the difference is the same at every task")
-    return {
-        name: Difference(sides[name][0].value, sides[name][1].value, sampled[name])
-        if name in sides
-        else Difference(None, None, sampled[name])
-        for name in first
-    }
+def difference(first: SampledMetric, second: SampledMetric) -> Difference:
+    """Return the second metric minus the first over the tasks where both have a value."""
+    tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
+    sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
+    by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
+    found = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
+    reason = too_few(len(tasks))
+    if reason is None and found.interval is None:
+        reason = "the difference is the same at every task"
+    interval = None if reason else found.interval
+    one, other = (fmean(side) if side else None for side in sides)
+    sampled = SampledInterval(len(tasks), interval, reason, first.digits)
+    return Difference(one, other, sampled, found.p_value, by_task)
+
+
+def _limits(first: Limits, second: Limits) -> Limits:
+    return None if first is None or second is None else (second[0] - first[1], second[1] - first[0])

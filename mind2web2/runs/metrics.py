@@ -50,6 +50,10 @@ class SampledMetric:
     limits: Limits
     digits: int
 
+    def of_task(self, task: str) -> float:
+        """Return the mean over a task's runs."""
+        return fmean(value for found in self.values[task].values() for value in found)
+
     def over(self, tasks: Sequence[str]) -> TaskSums:
         """Return the metric over these tasks, each of which has a value."""
         runs = dict.fromkeys(run for task in tasks for run in self.values[task])

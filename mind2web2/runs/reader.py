@@ -139,6 +139,7 @@ class ResultFacts:
         versions: of this package, Python and libraries, by name.
         script: version folder and file name of the eval script.
         in_doubt: something temporary may have changed the score; the next run judges the answer again.
+        capture_days: first and last day on which a judged page was captured, ISO 8601; empty if unknown.
         is_explained: it has evidence for its verdicts.
         is_treeless: its score comes from the script alone, without a rubric tree.
         is_off_tree: its script returned another score than its rubric tree gives.
@@ -154,6 +155,7 @@ class ResultFacts:
     script: str | None = None
     script_sha256: str | None = None
     in_doubt: bool = False
+    capture_days: tuple[str, ...] = ()
     is_explained: bool = False
     is_treeless: bool = False
     is_off_tree: bool = False
@@ -177,11 +179,12 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
         script=_text(made_from.get("script")),
         script_sha256=_text(made_from.get("script_sha256")),
         in_doubt=bool(result.get("doubts")),
+        capture_days=_capture_days(leaves),
         is_explained=any(_evidence(leaf) for leaf in leaves),
         is_treeless=not leaves,
         is_off_tree=other_score_by_tree(result) is not None,
         is_flagged=bool(result.get("answer_flags")),
-        claims=tuple(_claim(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
+        claims=tuple(leaf_facts(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
         extractions=tuple(
             found for record in _mappings(result.get("extractions")) if (found := _of_extraction(record))
         ),
@@ -263,7 +266,8 @@ def _decisive(checks: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [check for check in shown if check.get("outcome") == "supported"] or shown
 
 
-def _claim(leaf: Mapping[str, Any]) -> ClaimFacts:
+def leaf_facts(leaf: Mapping[str, Any]) -> ClaimFacts:
+    """Return how far a leaf's verdict can be relied on."""
     # Looked up once each: a benchmark has tens of thousands of claims.
     evidence = _evidence(leaf)
     checks = _mappings(evidence.get("pages"))
@@ -360,6 +364,12 @@ def _versions(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> dict[s
     own = {"mind2web2": _mapping(result.get("run")).get("version")}
     found = {**own, **_mapping(made_from.get("versions"))}
     return {str(name): version for name, version in found.items() if isinstance(version, str)}
+
+
+def _capture_days(leaves: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    pages = [_mapping(check.get("page")) for leaf in leaves for check in _checks(leaf)]
+    days = [moment[:10] for page in pages if (moment := _text(page.get("captured_at")))]
+    return (min(days), max(days)) if days else ()
 
 
 def _text(value: object) -> str | None:

@@ -106,7 +106,7 @@ def _interval(
     without_one = _without_one(rows, statistic)
     noise = _NOISE * max(1.0, abs(value))
     if max(without_one) - min(without_one) <= noise:
-        return _at_limit(value, len(rows), limits, level)
+        return limit_interval(value, len(rows), limits, level)
     found = sorted(map(statistic, drawn))
     last = len(found) - 1
     below = (bisect_left(found, value - noise) + bisect_right(found, value + noise)) / (2 * len(found))
@@ -140,7 +140,8 @@ def _share_below(reach: float, bias: float, skewness: float) -> float:
     return _NORMAL.cdf(bias + moved / room) if room > 0 else float(reach > 0)
 
 
-def _at_limit(value: float, tasks: int, limits: Limits, level: float) -> Interval | None:
+def limit_interval(value: float, tasks: int, limits: Limits, level: float = LEVEL) -> Interval | None:
+    """Return the exact interval of a mean of tasks that are all at one limit, ``None`` where they are not."""
     if limits is None:
         return None
     low, high = limits
@@ -172,18 +173,6 @@ class TaskSums:
     def value(self) -> float:
         """Return the metric over all the tasks."""
         return self.statistic([sum(column) for column in self.columns])
-
-    def minus(self, other: TaskSums) -> TaskSums:
-        """Return the difference to another metric over the same tasks."""
-        width = len(self.columns)
-        limits = None
-        if self.limits is not None and other.limits is not None:
-            limits = (self.limits[0] - other.limits[1], self.limits[1] - other.limits[0])
-
-        def difference(sums: Sequence[float]) -> float:
-            return self.statistic(sums[:width]) - other.statistic(sums[width:])
-
-        return TaskSums(self.tasks, (*self.columns, *other.columns), difference, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,14 +215,14 @@ def sampled_intervals(
     found = {}
     for name in digits:
         tasks = len(metrics[name].tasks) if name in metrics else 0
-        reason = _too_few(tasks)
+        reason = too_few(tasks)
         if reason is None and intervals[name] is None:
             reason = no_spread
         found[name] = SampledInterval(tasks, intervals.get(name), reason, digits[name])
     return found
 
 
-def _too_few(tasks: int) -> str | None:
+def too_few(tasks: int) -> str | None:
     """Return why there can be no interval over so many tasks, ``None`` if there can."""
     if not tasks:
         return "no value is known"

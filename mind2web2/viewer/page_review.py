@@ -6,20 +6,26 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, Review
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.citations import read_citations
+from mind2web2.pages.importing import Fault, reader_of
 from mind2web2.urls.keys import lookup_key
 from mind2web2.viewer.catalog import Catalog, Json
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
+
+if TYPE_CHECKING:
+    from mind2web2.capture.browser_manager import BatchBrowserManager
 
 log = logging.getLogger(__name__)
 
@@ -88,11 +94,44 @@ class PageReview:
         if pdf is not None and not pdf.startswith(b"%PDF"):
             raise UsageError("the file is not a PDF")
         kind: PageKind = "web" if pdf is None else "pdf"
-        cache = self._pages.cache(key)
         record = self._record(key, kind, "uploaded", None)
+        return self._replace(key, CapturedPage(record, None if pdf else text or "", picture, pdf))
+
+    async def upload_mhtml(self, key: PageKey, content: bytes) -> Json:
+        """Render an MHTML file without a network, and store what it shows in place of what is stored.
+
+        Raises:
+            UsageError: it is no MHTML file, or shows nothing.
+            MachineError: there is no browser.
+        """
+        with tempfile.TemporaryDirectory(prefix="mind2web2-upload-") as folder:
+            path = Path(folder) / "upload.mhtml"
+            await asyncio.to_thread(path.write_bytes, content)
+            found = next(iter(reader_of(path, key.url)()))
+        if isinstance(found, Fault) or found.stored is None:
+            raise UsageError(f"not an MHTML file of a page: {found}")
+        async with self._browser() as browser:
+            page = await browser.render(key.url, found.stored)
+        if page.record.kind is None:
+            raise UsageError(f"cannot be rendered: {page.record.failure}")
+        record = self._record(key, page.record.kind, "uploaded", page.record)
+        return await asyncio.to_thread(self._replace, key, replace(page, record=record))
+
+    def _replace(self, key: PageKey, page: CapturedPage) -> Json:
+        cache = self._pages.cache(key)
         cache.remove(key.url)
-        cache.put_capture(CapturedPage(record, None if pdf else text or "", picture, pdf), url=key.url)
+        cache.put_capture(page, url=key.url)
         return self._decided(key, "upload")
+
+    @asynccontextmanager
+    async def _browser(self) -> AsyncIterator[BatchBrowserManager]:
+        from mind2web2.capture.browser_manager import BatchBrowserManager
+
+        # One at a time: a person waits for each.
+        async with self._capturing:
+            settings = self._reviewer.capture
+            async with BatchBrowserManager(settings.headless, 1, settings=settings) as browser:
+                yield browser
 
     async def recapture(self, key: PageKey) -> Json:
         """Capture a page again and return its new row; what is stored stays where the new capture is worse.
@@ -101,12 +140,8 @@ class PageReview:
             MachineError: there is no browser.
             UsageError: the page yields nothing, or less than what is stored.
         """
-        from mind2web2.capture.browser_manager import BatchBrowserManager
-
-        async with self._capturing:
-            settings = self._reviewer.capture
-            async with BatchBrowserManager(settings.headless, 1, settings=settings) as browser:
-                page = await browser.capture(key.url, log)
+        async with self._browser() as browser:
+            page = await browser.capture(key.url, log)
         if page.record.failure:
             raise UsageError(f"not captured: {page.record.failure}")
         if not await asyncio.to_thread(self._pages.cache(key).put_capture, page, url=key.url):

@@ -79,6 +79,7 @@ class PageRoutes:
             Route("/api/capture/target", self._set_target, methods=["POST"]),
             Route("/api/capture", self._extension_capture, methods=["POST"]),
             Route("/api/upload-pdf/{task}", self._upload_pdf, methods=["POST"]),
+            Route("/api/upload-mhtml/{task}", self._upload_mhtml, methods=["POST"]),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -94,11 +95,13 @@ class PageRoutes:
         return JSONResponse(await self._review.recapture((await _read(request, Asked)).key))
 
     async def _upload(self, request: Request) -> Response:
-        """Store a file as it was uploaded: a PDF, or an image or a text of the page."""
+        """Store a file as it was uploaded: a PDF, an MHTML file, or an image or a text of the page."""
         asked = request.query_params
         key = PageKey(asked.get("agent", ""), asked.get("task", ""), asked.get("url", ""))
         content = await _body(request)
         kind = request.headers.get("content-type", "").partition(";")[0]
+        if _is_mhtml(content):
+            return JSONResponse(await self._review.upload_mhtml(key, content))
         stored: dict[str, Any] = {}
         if kind == "application/pdf" or content.startswith(b"%PDF"):
             stored["pdf"] = content
@@ -108,7 +111,7 @@ class PageRoutes:
             stored["text"] = content.decode("utf-8", "replace")
         else:
             raise UsageError(
-                f"cannot store a file of type {kind or 'unknown'}: choose a PDF, an image or a text"
+                f"cannot store a file of type {kind or 'unknown'}: choose a PDF, MHTML, image or text"
             )
         return JSONResponse(await run_in_threadpool(lambda: self._review.upload(key, **stored)))
 
@@ -134,6 +137,12 @@ class PageRoutes:
         row = await run_in_threadpool(lambda: self._review.upload(key, pdf=content))
         return JSONResponse({"success": True, "page": row})
 
+    async def _upload_mhtml(self, request: Request) -> Response:
+        task = request.path_params["task"]
+        key = PageKey(self._agent(task), task, request.query_params.get("url", ""))
+        row = await self._review.upload_mhtml(key, await _body(request))
+        return JSONResponse({"success": True, "page": row})
+
     def _agent(self, task: str) -> str:
         """Return whose page the extension sends: the target's agent, or the only one that is shown."""
         if self._target is not None and self._target.task_id == task and self._target.agent in self._agents:
@@ -151,9 +160,14 @@ async def _read(request: Request, model: type[Model]) -> Model:
         raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
+def _is_mhtml(content: bytes) -> bool:
+    head = content[:4096].lower()
+    return b"mime-version:" in head and b"multipart/related" in head
+
+
 async def _body(request: Request) -> bytes:
     """Return what was sent: the body, or the one file of a form."""
-    if request.headers.get("content-type", "").startswith("multipart/"):
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
         async with request.form(max_files=1, max_part_size=MAX_UPLOAD_BYTES) as form:
             for value in form.values():
                 if isinstance(value, UploadFile):

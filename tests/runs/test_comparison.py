@@ -65,7 +65,8 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
     found = compared(("old", agent([1.0] * 8)), ("new", agent([1.0] * 4 + [None] * 4)), task_ids)
     score = found.differences["avg_score"]
     assert (score.first, score.second, score.sampled.tasks) == (1.0, 0.5, 8)
-    assert score.is_clear
+    # McNemar's test of four losses and no gain.
+    assert (score.p_value, score.is_clear) == (0.125, False)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +133,7 @@ def test_the_summary_is_rounded_as_published():
         "exact",
         "tasks",
         "reason",
+        "p_value",
         "clear",
     ]
     assert score["difference"] == pytest.approx(score["second"] - score["first"], abs=2e-4)

@@ -1,5 +1,6 @@
 """Pages in the viewer: the list, decisions, uploads, captures, and the browser extension's requests."""
 
+import asyncio
 import base64
 import http.client
 import json
@@ -119,6 +120,36 @@ async def test_files_are_uploaded_in_a_pages_place(page, results, address):
     assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
     await upload.set_input_files({"name": "page.zip", "mimeType": "application/zip", "buffer": b"PK"})
     await expect(message).to_contain_text("choose a PDF")
+
+
+MHTML = b"""From: <Saved by Blink>
+Snapshot-Content-Location: https://lake.example/gone
+Date: Sat, 21 Nov 2026 10:00:00 -0000
+MIME-Version: 1.0
+Content-Type: multipart/related; type="text/html"; boundary="b"
+
+--b
+Content-Type: text/html
+Content-Location: https://lake.example/gone
+
+<h1>The lake</h1><p>It is 88 metres deep, as the saved page says in its only paragraph.</p>
+--b--
+""".replace(b"\n", b"\r\n")
+
+
+async def test_saved_page_is_rendered_and_stored(page, results, address):
+    """An MHTML file, uploaded in the viewer or by the extension, without a network."""
+    await page.goto(address)
+    await page.get_by_role("link", name="Pages").click()
+    file = {"name": "page.mhtml", "mimeType": "multipart/related", "buffer": MHTML}
+    await page.locator("input[type=file]").set_input_files(file)
+    await expect(page.locator(".page-text")).to_contain_text("88 metres", timeout=60_000)
+    assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
+    path = f"/api/upload-mhtml/{TASK}?url={quote(SUSPECT, safe='')}"
+    headers = {**ORIGIN, "content-type": "multipart/related"}
+    status, found, _ = await asyncio.to_thread(post, address, path, MHTML, headers)
+    assert (status, found["success"]) == (200, True)
+    assert "88 metres" in cache_of(results).get_web(SUSPECT)[0]
 
 
 async def test_page_is_captured_again(page, results, address):

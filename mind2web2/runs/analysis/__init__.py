@@ -1,0 +1,1 @@
+"""Analyses of finished results: rankings of agents, leaves that flipped, bounds of scores; pure."""

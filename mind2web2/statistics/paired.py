@@ -1,0 +1,205 @@
+"""Paired differences, one for each task: test, interval, correction for several tests, and power; pure.
+
+Values of one task over several runs are averaged first: tasks are independent of each other, runs of one task
+are not. Under no difference each task's difference is as likely as its opposite, which the test takes
+literally: it flips signs (Fisher's randomisation test; with values 0 and 1 of single runs the exact McNemar
+test). The interval inverts the test: its ends are quantiles of the means of random subsets of the tasks
+(Hartigan 1969, "Using subsample values as typical values"). No normal approximation is involved.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from operator import getitem
+from statistics import NormalDist, fmean, variance
+
+from mind2web2.statistics.bootstrap import LEVEL, SEED, Interval, Limits, limit_interval
+
+DRAWS = 10_000
+# Up to so many tasks all 2^n sign patterns are enumerated, beyond so many as DRAWS are drawn.
+MOST_ENUMERATED = 13
+METHOD = (
+    "sign flips of the tasks' differences (means of random subsets of tasks, Hartigan 1969); "
+    "exact (Clopper-Pearson) where all differences are at one limit"
+)
+POWER = 0.8
+_NOISE = 1e-9
+_Z_LEVEL = NormalDist().inv_cdf((1 + LEVEL) / 2)
+_Z_POWER = NormalDist().inv_cdf(POWER)
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """The mean difference of pairs.
+
+    Args:
+        p_value: two-sided, of no difference; ``None`` without pairs.
+        interval: at ``LEVEL``; ``None`` with fewer than six tasks, or where all differences are the same.
+        is_exact: the p-value counts all sign patterns; otherwise it counts drawn ones.
+    """
+
+    difference: float
+    p_value: float | None
+    interval: Interval | None
+    is_exact: bool
+
+
+def paired_test(differences: Sequence[float], limits: Limits = None, seed: int = SEED) -> PairedTest:
+    """Test whether the mean of independent differences is 0.
+
+    Args:
+        limits: the least and the greatest possible difference, where there are any.
+    """
+    if not differences:
+        return PairedTest(0.0, None, None, is_exact=True)
+    mean = fmean(differences)
+    # Differences of 0 stay the same with either sign.
+    moved = [value for value in differences if abs(value) > _NOISE]
+    is_binomial = len({round(abs(value), 9) for value in moved}) <= 1
+    is_enumerated = len(moved) <= MOST_ENUMERATED
+    subsets = _subset_sums(differences, seed)
+    if is_binomial:
+        p_value = binomial_p_value(sum(value > 0 for value in moved), len(moved))
+    elif is_enumerated:
+        p_value = _sign_flip_p_value(mean, _subset_sums(moved, seed))
+    else:
+        p_value = _sign_flip_p_value(mean, subsets)
+    interval = _interval(differences, mean, limits, subsets)
+    return PairedTest(mean, p_value, interval, is_exact=is_binomial or is_enumerated)
+
+
+def binomial_p_value(positive: int, total: int) -> float:
+    """Return the two-sided p-value of equal chances, which of discordant pairs is McNemar's exact test."""
+    fewer = min(positive, total - positive)
+    return min(1.0, 2 * sum(math.comb(total, k) for k in range(fewer + 1)) / (1 << total))
+
+
+def _sign_flip_p_value(mean: float, subsets: Sequence[tuple[float, int]]) -> float:
+    # With a subset's signs flipped the sum is at least as extreme, if the subset's own sum is 0 or on the
+    # other side of it.
+    sign = math.copysign(1, mean)
+    as_extreme = sum(sign * total <= _NOISE for total, _ in subsets)
+    # Together with the observed pattern, so that it is never 0 (Phipson and Smyth 2010).
+    return min(1.0, 2 * (as_extreme + 1) / (len(subsets) + 1))
+
+
+def _interval(
+    differences: Sequence[float], mean: float, limits: Limits, subsets: Sequence[tuple[float, int]]
+) -> Interval | None:
+    if max(differences) - min(differences) <= _NOISE:
+        return limit_interval(mean, len(differences), limits)
+    means = sorted(total / size for total, size in subsets)
+    outside = math.floor((1 - LEVEL) / 2 * (len(means) + 1))
+    if outside < 1:
+        return None
+    return Interval(means[outside - 1], means[-outside])
+
+
+def _subset_sums(values: Sequence[float], seed: int) -> list[tuple[float, int]]:
+    """Return sums and sizes of all non-empty subsets of a few values, or of random ones of many."""
+    tables = [_sums_of_byte(values[start : start + 8]) for start in range(0, len(values), 8)]
+    found = [(sum(map(getitem, tables, pattern)), size) for pattern, size in _subsets(len(values), seed)]
+    if len(values) > MOST_ENUMERATED:
+        # The complement of a random subset is one as well.
+        everything = math.fsum(values)
+        found += [(everything - total, len(values) - size) for total, size in found]
+    return found
+
+
+def _sums_of_byte(values: Sequence[float]) -> list[float]:
+    """Return the sum of each subset of up to eight values, by the subset's bits."""
+    sums = [0.0]
+    for value in values:
+        sums += [total + value for total in sums]
+    return sums
+
+
+@lru_cache(maxsize=8)
+def _subsets(count: int, seed: int) -> list[tuple[bytes, int]]:
+    width = (count + 7) // 8
+    if count <= MOST_ENUMERATED:
+        patterns = list(range(1, 2**count))
+    else:
+        draws = random.Random(seed)
+        whole = 2**count - 1
+        drawn = (draws.getrandbits(count) for _ in range(DRAWS // 2))
+        patterns = [bits if 0 < bits < whole else 1 for bits in drawn]
+    return [(bits.to_bytes(width, "little"), bits.bit_count()) for bits in patterns]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values adjusted for being several (Holm 1979), in the given order."""
+    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
+    scaled = ((len(order) - rank) * p_values[place] for rank, place in enumerate(order))
+    adjusted = dict(zip(order, accumulate(scaled, max), strict=True))
+    return [min(1.0, adjusted[place]) for place in range(len(p_values))]
+
+
+@dataclass(frozen=True, slots=True)
+class Variation:
+    """Where the variance of the tasks' differences comes from.
+
+    Args:
+        between_tasks: variance of a task's difference if it were run infinitely often.
+        between_runs: variance that one run of each side adds; ``None`` where no task has several runs.
+        runs: of each side, on average.
+    """
+
+    between_tasks: float
+    between_runs: float | None
+    runs: float
+
+    @property
+    def of_difference(self) -> float:
+        """Return the variance of a task's difference as it was observed."""
+        return self.between_tasks + (self.between_runs or 0.0) / self.runs
+
+
+def variation(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Variation:
+    """Split the variance of differences by the method of moments for a random effect of the task.
+
+    Args:
+        pairs: for each of at least two tasks, the values of either side's runs.
+    """
+    observed = variance(fmean(second) - fmean(first) for first, second in pairs)
+    sides = [[side for side in position if len(side) > 1] for position in zip(*pairs, strict=True)]
+    runs = 1 / fmean(1 / len(side) for pair in pairs for side in pair)
+    if not all(sides):
+        return Variation(observed, None, runs)
+    within = sum(fmean(variance(values) for values in side) for side in sides)
+    return Variation(max(0.0, observed - within / runs), within, runs)
+
+
+def tasks_needed(difference: float, variance_of_task: float) -> int | None:
+    """Return how many tasks show a difference with 80% power, ``None`` where no number does.
+
+    Guenther's (1981) correction of the normal formula for the t test.
+    """
+    if not difference:
+        return None
+    needed = ((_Z_LEVEL + _Z_POWER) / difference) ** 2 * variance_of_task + _Z_LEVEL**2 / 2
+    return math.ceil(needed)
+
+
+def runs_needed(difference: float, tasks: int, found: Variation) -> int | None:
+    """Return how many runs of the same tasks show a difference with 80% power; ``None`` where none do."""
+    if found.between_runs is None:
+        return None
+    room = tasks_variance(difference, tasks) - found.between_tasks
+    return max(1, math.ceil(found.between_runs / room)) if room > 0 else None
+
+
+def tasks_variance(difference: float, tasks: int) -> float:
+    """Return the greatest variance of a task's difference with which so many tasks show the difference."""
+    return max(0.0, tasks - _Z_LEVEL**2 / 2) * (difference / (_Z_LEVEL + _Z_POWER)) ** 2
+
+
+def detectable_difference(tasks: int, variance_of_task: float) -> float | None:
+    """Return the smallest difference that so many tasks show with 80% power, ``None`` with too few."""
+    effective = tasks - _Z_LEVEL**2 / 2
+    return (_Z_LEVEL + _Z_POWER) * math.sqrt(variance_of_task / effective) if effective > 0 else None

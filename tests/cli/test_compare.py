@@ -1,0 +1,213 @@
+"""``mind2web2 compare``: whether agents differ by more than chance, and why their leaves differ."""
+
+import json
+
+import pytest
+from projects import call
+
+from mind2web2.cli import main
+
+
+def add_result(root, agent, task, run, leaves, **more):
+    """Write a result with a flat rubric tree; leaves are evidence and a status by id."""
+    path = root / "eval_results" / agent / task / f"answer_{run}" / "results"
+    path.mkdir(parents=True, exist_ok=True)
+    passed = sum(status == "passed" for status, _ in leaves.values())
+    children = [
+        {
+            "id": name,
+            "status": status,
+            "score": float(status == "passed"),
+            "critical": False,
+            "strategy": "parallel",
+            "children": [],
+            "evidence": evidence,
+        }
+        for name, (status, evidence) in leaves.items()
+    ]
+    tree = {"id": "root", "critical": False, "strategy": "parallel", "children": children}
+    tree |= {"status": "partial", "score": passed / len(leaves)}
+    content = {
+        "answer_name": f"answer_{run}.md",
+        "final_score": passed / len(leaves),
+        "judge_model": "judge-1",
+        "eval_breakdown": [{"info": [], "verification_tree": tree}],
+    }
+    (path / f"20250714_120000_answer_{run}.md.json").write_text(json.dumps(content | more))
+
+
+def judged(passed, *votes, claim="c", **more):
+    """Return a leaf's status and evidence with votes of the judge."""
+    trials = [{"trial": k, "supported": one, "reasoning": ""} for k, one in enumerate(votes or (passed,), 1)]
+    evidence = {"decided_by": "judge", "claim": claim, "votes": trials} | more
+    return "passed" if passed else "failed", evidence
+
+
+def add_agent(root, agent, passes, tasks=12, runs=3, leaves=4, **more):
+    """Write results of an agent that passes the first leaves of each answer, by task and run."""
+    for task in range(tasks):
+        for run in range(1, runs + 1):
+            found = {f"leaf_{k}": judged(k < passes(task, run)) for k in range(leaves)}
+            add_result(root, agent, f"task_{task}", run, found, **more)
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Work in a folder where ``new`` is better than ``old`` by a leaf at most tasks, ``same`` hardly."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    add_agent(tmp_path, "old", lambda task, run: task % 2 + run % 2)
+    add_agent(tmp_path, "new", lambda task, run: task % 2 + run % 2 + (task % 4 > 0))
+    add_agent(tmp_path, "same", lambda task, run: task % 2 + run % 2 + (task % 4 == 0) - (task == 3))
+    return tmp_path
+
+
+def compared(*words, status=0):
+    """Return the printed figures of a comparison."""
+    run = call(main, "compare", *words, "--json")
+    assert (run.returncode, run.stderr) == (status, "")
+    return json.loads(run.stdout)
+
+
+@pytest.mark.usefixtures("project")
+def test_two_agents():
+    """Nine of twelve tasks gain a quarter: the exact test of equal changes is McNemar's."""
+    found = compared("old", "new")
+    score = found["metrics"]["avg_score"]
+    (pair,) = score["differences"]
+    assert (pair["first_agent"], pair["second_agent"], pair["difference"]) == ("old", "new", 0.1875)
+    assert pair["p_value"] == pytest.approx(2 / 2**9, abs=1e-6) == pair["p_holm"]
+    assert 0 < pair["low"] < 0.1875 < pair["high"] <= 0.25
+    assert score["tied_with_best"] == ["new"]
+    assert pair["power"]["tasks_needed"] <= 12
+    assert {entry["difference"] for entry in pair["largest"]} == {0.25}
+    assert found["flipped_leaves"]["new"]["by_cause"]["judge"]["gained"] == 27
+
+
+@pytest.mark.usefixtures("project")
+def test_three_agents():
+    """P-values are corrected for all three pairs, and an agent that chance separates is tied."""
+    found = compared("new", "old", "same")["metrics"]["avg_score"]
+    assert next(iter(found["values"])) == "new"
+    p_values = {(pair["first_agent"], pair["second_agent"]): pair for pair in found["differences"]}
+    assert p_values["new", "old"]["p_holm"] == pytest.approx(3 * 2 / 2**9, abs=1e-6)
+    assert p_values["old", "same"]["p_holm"] > 0.05
+    text = call(main, "compare", "old", "same").stdout
+    assert "* not told apart from the best at the 5% level:" in text
+    assert "The observed difference would take" in text
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (("new", "old", "--fail_if_worse"), 4),
+        (("new", "old", "--fail_if_worse", "0.5"), 0),
+        (("old", "new", "--fail_if_worse"), 0),
+        (("old", "same", "--fail_if_worse"), 0),
+        (("new", "old"), 0),
+    ],
+)
+def test_continuous_integration(words, status):
+    """Status 4 where the whole interval lies below the margin, and only if asked."""
+    run = call(main, "compare", *words)
+    assert (run.returncode, run.stderr) == (status, "")
+    assert ("Worse than new by more than 0: old." in run.stdout) is (status == 4)
+
+
+def test_folders_of_results(project):
+    """Two runs of one agent, each in its own folder."""
+    (project / "branch").mkdir()
+    (project / "eval_results" / "new").rename(project / "branch" / "old")
+    found = compared("eval_results/old", "branch/old")
+    assert found["agents"] == ["eval_results/old", "branch/old"]
+    assert found["metrics"]["avg_score"]["differences"][0]["difference"] == 0.1875
+
+
+@pytest.mark.parametrize(
+    ("failed", "passed", "cause"),
+    [
+        (("skipped", {"decided_by": "prerequisite", "claim": "c"}), judged(True), "skip"),
+        (("failed", {"decided_by": "page", "claim": "c", "pages": []}), judged(True), "page_missing"),
+        (
+            judged(False, pages=[{"url": "http://a.test", "outcome": "unavailable"}]),
+            judged(True),
+            "page_missing",
+        ),
+        (("failed", {"decided_by": "script"}), ("passed", {"decided_by": "script"}), "extraction"),
+        (judged(False, claim="other"), judged(True), "answer"),
+        (judged(False, True, False, False), judged(True), "vote"),
+        (judged(False), judged(True), "judge"),
+    ],
+)
+def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, cause):
+    """In either direction; a leaf that only one result has is counted apart."""
+    monkeypatch.chdir(tmp_path)
+    add_result(tmp_path, "one", "task", 1, {"x": failed, "y": passed})
+    add_result(tmp_path, "two", "task", 1, {"x": passed, "y": failed, "z": passed})
+    found = compared("one", "two")["flipped_leaves"]["two"]
+    own = {name: count for name, count in found["by_cause"].items() if count["examples"]}
+    assert {name: (count["gained"], count["lost"]) for name, count in own.items()} == {cause: (1, 1)}
+    assert sorted(own[cause]["examples"]) == ["task/answer_1/x", "task/answer_1/y"]
+    assert (found["matched"], found["unmatched"]) == (2, 1)
+
+
+def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypatch):
+    """The text of the answer is the same: only its extraction can have changed the claim."""
+    monkeypatch.chdir(tmp_path)
+    same = {"provenance": {"answer_sha256": "0" * 64}}
+    add_result(tmp_path, "one", "task", 1, {"x": judged(False, claim="other")}, **same)
+    add_result(tmp_path, "two", "task", 1, {"x": judged(True)}, **same)
+    assert compared("one", "two")["flipped_leaves"]["two"]["by_cause"]["extraction"]["gained"] == 1
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"judge_model": "judge-2"}, "old was judged by judge-1 and new by judge-2"),
+        ({"provenance": {"script_sha256": "b"}}, "judged by different scripts at every task"),
+    ],
+)
+def test_unfair_comparisons_are_refused(tmp_path, monkeypatch, other, message):
+    """Unless they are asked for, with a warning."""
+    monkeypatch.chdir(tmp_path)
+    add_agent(tmp_path, "old", lambda task, _: task % 3, provenance={"script_sha256": "a"})
+    add_agent(tmp_path, "new", lambda task, _: task % 4, **other)
+    run = call(main, "compare", "old", "new")
+    assert run.returncode == 2
+    assert message in run.stderr and "--allow_unfair" in run.stderr
+    assert compared("old", "new", "--allow_unfair")["warnings"]
+
+
+def test_capture_days_and_missing_runs_are_pointed_out(tmp_path, monkeypatch):
+    """Pages of different months, and an agent without one of its answers."""
+    monkeypatch.chdir(tmp_path)
+    for agent, month, runs in (("old", "03", 2), ("new", "05", 1)):
+        page = {"url": "http://a.test", "outcome": "supported", "page": {"captured_at": f"2025-{month}-01"}}
+        for run in range(1, runs + 1):
+            add_result(tmp_path, agent, "task", run, {"x": judged(True, pages=[page])})
+        add_result(tmp_path, agent, "other", 1, {"x": judged(True)})
+    warnings = compared("old", "new")["warnings"]
+    assert any("different numbers of runs" in warning and "old 2, new 1" in warning for warning in warnings)
+    assert "answers without a score at the compared tasks, left out: old 1" in warnings
+    assert (
+        "pages were captured on different days: old 2025-03-01 to 2025-03-01; new 2025-05-01 to 2025-05-01"
+        in warnings
+    )
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["old"], "name at least two agents, each one once"),
+        (["old", "old"], "name at least two agents, each one once"),
+        (["old", "absent"], "no results of agent absent under"),
+        (["old", "new", "--fail_if_worse", "2"], "not a difference of scores from 0 to 1"),
+    ],
+)
+def test_mistakes_are_named(words, message):
+    """In one line, with status 2."""
+    run = call(main, "compare", *words)
+    assert run.returncode == 2
+    assert message in run.stderr

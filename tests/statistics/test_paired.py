@@ -1,0 +1,120 @@
+"""Paired differences, against figures of published implementations."""
+
+import math
+import random
+
+import pytest
+
+from mind2web2.statistics.paired import (
+    Variation,
+    binomial_p_value,
+    detectable_difference,
+    holm,
+    paired_test,
+    runs_needed,
+    tasks_needed,
+    variation,
+)
+
+DIFFERENCES = [0.3, -0.1, 0.25, 0.0, 0.5, 0.125, -0.2, 0.4, 0.05, 0.15]
+LIMITS = (-1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("differences", "p_value"),
+    [(DIFFERENCES, 0.07421875), ([1, -0.5, 0.25, 0.75, 0.5, 0.125, 0.2], 0.140625)],
+)
+def test_the_p_value_is_that_of_scipy(differences, p_value):
+    """Scipy 1.17.1: permutation_test(permutation_type="samples", n_resamples=inf) of the mean."""
+    found = paired_test(differences)
+    assert (found.p_value, found.is_exact) == (pytest.approx(p_value), True)
+    assert paired_test([-value for value in differences]).p_value == pytest.approx(p_value)
+
+
+@pytest.mark.parametrize(
+    ("losses", "gains", "p_value"),
+    [(1, 8, 0.0390625), (10, 25, 0.016673847800120715), (4, 4, 1.0), (0, 6, 0.03125)],
+)
+def test_successes_of_single_runs_get_mcnemars_test(losses, gains, p_value):
+    """Statsmodels 0.15.0: mcnemar([[50, losses], [gains, 47]], exact=True)."""
+    found = paired_test([0.0] * 97 + [-1.0] * losses + [1.0] * gains, LIMITS)
+    assert (found.p_value, found.is_exact) == (pytest.approx(p_value), True)
+    assert binomial_p_value(gains, gains + losses) == pytest.approx(p_value)
+
+
+def test_many_tasks_agree_with_the_t_test():
+    """Drawn patterns come close to the normal limit: the t interval and its p-value."""
+    draws = random.Random(1)
+    values = [draws.gauss(0.05, 0.3) for _ in range(130)]
+    mean = sum(values) / 130
+    error = math.sqrt(sum((value - mean) ** 2 for value in values) / 129 / 130)
+    found = paired_test(values)
+    assert not found.is_exact
+    assert found.interval.low == pytest.approx(mean - 1.97852 * error, abs=0.004)
+    assert found.interval.high == pytest.approx(mean + 1.97852 * error, abs=0.004)
+    assert found.p_value == pytest.approx(math.erfc(mean / error / math.sqrt(2)), abs=0.02)
+
+
+def test_the_interval_excludes_zero_where_the_test_rejects():
+    """Both count the same sign patterns: intervals of shifted differences end where p crosses 5%."""
+    interval = paired_test(DIFFERENCES).interval
+    for end, outwards in ((interval.low, -1), (interval.high, 1)):
+        inside, outside = (
+            paired_test([value - end - outwards * step for value in DIFFERENCES]).p_value
+            for step in (-1e-4, 1e-4)
+        )
+        assert outside <= 0.05 < inside
+
+
+def test_too_few_or_equal_differences_have_no_interval():
+    """Five tasks have too few sign patterns; equal differences show no spread, but for an exact limit."""
+    assert paired_test([]).p_value is None
+    assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).interval is None
+    assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).interval is not None
+    assert paired_test([0.5] * 8, LIMITS).interval is None
+    assert paired_test([0.0] * 8, LIMITS).p_value == 1.0
+    assert paired_test([1.0] * 8, LIMITS).interval.low == pytest.approx(0.2612, abs=1e-4)
+
+
+def test_holm_is_that_of_statsmodels():
+    """Statsmodels 0.15.0: multipletests(method="holm")."""
+    assert holm([0.01, 0.04, 0.03, 0.005, 0.2]) == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.2])
+    assert holm([]) == []
+
+
+@pytest.mark.parametrize(("effect", "tasks"), [(0.1, 786.81), (0.2, 198.15), (0.5, 33.367), (0.8, 14.303)])
+def test_power_is_that_of_statsmodels(effect, tasks):
+    """Statsmodels 0.15.0: TTestPower().solve_power(effect, alpha=0.05, power=0.8), to one task."""
+    assert tasks_needed(effect, 1.0) == pytest.approx(tasks, abs=1)
+    assert tasks_needed(0.0, 1.0) is None
+
+
+@pytest.mark.parametrize(("tasks", "effect"), [(10, 0.996), (30, 0.52924), (130, 0.24756)])
+def test_the_detectable_difference_is_that_of_statsmodels(tasks, effect):
+    """Statsmodels 0.15.0: TTestPower().solve_power(nobs=tasks, alpha=0.05, power=0.8)."""
+    assert detectable_difference(tasks, 1.0) == pytest.approx(effect, rel=0.02)
+    assert detectable_difference(1, 1.0) is None
+
+
+def test_more_runs_help_only_against_the_variance_of_runs():
+    """One run adds 0.2: with four runs, 0.1 + 0.2 / 4 is left, and no number of runs gets below 0.1."""
+    found = Variation(0.1, 0.2, 1)
+    tasks = tasks_needed(0.1, 0.1 + 0.2 / 4)
+    assert runs_needed(0.1, tasks, found) == 4
+    assert runs_needed(0.1, tasks_needed(0.1, 0.1) - 1, found) is None
+    assert runs_needed(0.1, tasks, Variation(0.1, None, 1)) is None
+
+
+def test_the_variance_is_split_by_its_source():
+    """Known components of 20,000 simulated tasks come back within 10%."""
+    draws = random.Random(3)
+    pairs = []
+    for _ in range(20_000):
+        effect = draws.gauss(0, 0.3)
+        first = [draws.gauss(0, 0.2) for _ in range(3)]
+        pairs.append((first, [effect + draws.gauss(0, 0.1) for _ in range(3)]))
+    found = variation(pairs)
+    assert found.between_tasks == pytest.approx(0.09, rel=0.1)
+    assert found.between_runs == pytest.approx(0.05, rel=0.1)
+    assert found.of_difference == pytest.approx(0.09 + 0.05 / 3, rel=0.1)
+    assert variation([([0.0], [1.0]), ([0.0], [0.5])]) == Variation(0.125, None, 1)

@@ -45,10 +45,11 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
-    submit,
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file
+  mind2web2 validate AGENT            check the agent's answers before they are handed in
+  mind2web2 submit AGENT              pack answers, pages, results and judgments into one file
 """
 
 

@@ -7,10 +7,13 @@ import gzip
 import html
 import json
 import secrets
+import shlex
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
+from mind2web2 import __version__
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json
 from mind2web2.viewer.front_end import file_html
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
@@ -43,6 +46,7 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
     """Yield the blocks by the names that the front end asks for (``source.js``)."""
     overview = catalog.overview()
     keys = [AnswerKey(row["agent"], row["task"], row["answer"]) for row in overview["answers"]]
+    yield ["about"], _packed(_about(overview, content))
     claims = catalog.claims()
     if content.redact_tasks:
         # Rows without a leaf have the text of a task.
@@ -62,6 +66,30 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
             for name in found["images"]:
                 image = await stored.image(page, name)
                 yield ["image", page.agent, name, page.task, page.url], image
+
+
+def _about(overview: Json, content: ReportContent) -> Json:
+    """Return what the file holds, who judged, and how to get the same scores from the judgments."""
+    names = [agent["name"] for agent in overview["agents"]]
+    commands = [
+        (
+            f"mind2web2 judgments export {name} {name}.jsonl",
+            f"mind2web2 evaluate {name} --llm_provider replay --judgments {name}.jsonl",
+        )
+        for name in map(shlex.quote, names)
+    ]
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "version": __version__,
+        "agents": names,
+        "answers": len(overview["answers"]),
+        "tasks": len({row["task"] for row in overview["answers"]}),
+        "judges": sorted({judge for agent in overview["agents"] for judge in agent["judges"]}),
+        "has_pages": content.pages,
+        "has_task_texts": not content.redact_tasks,
+        "export": [export for export, _ in commands],
+        "replay": [replay for _, replay in commands],
+    }
 
 
 def _redacted(answer: Json, content: ReportContent) -> Json:

@@ -74,6 +74,9 @@ def add_command(commands: Subcommands) -> None:
         "--cdp_url", metavar="URL", type=browser_address, help="capture through your own running Chrome"
     )
     pages.add_argument("--allow_private_network", action="store_true", help="also pages on private addresses")
+    report.add_argument(
+        "--tasks", metavar="ID", nargs="+", default=[], help="only these tasks (as --task_id, repeated)"
+    )
     for parser in (view, report):
         add_task_option(parser, default="all that have results")
         add_folder_options(parser, "eval_results_root", "answer_folder", "cache_root")
@@ -168,4 +171,5 @@ def _catalog(options: argparse.Namespace) -> Catalog:
     from mind2web2.viewer.catalog import Catalog
 
     agents = [check_name("agent", name.rstrip("/")) for name in options.agents]
-    return Catalog(paths_of(options), agents, options.task_ids or ())
+    tasks = [*(options.task_ids or ()), *getattr(options, "tasks", ())]
+    return Catalog(paths_of(options), agents, tasks)

@@ -8,6 +8,7 @@ import { Overview } from "viewer/overview";
 import { Answer } from "viewer/answer";
 import { Evidence } from "viewer/evidence";
 import { Compare } from "viewer/compare";
+import { About } from "viewer/about";
 import { Audit } from "viewer/audit";
 import { Pages } from "viewer/pages";
 import { Run } from "viewer/run";
@@ -18,6 +19,7 @@ const VIEWS = {
   answer: { view: Answer, title: "Answer" },
   evidence: { view: Evidence, title: "Evidence" },
   compare: { view: Compare, title: "Compare" },
+  about: { view: About, title: "About" },
   pages: { view: Pages, title: "Pages" },
   run: { view: Run, title: "Run" },
   audit: { view: Audit, title: "Audit" },
@@ -52,7 +54,7 @@ function App() {
             >`,
         )}
       </nav>
-      ${isFile && html`<a class="about" href="#/overview">exported file</a>`}
+      ${isFile && html`<a class="about" href="#/about">about this file</a>`}
     </header>
     <main id="main" tabindex="-1">
       ${

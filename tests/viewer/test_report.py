@@ -1,0 +1,79 @@
+"""What the exported file holds, and leaves out."""
+
+import asyncio
+
+import pytest
+from patchright.async_api import expect
+from viewer.test_views import ANSWER, EVIDENCE, show
+
+from mind2web2.cli import main
+
+
+@pytest.fixture
+def write(example_paths, tmp_path):
+    """Return a function that writes a report of the example and returns its address."""
+
+    def write(*options):
+        path = tmp_path / "report.html"
+        folders = ["--eval_results_root", str(example_paths.eval_results_root)]
+        folders += [
+            "--answer_folder",
+            str(example_paths.answers_root),
+            "--cache_root",
+            str(example_paths.cache_root),
+        ]
+        assert main(["report", "example", "-o", str(path), *folders, *options]) == 0
+        return path.as_uri(), path.read_text(encoding="utf-8")
+
+    return write
+
+
+async def test_file_says_what_it_is(page, write):
+    """Its content, the judge, and the commands that give the same scores."""
+    address, _ = await asyncio.to_thread(write)
+    await show(page, address, "#/overview")
+    await page.get_by_role("link", name="about this file").click()
+    about = page.locator("main")
+    await expect(about).to_contain_text("9 answers to 3 tasks")
+    await expect(about).to_contain_text("example-key")
+    await expect(about).to_contain_text(
+        "mind2web2 evaluate example --llm_provider replay --judgments example.jsonl"
+    )
+
+
+async def test_pages_are_left_out(page, write):
+    """The evidence stays, and says that the page is not there."""
+    address, text = await asyncio.to_thread(write, "--no_pages")
+    assert len(text) < 500_000
+    await show(page, address, EVIDENCE)
+    await expect(page.locator("ol.votes li")).to_have_count(2)
+    await expect(page.locator(".beside")).to_contain_text("left out when the report was written")
+
+
+async def test_tasks_and_their_texts_are_left_out(page, write):
+    """Other tasks are not in the file, and the text of the task is not in it anywhere."""
+    address, _ = await asyncio.to_thread(write, "--tasks", "museum_saturday", "--redact_tasks", "--no_pages")
+    await show(page, address, "#/overview")
+    await expect(page.locator("table.matrix tbody tr")).to_have_count(1)
+    await show(page, address, ANSWER)
+    await expect(page.locator(".node").first).to_contain_text("[redacted]")
+    found = await page.evaluate(
+        """async (words) => {
+          let found = false;
+          for (const block of document.querySelectorAll("script[data-block]")) {
+            const bytes = Uint8Array.from(atob(block.textContent), (letter) => letter.charCodeAt(0));
+            const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+            found = found || (await new Response(stream).text()).includes(words);
+          }
+          return found;
+        }""",
+        "a nine-year-old in Reedholm. On",
+    )
+    assert found is False
+
+
+def test_unknown_agents_are_named(example_paths, tmp_path, capsys):
+    """In one line, with those that are there."""
+    arguments = ["report", "nobody", "-o", str(tmp_path / "x.html")]
+    assert main([*arguments, "--eval_results_root", str(example_paths.eval_results_root)]) == 2
+    assert "agents there: example" in capsys.readouterr().err

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mind2web2 import __version__
 from mind2web2.cli import cache, evaluate, judgments, metrics, pages, show, verify_results
-from mind2web2.cli.benchmark import answer, get
+from mind2web2.cli.benchmark import answer, get, submit
 from mind2web2.cli.options import CommandParser, Handler
 from mind2web2.cli.results import audit, compare, view
 from mind2web2.errors import Mind2Web2Error
@@ -27,6 +27,7 @@ COMMANDS = (
     compare,
     verify_results,
     judgments,
+    submit,
 )
 
 _DESCRIPTION = """\
@@ -47,6 +48,8 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file
+  mind2web2 validate AGENT            check the agent's answers before they are handed in
+  mind2web2 submit AGENT              pack answers, pages, results and judgments into one file
 """
 
 

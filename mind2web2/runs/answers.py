@@ -320,7 +320,7 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     if unknown := [f"{answer.stem}: {name_list(answer.unknown)}" for answer in answers if answer.unknown]:
         known = " and ".join(_META_KEYS)
         problems.append(f"ignored unknown keys in .meta.json files: {'; '.join(unknown)}; known are {known}")
-    others = [entry.name for entry in entries if not _is_expected(entry.name)]
+    others = [entry.name for entry in entries if not is_expected(entry.name)]
     if others:
         problems.append(f"ignored {name_list(others)}: answers are called answer_<k>.md")
     if not answers:
@@ -328,7 +328,8 @@ def answer_files(task_folder: Path) -> tuple[tuple[AnswerFile, ...], tuple[str, 
     return answers, tuple(problems)
 
 
-def _is_expected(name: str) -> bool:
+def is_expected(name: str) -> bool:
+    """Tell whether a file name belongs into a task's folder."""
     return name.startswith(".") or any(kind.fullmatch(name) for kind in (_ANSWER_NAME, _META_NAME))
 
 

@@ -25,7 +25,7 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 # Programs that these commands need are not there in a test: a browser with a debugging port, a paid service.
 PARSED_ONLY = (
     *("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache"),
-    *("mind2web2 get", "mind2web2 answer", "pages import"),
+    *("mind2web2 get", "mind2web2 answer", "pages import", "mind2web2 validate", "mind2web2 submit"),
     # Until Ctrl-C; and what needs a person's labels.
     *("mind2web2 view", "mind2web2 audit"),
 )

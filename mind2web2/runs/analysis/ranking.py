@@ -244,7 +244,7 @@ def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:
 
 
 def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
-    """Return a warning where no page of one agent was captured on a day between those of another."""
+    """Return a warning where the agents' pages were captured in ranges of days without a common day."""
     days = {
         name: sorted(day for answer in grid.scored_answers for day in answer.facts.capture_days)
         for name, grid in grids.items()

@@ -1,0 +1,218 @@
+"""Check an agent's answers before they are handed in, and pack them with pages, results and judgments."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from mind2web2 import __version__
+from mind2web2.errors import AnswerError, UsageError
+from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge.transfer import export_judgments
+from mind2web2.pages.citations import cited_urls
+from mind2web2.runs.answers import is_expected, read_answer, read_run_record, run_record_path
+from mind2web2.runs.freshness import results_now
+from mind2web2.runs.metrics import agent_metrics
+from mind2web2.runs.results import latest_results
+from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS, is_time_s
+from mind2web2.runs.summaries import agent_answers
+from mind2web2.utils.files import is_leftover, read_regular_file, staged_file
+from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.path_config import PathConfig
+
+LEADERBOARD_RUNS = 3
+_FORMAT = "mind2web2-submission-1"
+
+
+@dataclass
+class Findings:
+    """What is wrong with an agent's answers, and what may be."""
+
+    errors: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def validate_answers(agent_folder: Path, task_ids: Sequence[str], num_runs: int) -> Findings:
+    """Check the answers to each task: that they are there, can be read, and cite pages."""
+    findings = Findings()
+    if not agent_folder.is_dir():
+        findings.errors.append(f"{agent_folder}: there is no such folder")
+        return findings
+    for task_id in task_ids:
+        _check_task(agent_folder / task_id, num_runs, findings)
+    entries = [entry.name for entry in agent_folder.iterdir() if not entry.name.startswith(".")]
+    if others := set(entries) - set(task_ids):
+        findings.warnings.append(f"{agent_folder}: not in the task list: {name_list(others)}")
+    return findings
+
+
+def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
+    if not folder.is_dir():
+        findings.errors.append(f"{folder}: there is no such folder")
+        return
+    for entry in sorted(folder.iterdir(), key=lambda entry: natural_key(entry.name)):
+        if not is_expected(entry.name):
+            findings.warnings.append(f"{entry}: stray file, answers are called answer_<k>.md")
+        elif entry.name.endswith(".meta.json") and (problem := _meta_problem(entry)):
+            findings.errors.append(f"{entry}: {problem}")
+    expected = {f"answer_{number}.md" for number in range(1, num_runs + 1)}
+    found = {entry.name for entry in folder.glob("answer_*.md") if is_expected(entry.name)}
+    for name in sorted(expected | found, key=natural_key):
+        path = folder / name
+        if name not in found:
+            number = int(path.stem.rpartition("_")[2])
+            record = read_run_record(run_record_path(folder, number))
+            status = f" (its run: {record.status.replace('_', ' ')})" if record else ""
+            findings.warnings.append(f"{path}: missing{status}")
+            continue
+        if name not in expected:
+            findings.warnings.append(f"{path}: beyond {num_runs} runs")
+        _check_answer(path, findings)
+
+
+def _check_answer(path: Path, findings: Findings) -> None:
+    try:
+        if path.is_file() and not read_regular_file(path).strip():
+            findings.warnings.append(f"{path}: empty")
+        elif not cited_urls(read_answer(path)):
+            findings.warnings.append(f"{path}: it cites no URL")
+    except (AnswerError, OSError) as error:
+        findings.errors.append(str(error))
+
+
+def _meta_problem(path: Path) -> str | None:
+    try:
+        meta = json.loads(read_regular_file(path))
+    except (OSError, ValueError, RecursionError) as error:
+        return f"it cannot be read as JSON: {error}"
+    if not isinstance(meta, dict):
+        return "it is not a JSON object"
+    if "time_seconds" in meta and not is_time_s(meta["time_seconds"]):
+        return "time_seconds is not a number of seconds"
+    return None
+
+
+def leaderboard_entry(
+    paths: PathConfig, agent_name: str, task_ids: Sequence[str]
+) -> tuple[dict[str, str | None] | None, str]:
+    """Return the agent's entry for the leaderboard, or the reason why there is none."""
+    answers = agent_answers(paths.eval_results_root, agent_name)
+    summary = agent_metrics(agent_name, answers, task_ids).summary()
+    now = results_now(paths, agent_name, answers, task_ids)
+    unscored = [
+        f"{each['task_id']}/{str(each['answer_name']).removesuffix('.md')}"
+        for each in summary["missing"]
+        if each["reason"] not in (NO_ANSWER, NO_RUNS)
+    ]
+    if without := {*unscored, *(name.removesuffix(".md") for name in now.unevaluated)}:
+        return None, f"answers without a result: {name_list(without)}; run mind2web2 evaluate {agent_name}"
+    if now.stale:
+        return (
+            None,
+            f"results that no longer hold: {name_list(now.stale)}; run mind2web2 evaluate {agent_name}",
+        )
+    if summary["num_runs"] != LEADERBOARD_RUNS:
+        return None, f"it needs {LEADERBOARD_RUNS} runs, and there are {summary['num_runs']}"
+    time_s = summary["avg_time_seconds"]
+    return {
+        "agent": agent_name,
+        "partial_completion": _shown(summary["avg_score"]),
+        "success_rate": _shown(summary["success_rate"]),
+        "pass3": _shown(summary["pass_at_3"]),
+        "minutes": _shown(None if time_s is None else time_s / 60),
+        "words": _shown(summary["avg_answer_word_count"]),
+    }, ""
+
+
+def _shown(value: float | None) -> str | None:
+    return None if value is None else f"{value:.2f}"
+
+
+def pack_submission(
+    paths: PathConfig, agent_name: str, output: Path, more: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write answers, pages, newest results and judgments into a ZIP file and return its manifest.
+
+    Args:
+        more: further fields of the manifest.
+
+    Raises:
+        UsageError: a file cannot be read, or the archive cannot be written.
+        JudgmentStoreError: the judgments cannot be read.
+    """
+    files: dict[str, dict[str, Any]] = {}
+    try:
+        staged = staged_file(output.parent, b"")
+        try:
+            with ZipFile(staged, "w", ZIP_DEFLATED) as archive, tempfile.TemporaryDirectory() as scratch:
+                for name, path in _members(paths, agent_name, Path(scratch)):
+                    content = read_regular_file(path)
+                    files[name] = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+                    archive.writestr(_entry(name), content)
+                manifest = {
+                    "format": _FORMAT,
+                    "agent_name": agent_name,
+                    "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                    "mind2web2": __version__,
+                    **more,
+                    "files": files,
+                }
+                archive.writestr(_entry("manifest.json"), json.dumps(manifest, indent=1, ensure_ascii=False))
+            staged.replace(output)
+        finally:
+            staged.unlink(missing_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot pack {output}: {error.filename or ''} {error.strerror or error}") from error
+    return manifest
+
+
+def _entry(name: str) -> ZipInfo:
+    # Without the time of packing, equal files give equal archives.
+    entry = ZipInfo(name)
+    entry.compress_type = ZIP_DEFLATED
+    return entry
+
+
+def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tuple[str, Path]]:
+    yield from _tree("answers", paths.answers_root / agent_name)
+    yield from _tree("cache", paths.cache_root / agent_name)
+    results = paths.eval_results_root / agent_name
+    summary = results / "summary.json"
+    for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
+        yield _name("eval_results", results, path), path
+    for task_id, answer_name, found in latest_results(paths.eval_results_root, agent_name):
+        yield _name("eval_results", results, found.path), found.path
+        stem = answer_name.removesuffix(".md")
+        copy = results / task_id / stem / f"{stem}.md"
+        if copy.is_file():
+            yield _name("eval_results", results, copy), copy
+    if (results / FILE_NAME).is_file():
+        exported = scratch / "judgments.jsonl"
+        with JudgmentStore(results / FILE_NAME) as store:
+            export_judgments(store, exported)
+        yield f"eval_results/{agent_name}/judgments.jsonl", exported
+
+
+def _tree(root: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in _files(folder):
+        yield _name(root, folder, path), path
+
+
+def _files(folder: Path) -> Iterable[Path]:
+    found = [path for path in folder.rglob("*") if path.is_file()]
+    return sorted(path for path in found if not _is_internal(path.relative_to(folder)))
+
+
+def _is_internal(path: Path) -> bool:
+    return any(is_leftover(part) or part.startswith(".") for part in path.parts) or path.suffix == ".lock"
+
+
+def _name(root: str, folder: Path, path: Path) -> str:
+    return f"{root}/{folder.name}/{path.relative_to(folder).as_posix()}"

@@ -1,0 +1,142 @@
+"""``mind2web2 validate`` and ``mind2web2 submit``, and the whole way from download to submission."""
+
+import hashlib
+import json
+import sys
+from zipfile import ZipFile
+
+import pytest
+from projects import AGENT, REPOSITORY, Project, call, read_json
+from servers.hub_server import COMMIT, HubServer
+from servers.judge_server import JudgeServer
+from servers.recorded_replies import RecordedReplies
+
+from mind2web2.cli import main
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Stand in a project with a task list of two tasks and three runs of one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "tasks.csv").write_text("task_id\nlake\nmill\n")
+    made = Project(tmp_path)
+    for task in ("lake", "mill"):
+        for number in (1, 2, 3):
+            made.add_answer(f"answer_{number}", "Deep: https://lake.example/depth", task)
+    return made
+
+
+def validate(*options):
+    """Return status and findings of the command."""
+    run = call(main, "validate", AGENT, "--task_list", "tasks.csv", *options)
+    return run.returncode, run.stdout.splitlines()
+
+
+@pytest.mark.usefixtures("project")
+def test_answers_in_order():
+    """Nothing is found."""
+    assert validate() == (0, ["2 tasks: 0 errors, 0 warnings"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "finding"),
+    [
+        ("lake/answer_1.md", b"\xff", 1, "Error: answer answers/bot/lake/answer_1.md is not UTF-8"),
+        ("lake/answer_1.meta.json", b"{", 1, "Error: answers/bot/lake/answer_1.meta.json: it cannot be read"),
+        ("lake/answer_1.meta.json", b"[]", 1, "it is not a JSON object"),
+        ("lake/answer_1.meta.json", b'{"time_seconds": "x"}', 1, "time_seconds is not a number of seconds"),
+        ("lake/answer_2.md", b" \n", 0, "Warning: answers/bot/lake/answer_2.md: empty"),
+        ("lake/answer_2.md", b"Deep.", 0, "Warning: answers/bot/lake/answer_2.md: it cites no URL"),
+        ("lake/answer_2.md", None, 0, "Warning: answers/bot/lake/answer_2.md: missing"),
+        ("lake/answer_4.md", b"https://a.example", 0, "answer_4.md: beyond 3 runs"),
+        ("lake/notes.txt", b"x", 0, "Warning: answers/bot/lake/notes.txt: stray file"),
+        ("sea/answer_1.md", b"https://a.example", 0, "Warning: answers/bot: not in the task list: sea"),
+    ],
+)
+def test_findings(project, name, content, status, finding):
+    """Errors prevent a submission, warnings do not."""
+    path = project.root / "answers/bot" / name
+    path.parent.mkdir(exist_ok=True)
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+    found, lines = validate()
+    assert found == status
+    assert finding in lines[0]
+    submitted = call(main, "submit", AGENT, "--task_list", "tasks.csv")
+    assert submitted.returncode == status
+    assert (project.root / "bot.zip").exists() == (status == 0)
+
+
+def test_a_missing_task_is_an_error(project):
+    """As the leaderboard needs all of them."""
+    (project.root / "tasks.csv").write_text("task_id\nlake\nmill\nriver\n")
+    assert validate() == (
+        1,
+        ["Error: answers/bot/river: there is no such folder", "3 tasks: 1 errors, 0 warnings"],
+    )
+
+
+AGENT_PROGRAM = """\
+import sys
+from pathlib import Path
+
+sys.stdout.write(Path("given", sys.argv[1], "answer_1.md").read_text())
+"""
+
+
+def test_from_download_to_submission(tmp_path, monkeypatch):
+    """get, answer, evaluate, metrics and submit, with local servers and the recorded judge."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    scripts = {path.stem: path.read_bytes() for path in (REPOSITORY / "eval_scripts/example").glob("*.py")}
+    files = {f"evaluation_scripts/2025_07_14/{task}.py": content for task, content in scripts.items()}
+    files["dev_set.csv"] = ("task_id,domain\n" + "".join(f"{task},Town\n" for task in scripts)).encode()
+    (tmp_path / "given").symlink_to(REPOSITORY / "answers/example")
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache/example").symlink_to(REPOSITORY / "cache/example")
+    (tmp_path / "agent.py").write_text(AGENT_PROGRAM)
+    monkeypatch.setenv("HF_TOKEN", "hf_good")
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    with HubServer(files) as hub, JudgeServer(RecordedReplies()) as judge:
+        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+        monkeypatch.setenv("OPENAI_BASE_URL", judge.base_url)
+        program = f"{sys.executable} agent.py {{task_id}} {{question}}"
+        commands = [
+            ("get",),
+            ("answer", "example", "--command", program, "--runs", "3"),
+            ("evaluate", "example", "--no_capture"),
+            ("metrics", "example", "--task_list", "tasks/dev_set.csv"),
+            ("submit", "example", "--task_list", "tasks/dev_set.csv"),
+        ]
+        for words in commands:
+            run = call(main, *words)
+            assert (words, run.returncode, run.stderr) == (words, 0, "")
+    entry = json.loads(run.stdout.splitlines()[-1])
+    summary = read_json(tmp_path / "eval_results/example/summary.json")
+    assert entry["partial_completion"] == f"{summary['avg_score']:.2f}"
+    assert entry["pass3"] == f"{summary['pass_at_3']:.2f}"
+    assert entry["words"] == f"{summary['avg_answer_word_count']:.2f}"
+    with ZipFile(tmp_path / "example.zip") as archive:
+        manifest = json.loads(archive.read("manifest.json"))
+        names = set(archive.namelist()) - {"manifest.json"}
+        assert names == manifest["files"].keys()
+        for name, found in manifest["files"].items():
+            assert hashlib.sha256(archive.read(name)).hexdigest() == found["sha256"]
+        results = [name for name in names if "/results/" in name]
+        assert len(results) == 9
+        assert json.loads(archive.read(results[0]))["provenance"]["dataset_commit"] == COMMIT
+    assert "eval_results/example/judgments.jsonl" in names
+    assert {name.split("/")[0] for name in names} == {"answers", "cache", "eval_results"}
+    assert manifest["leaderboard"] == entry
+
+
+def test_no_entry_without_results(project):
+    """The archive is written, and one line says what is missing."""
+    run = call(main, "submit", AGENT, "--task_list", "tasks.csv", "-o", "out/mine.zip")
+    assert run.returncode == 0
+    assert "No leaderboard entry: " in run.stdout.splitlines()[-1]
+    assert (project.root / "out/mine.zip").exists()
+    assert "it needs --task_list" in call(main, "submit", AGENT).stdout

@@ -81,6 +81,14 @@ async def answer_locked(folder: Path) -> AsyncIterator[bool]:
         lock.give_back()
 
 
+async def _clear_left_lock(folder: Path) -> None:
+    """Remove the lock file of a process that was killed right after it had written its result."""
+    if await asyncio.to_thread((folder / _LOCK_NAME).exists):
+        with suppress(ResultWriteError):
+            async with answer_locked(folder):
+                pass
+
+
 async def until_unlocked(folder: Path) -> None:
     """Wait until no other process judges the answer; an error of the folder ends the wait as well."""
     with suppress(ResultWriteError):
@@ -210,6 +218,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                 if earlier is None:
                     return await _judged(job, run, text, changed)
                 earlier = await asyncio.to_thread(_with_time, earlier, job)
+        await _clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run

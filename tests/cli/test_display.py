@@ -79,9 +79,9 @@ def test_the_totals_tell_elapsed_and_remaining_time():
     """Once some answers are judged; reused ones say nothing about the pace."""
     progress = progress_of(*(outcome(number, 1.0, reused=True) for number in range(3)))
     display = RunDisplay(Console(file=io.StringIO()), progress, usage_of_run(Usage(judgments=7)))
-    assert re.search(r"7 judgments asked, .*; 0 s elapsed$", display.totals_line())
+    assert re.search(r"7 judgments asked, .*; [0-9]+ s elapsed$", display.totals_line())
     progress.outcomes += [outcome(number, 1.0) for number in range(3)]
-    assert re.search(r"elapsed, about 0 s left$", display.totals_line())
+    assert re.search(r"elapsed, about [0-9]+ s left$", display.totals_line())
 
 
 async def test_the_last_outcomes_are_printed_too():

@@ -71,7 +71,10 @@ async def test_a_judge_that_is_away_is_found_out_once(tmp_path, caplog):
     await asyncio.gather(*(judge.urls(f"answer {number}", f"lake/{number}.md") for number in range(5)))
     assert len(asked.answers) == 1
     assert (judge.answers_not_judged, judge.is_asking) == (5, False)
-    assert caplog.messages == ["lake/0.md: links that only a model sees are left out: no server"]
+    [message] = caplog.messages
+    assert message in {
+        f"lake/{number}.md: links that only a model sees are left out: no server" for number in range(5)
+    }
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[]", '{"model": "model-1", "urls": "x"}', "[" * 100_000])

@@ -51,12 +51,12 @@ def test_settings_are_the_same_in_another_process():
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        ("verification.messages._ON_PAGE", "Is this claim in line with the page?"),
-        ("verification.messages._WITHOUT_PAGE", "Does this claim hold?"),
-        ("verification.messages._FROM_PAGE", "Fill in the form."),
-        ("verification.messages._FROM_ANSWER", "Fill in the form."),
-        ("verification.messages._NO_IMAGES", "There is nothing to see."),
-        ("verification.messages.instructions", "You are a judge: {}.".format),
+        ("verification.context._ON_PAGE", "Is this claim in line with the page?"),
+        ("verification.context._WITHOUT_PAGE", "Does this claim hold?"),
+        ("verification.context._FROM_PAGE", "Fill in the form."),
+        ("verification.context._FROM_ANSWER", "Fill in the form."),
+        ("verification.context._NO_IMAGES", "There is nothing to see."),
+        ("verification.context.instructions", "You are a judge: {}.".format),
         ("prompts.blocks._REMOVED", "[gone]"),
         ("prompts.blocks._CODE_LENGTH", 10),
         ("runs.provenance.NO_SCREENSHOT", "no picture"),

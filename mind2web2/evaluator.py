@@ -250,10 +250,13 @@ class Evaluator(Rubric):
             "use_screenshot": use_screenshot,
         }
         deferral = current_deferral()
-        if deferral is not None:
+        if deferral is None:
+            results = await self._verified_together(batch, options)
+        else:
             for _, _, node, _ in batch:
                 await deferral.decided(node)
-        results = await self._verified_together(batch, options)
+            with deferral.beside():
+                results = await self._verified_together(batch, options)
         for result in results:
             if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager, contextmanager
@@ -25,6 +26,8 @@ from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.preconditions import possible_blocks
 from mind2web2.utils.aio import loop_turn
 from mind2web2.utils.installation import is_installed
+
+log = logging.getLogger(__name__)
 
 # More than any provider accepts at once; bounds the pending verifications of one script.
 MOST_PENDING = 256
@@ -125,10 +128,16 @@ def check_change(what: str) -> None:
 
     With pending verifications the attempt is refused before the change; otherwise it continues sequentially.
     """
+    if is_on_the_loop():
+        check_lasting_effect(f"a change of {what}")
+
+
+def check_lasting_effect(what: str) -> None:
+    """Do what ``check_change`` does, in worker threads as well."""
     deferral = _current.get()
-    if deferral is not None and is_on_the_loop():
+    if deferral is not None:
         if deferral.has_pending:
-            deferral.refuse(f"a change of {what}")
+            deferral.refuse(what)
         deferral.is_sequential = True
 
 
@@ -261,6 +270,7 @@ class Deferral:
 
     Args:
         pace: ``sequential`` defers nothing.
+        logger: the script's; a handler or filter that it has later is the script's own.
 
     Attributes:
         is_sequential: nothing is deferred from now on.
@@ -268,7 +278,7 @@ class Deferral:
         failure: of a deferred verification.
     """
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: Pace, logger: object = None) -> None:
         self.is_sequential = pace.sequential
         self.blocks_held = 0
         self.failure: Exception | None = None
@@ -279,6 +289,9 @@ class Deferral:
         self._tasks: set[asyncio.Task[None]] = set()
         self._verdicts: dict[int, PendingVerdict] = {}  # by the id of the leaf
         self._one_finished = asyncio.Event()
+        self._tasks_beside = 0
+        self._known_listeners = {**(_listeners(log) or {}), **(_listeners(logger) or {})}
+        self._loggers: list[logging.Logger] = []
 
     # What the script asks for
 
@@ -306,8 +319,8 @@ class Deferral:
         self, method: Callable[..., Awaitable[Any]], arguments: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Request | None:
         self.check_refusal()
-        may_defer = not self.is_sequential and not self.blocks_held and self.is_program()
-        if not may_defer or not isinstance(method, MethodType):
+        must_wait = self.is_sequential or self.blocks_held or self._tasks_beside or not self.is_program()
+        if must_wait or not isinstance(method, MethodType):
             return None
         noting = _noting.get(method.__func__)
         try:
@@ -345,6 +358,8 @@ class Deferral:
             verdict.leaf.clear_pending()
         verdict.finished.set()
         self._one_finished.set()
+        if any(map(self.is_heard, self._loggers)):
+            self.refusal = self.refusal or "a log handler of the script's own"
 
     # Prerequisites and verdicts
 
@@ -407,6 +422,29 @@ class Deferral:
         except RuntimeError:  # another thread
             return False
 
+    @contextmanager
+    def beside(self) -> Iterator[None]:
+        """Defer nothing while a task of the script's own verifies."""
+        if self.is_program():
+            yield
+            return
+        self._tasks_beside += 1
+        try:
+            yield
+        finally:
+            self._tasks_beside -= 1
+
+    def is_heard(self, logger: object) -> bool:
+        """Tell whether the script may see what a verification logs, by a handler or filter of its own."""
+        listeners = _listeners(logger)
+        if listeners is None or not isinstance(logger, logging.Logger):
+            return True
+        if listeners.keys() <= self._known_listeners.keys():
+            if logger not in self._loggers:
+                self._loggers.append(logger)
+            return False
+        return True
+
     # Waiting
 
     async def settle(self) -> None:
@@ -462,6 +500,22 @@ def cut_off(what: str) -> JudgeError:
     )
 
 
+def _listeners(logger: object) -> dict[int, object] | None:
+    """Return what may see the records of a logger, by the ``id``; ``None`` where that is not known."""
+    if logger is None:
+        return {}
+    if type(logger) not in (logging.Logger, logging.RootLogger):
+        return None
+    found: list[object] = [logging.getLogRecordFactory()]
+    each: logging.Logger | None = logger  # type: ignore[assignment]  # checked above
+    while each is not None:
+        replaced_methods = filter(callable, vars(each).values())
+        found += [*each.handlers, *each.filters, *replaced_methods]
+        found += [part for handler in each.handlers for part in handler.filters]
+        each = each.parent if each.propagate else None
+    return {id(listener): listener for listener in found}
+
+
 _current: ContextVar[Deferral | None] = ContextVar("mind2web2_deferral", default=None)
 _is_deferred: ContextVar[bool] = ContextVar("mind2web2_is_deferred", default=False)
 
@@ -508,7 +562,7 @@ def deferring(function: EvaluateAnswer, modules_before: Set[str]) -> EvaluateAns
             if around.is_program():
                 await around.settle()
             return result
-        token = _current.set(deferral := Deferral(current_pace()))
+        token = _current.set(deferral := Deferral(current_pace(), keywords.get("logger")))
         try:
             return await _evaluated(deferral, function(*arguments, **keywords))
         except AttemptRefusedError:

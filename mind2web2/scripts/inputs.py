@@ -19,12 +19,21 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from mind2web2.judge.store import ServiceAnswer
+from mind2web2.scheduling.scheduler import check_lasting_effect, current_deferral
 from mind2web2.scripts.clock import ClockReading, imported_names
 from mind2web2.utils.installation import caller_of, is_installed
 
 MAX_FILES = 1_000
 MAX_FILE_BYTES = 64 * 1024**2
 _WRITING = os.O_WRONLY | os.O_RDWR
+# Audit events of what another attempt of the script, or a verification, may find changed.
+_LASTING = frozenset(
+    {
+        *("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"),
+        *("os.chdir", "os.putenv", "os.unsetenv", "sqlite3.connect"),
+        *("subprocess.Popen", "os.system", "os.posix_spawn", "os.fork"),
+    }
+)
 # Of a value that may be a secret: enough to see a change, too little to guess it from.
 _DIGEST_CHARS = 12
 
@@ -209,6 +218,20 @@ def _recording(stat_file: Callable[..., os.stat_result]) -> Callable[..., os.sta
 def _hook(event: str, arguments: tuple[Any, ...]) -> None:
     if event in ("open", "sqlite3.connect"):
         _note(arguments[0], arguments[2] if event == "open" else os.O_RDONLY)
+    if event in _LASTING or (event == "open" and _changes_file(*arguments)):
+        is_script = current_deferral() is not None and caller_of(sys._getframe(1)) == "script"
+        if is_script and not _is_compiled_module(arguments):
+            check_lasting_effect(f"a change of files, variables or processes ({event})")
+
+
+def _changes_file(path: object, _mode: object, flags: object) -> bool:
+    is_file = isinstance(path, str | bytes | os.PathLike) and not os.fsdecode(path).startswith("/dev/")
+    return is_file and isinstance(flags, int) and bool(flags & (_WRITING | os.O_CREAT | os.O_TRUNC))
+
+
+def _is_compiled_module(arguments: tuple[Any, ...]) -> bool:
+    """Tell whether this stores the compiled form of a module."""
+    return bool(arguments) and "__pycache__" in str(arguments[0])
 
 
 def _note(opened: object, flags: object) -> None:

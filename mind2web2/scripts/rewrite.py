@@ -8,7 +8,7 @@ refuse the attempt while the script runs (``scheduling.scheduler``).
 from __future__ import annotations
 
 import ast
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 VERIFYING = frozenset({"verify", "batch_verify", "simple_verify", "verify_by_url", "verify_by_urls"})
@@ -26,6 +26,9 @@ _SHOWING = _VERDICTS | frozenset(
 )
 # With one of these in a script, any name may be read.
 _NAME_READERS = frozenset({"locals", "vars", "globals", "eval", "exec", "dir", "inspect", "_getframe"})
+# Arguments of a script that another attempt receives as well.
+_RECEIVED = frozenset({"client", "cache", "semaphore"})
+_CONCURRENT = frozenset({"threading", "_thread", "concurrent", "multiprocessing"})
 # Functions of asyncio that start no task.
 _WITHOUT_TASKS = frozenset({"sleep", "Semaphore", "BoundedSemaphore", "Lock", "Event"})
 
@@ -50,7 +53,9 @@ class HiddenNames:
 
 
 def defer_verifications(tree: ast.Module, names: HiddenNames) -> None:
-    """Rewrite a script's syntax tree."""
+    """Rewrite a script's syntax tree, unless the script has to run sequentially from its start."""
+    if must_be_sequential(tree):
+        return
     rewriter = _Rewriter(names, _names_never_read(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef):
@@ -180,3 +185,34 @@ class _Rewriter(ast.NodeTransformer):
 
     def _hidden(self, name: str, place: ast.expr) -> ast.expr:
         return ast.copy_location(ast.Name(id=name, ctx=ast.Load()), place)
+
+
+def must_be_sequential(tree: ast.Module) -> bool:
+    """Tell whether a script may use threads, or changes modules or objects that outlive an attempt."""
+    modules: set[str] = set()
+    lasting = set(_RECEIVED)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            modules.add((node.module or "").partition(".")[0])
+        if isinstance(node, ast.Import):
+            modules.update(alias.name.partition(".")[0] for alias in node.names)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            lasting.update((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+    changed = (part for node in ast.walk(tree) for part in _changed_parts(node))
+    return bool(modules & _CONCURRENT) or any(_root_name(part) in lasting for part in changed)
+
+
+def _changed_parts(node: ast.AST) -> Iterator[ast.expr]:
+    if isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load):
+        # None of those received has items: it is a mapping of the script's own.
+        if not (isinstance(node, ast.Subscript) and _is_name(node.value, _RECEIVED)):
+            yield node
+    elif isinstance(node, ast.Call) and _is_name(node.func, {"setattr", "delattr"}):
+        yield from node.args[:1]
+
+
+def _root_name(node: ast.expr) -> str | None:
+    """Return the name that a chain of attributes and items begins with."""
+    while isinstance(node, ast.Attribute | ast.Subscript):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None

@@ -58,9 +58,9 @@ class Verifier(ScriptAccess):
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
 
     def may_defer(self, sources: Sources) -> bool:
-        """Tell whether client and page cache show a script the same as in sequential execution."""
-        cache, capture = self._asking.cache, self._asking.capture
-        if not is_watching(self._asking.judge):
+        """Tell whether client, log and page cache show a script the same as in sequential execution."""
+        cache, capture, deferral = self._asking.cache, self._asking.capture, current_deferral()
+        if not is_watching(self._asking.judge) or (deferral is not None and deferral.is_heard(self.logger)):
             return False
         if sources is None or cache is None:
             return True
@@ -109,9 +109,11 @@ class Verifier(ScriptAccess):
             "use_screenshot": use_screenshot,
         }
         deferral = current_deferral()
-        if deferral is not None:
-            await deferral.decided(node)
-        return await self.noted(claim, node, sources, **options)
+        if deferral is None:
+            return await self.noted(claim, node, sources, **options)
+        await deferral.decided(node)
+        with deferral.beside():
+            return await self.noted(claim, node, sources, **options)
 
     def noted(
         self,

@@ -260,6 +260,18 @@ async def test_a_task_that_verifies_beside_deferred_work_costs_the_attempt(tmp_p
     assert judge.started_over == 1
 
 
+async def test_nothing_is_deferred_while_a_task_of_the_scripts_own_verifies(tmp_path):
+    """Later verifications start when the earlier ones end, as in sequential execution."""
+    body = (
+        "    task = asyncio.create_task(evaluator.verify('wrong', first))\n    await asyncio.sleep(0)\n"
+        "    for leaf in leaves[2:5]:\n        await evaluator.verify('right', leaf)\n"
+        "    await evaluator.verify('dependent', leaves[5], extra_prerequisites=[first])\n    await task\n"
+    )
+    judge = WatchedJudge("wrong")
+    assert statuses(await run(tmp_path, body + END, judge))[5] == "skipped"
+    assert judge.started_over == 0
+
+
 async def test_nothing_is_deferred_while_a_script_holds_something(tmp_path):
     """What is held may be what a verification needs."""
     body = "    async with asyncio.Semaphore(1):\n" + ALL.replace("    for", "        for").replace(

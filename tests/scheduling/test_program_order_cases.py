@@ -1,20 +1,49 @@
 """Scripts whose score once depended on how they were run: by the command, all ways come to the same."""
 
 import hashlib
+import shutil
 import threading
 from contextlib import contextmanager
 
 import pytest
-from projects import AGENT, KEY_VARIABLES, Project, block_in, call, messages_text, read_json
+from projects import AGENT, KEY_VARIABLES, REPOSITORY, Project, block_in, call, messages_text, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
 
+FIXTURES = REPOSITORY / "tests" / "fixtures" / "scheduler"
+# Scores of the scripts there; ``None`` for one that has no result, with its reason below.
+FIXTURE_SCORES = {
+    "bare_except": 1.0,
+    "blocked_as": 0.0,
+    "blocking_leaf": None,
+    "client_namespace": 1.0,
+    "file_state": 1.0,
+    "helper_state": 0.75,
+    "helper_timeout": 1.0,
+    "kw_method": None,
+    "log_count": 1.0,
+    "second_evaluator": 1.0,
+    "set_order": 0.0,
+}
+REASONS = {
+    "blocking_leaf": "imports mind2web2.preconditions in line 1, which the toolkit does not have",
+    "kw_method": "with arguments that it does not take: unknown keyword 'method'",
+    "helper_timeout": "the script stopped waiting for the judge on 'last' (a time limit of its own",
+}
+
 HEADER = """\
-import operator, pathlib, sys, types
+import logging, math, operator, os, pathlib, subprocess, sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
 from mind2web2 import Evaluator
 from mind2web2.rubric.preconditions import possible_blocks
+
+
+class Count(logging.Handler):
+    seen = 0
+
+    def emit(self, record):
+        self.seen += "supported=True" in record.getMessage()
 
 
 class Item:
@@ -28,6 +57,8 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     ev = Evaluator()
     given = {"answer": answer, "global_cache": cache, "global_semaphore": semaphore, "logger": logger}
     root = ev.initialize(task_id="t", client=client, **given)
+    statuses = lambda: [operator.attrgetter("status")(node) for node in root.children]
+    seen = pathlib.Path(__file__).with_suffix(".seen")
 """
 FOUR = """\
     nodes = [ev.add_leaf(f"l{i}", f"leaf {i}", root) for i in range(4)]
@@ -36,91 +67,82 @@ FOUR = """\
 """
 END = "    return ev.get_summary()\n"
 TRUE, FALSE = FOUR.replace("WANTED", "ALWAYSTRUE"), FOUR.replace("WANTED", "ALWAYSFALSE")
-HELPERS = {
-    "common": """\
-_used = set()
-def first_use(name):
-    if name in _used: return False
-    _used.add(name); return True
-def all_passed(nodes): return all(n.status == "passed" for n in nodes)
-""",
-    "limits": """\
-import asyncio
-async def within(seconds, coroutine):
-    try:
-        async with asyncio.timeout(seconds):
-            return await coroutine
-    except TimeoutError:
-        return False
-""",
-}
+GOOD = '    ev.add_custom_node({}, "good", "as in sequential execution", root, critical=True)\n'
 # What the script does, and its score.
 CASES = {
-    "helper_state": (
-        """\
-    import common
-    nodes = []
-    for name in ["Alpha", "Beta", "Alpha", "Gamma"]:
-        leaf = ev.add_leaf("item", f"{name} is new and right", root)
-        if not common.first_use(name):
-            leaf.score, leaf.status = 0.0, "failed"
-            continue
-        await ev.verify(f"{name} is right ALWAYSTRUE", leaf, "https://www.example.org/page/1")
-        nodes.append(leaf)
-    ev.add_custom_info({"all": common.all_passed(nodes)})
-"""
-        + END,
-        0.75,
-    ),
-    "client_namespace": (
-        """\
-    calls = []
-    async def ask(**kw):
-        calls.append(1)
-        return await client.async_response(**kw)
-    root = ev.initialize(task_id="t", client=types.SimpleNamespace(async_response=ask), **given)
-"""
-        + TRUE
-        + '    ev.add_custom_node(len(calls) > 0, "asked", "it was asked", root, critical=True)\n'
-        + END,
-        1.0,
-    ),
-    "blocked_as": (
-        f"{FALSE}    free = not any(operator.attrgetter('blocked_as')(n) for n in nodes)\n"
-        '    ev.add_custom_node(free, "ok", "none blocks", root, critical=False)\n' + END,
-        0.0,
-    ),
     "possible_blocks": (
         f"{FALSE}    free = not list(possible_blocks(None, [root]))\n"
-        '    ev.add_custom_node(free, "ok", "none blocks", root, critical=False)\n' + END,
+        '    ev.add_custom_node(free, "ok", "none blocks", root, critical=False)\n',
         0.0,
     ),
-    "bare_except": (
-        TRUE
-        + """\
-    try:
-        status = operator.attrgetter("status")(nodes[0])
-    except:
-        status = await client.async_response(model=model, messages=[{"role": "user", "content": "what now"}])
-"""
-        + END,
+    "own_property": (
+        f"{TRUE}    nodes[0].desc = 'described later'\n"
+        '    ev.add_custom_node(Item(nodes[0]).score, "own", "a property of its own", root)\n',
         1.0,
     ),
-    "second_evaluator": (
-        TRUE
-        + """\
-    other = Evaluator()
-    leaves = other.initialize(task_id="part2", client=client, **given)
-    for i in range(4):
-        await other.verify(f"Second {i}", other.add_leaf(f"s{i}", "s", leaves))
-    nodes[0].desc = "told better"
-    ev.add_custom_node(Item(nodes[0]).score, "own", "a property of its own", root)
-    return {**ev.get_summary(), "second": other.get_summary()["final_score"]}
-""",
+    "log_count_later": (
+        f"{TRUE}    count = Count(); logger.addHandler(count)\n"
+        '    await ev.verify("More ALWAYSTRUE", ev.add_leaf("more", "more"))\n'
+        + GOOD.format("count.seen == 1"),
+        1.0,
+    ),
+    "log_filter": (
+        "    lines = []\n    logger.addFilter(lambda record: lines.append(record.getMessage()) or True)\n"
+        + TRUE
+        + GOOD.format('sum("supported=True" in line for line in lines) == 4'),
+        1.0,
+    ),
+    "own_logger": (
+        "    count = Count(); own = logging.getLogger('own'); own.addHandler(count); own.setLevel(10)\n"
+        '    root = ev.initialize(task_id="t", client=client, **{**given, "logger": own})\n'
+        + TRUE
+        + GOOD.format("count.seen == 4"),
+        1.0,
+    ),
+    "replaced_log_method": (
+        "    lines, info = [], logger.info\n"
+        "    logger.info = lambda *words, **more: (lines.append(words), info(*words, **more))\n"
+        + TRUE
+        + GOOD.format("len(lines) >= 4"),
+        1.0,
+    ),
+    # Changes that another attempt would find, while verdicts are pending.
+    "file_later": (
+        f'{TRUE}    is_new = not seen.exists()\n    seen.write_text("x")\n    statuses()\n'
+        + GOOD.format("is_new")
+        + "    seen.unlink()\n",
+        1.0,
+    ),
+    "thread_later": (
+        f"    import threading\n{TRUE}    is_new = not seen.exists()\n"
+        '    thread = threading.Thread(target=seen.write_text, args=("x",)); thread.start(); thread.join()\n'
+        "    statuses()\n" + GOOD.format("is_new") + "    seen.unlink()\n",
+        1.0,
+    ),
+    "program_later": (
+        f'{TRUE}    is_new = not seen.exists()\n    subprocess.run(["touch", str(seen)], check=True)\n'
+        "    statuses()\n" + GOOD.format("is_new") + '    subprocess.run(["rm", str(seen)], check=True)\n',
+        1.0,
+    ),
+    "variable_later": (
+        f'{TRUE}    is_new = "M2W2_SEEN" not in os.environ\n    os.environ.update(M2W2_SEEN="y")\n'
+        "    statuses()\n" + GOOD.format("is_new") + '    os.environ.pop("M2W2_SEEN")\n',
+        1.0,
+    ),
+    "module_attribute": (
+        f'    math.runs = getattr(math, "runs", 0) + 1\n{TRUE}    statuses()\n'
+        + GOOD.format("math.runs == 1")
+        + "    del math.runs\n",
         1.0,
     ),
 }
-WAYS = {"default": [], "again": [], "sequential": ["--sequential"], "in the run": ["--no_isolate"]}
+# In the run's process, the scripts whose first attempt may leave something there.
+IN_RUN = ["helper_state", "log_count", "file_later", "thread_later", "variable_later", "module_attribute"]
+WAYS = {
+    "default": ([], [*FIXTURE_SCORES, *CASES]),
+    "sequential": (["--sequential"], [*FIXTURE_SCORES, *CASES]),
+    "in the run": (["--no_isolate"], IN_RUN),
+}
 
 
 def verdict(body):
@@ -136,12 +158,10 @@ def project_with(folder, bodies):
     project = Project(folder)
     for name, body in bodies.items():
         project.add_answer("answer_1", f"An answer to {name}.", name)
-        script = project.add_raw_script(HEADER + body, name)
-        for number in range(4):
+        script = project.add_raw_script(body, name)
+        for number in range(8):
             project.cache(name).put_web(f"https://www.example.org/page/{number}", f"page {number}", None)
-    (script.parent / "helpers").mkdir()
-    for name, text in HELPERS.items():
-        (script.parent / "helpers" / f"{name}.py").write_text(text)
+    shutil.copytree(FIXTURES / "helpers", script.parent / "helpers")
     return project
 
 
@@ -164,40 +184,44 @@ def run(server, *options):
 
 @pytest.fixture(scope="module")
 def ways(tmp_path_factory):
-    """Return each case's result and the number of its requests, by the way in which it was run."""
+    """Return each script's result, ``None`` without one, and the output, by the way in which it was run."""
+    scripts = {path.stem: path.read_text() for path in FIXTURES.glob("*.py")}
+    scripts |= {name: HEADER + body + END for name, (body, _) in CASES.items()}
     found = {}
-    for way, options in WAYS.items():
+    for way, (options, names) in WAYS.items():
         folder = tmp_path_factory.mktemp("project")
-        project = project_with(folder, {name: body for name, (body, _) in CASES.items()})
+        project = project_with(folder, {name: scripts[name] for name in names})
         with environment(folder), JudgeServer(reply=verdict) as server:
             printed = run(server, *options).stdout
-        results = {name: project.result_paths(task=name) for name in CASES}
-        missing = [name for name, paths in results.items() if not paths]
-        assert not missing, printed
-        found[way] = {name: read_json(path) for name, [path] in results.items()}, len(server.requests)
+        paths = {name: project.result_paths(task=name) for name in names}
+        found[way] = {name: read_json(path[0]) if path else None for name, path in paths.items()}, printed
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("way", WAYS)
-def test_all_ways_come_to_the_same_tree(ways, name, way):
+def test_every_script_has_an_expected_score():
+    """None is left out."""
+    assert {path.stem for path in FIXTURES.glob("*.py")} == FIXTURE_SCORES.keys()
+
+
+@pytest.mark.parametrize(("way", "name"), [(way, name) for way, (_, names) in WAYS.items() for name in names])
+def test_all_ways_give_the_same_tree_or_the_reason_why_there_is_none(ways, name, way):
     """To the last word of the evidence."""
-    result, expected = ways[way][0][name], ways["sequential"][0][name]
-    assert result["eval_breakdown"] == expected["eval_breakdown"]
-    assert result.get("second") == expected.get("second")
-    assert result["final_score"] == CASES[name][1]
-
-
-def test_no_way_asks_more_than_program_order(ways):
-    """Also where an attempt is given up: its replies are stored, and it asks nothing afterwards."""
-    assert {way: count for way, (_, count) in ways.items()} == dict.fromkeys(WAYS, ways["sequential"][1])
+    (results, printed), (sequential, _) = ways[way], ways["sequential"]
+    result, expected = results[name], sequential[name]
+    if result is None:
+        assert REASONS[name] in next(line for line in printed.splitlines() if f"{name}/answer_1.md" in line)
+        return
+    assert result["final_score"] == (FIXTURE_SCORES[name] if name in FIXTURE_SCORES else CASES[name][1])
+    if expected is not None:
+        assert result["eval_breakdown"] == expected["eval_breakdown"]
+        assert result.get("second") == expected.get("second")
 
 
 LIMITED = (
-    "    import limits\n"
+    "    import adv_timeout\n"
     '    await ev.verify("First ALWAYSTRUE", ev.add_leaf("first", "first", root, critical=True))\n'
     '    leaf = ev.add_leaf("last", "last", root)\n'
-    '    ok = await limits.within(0.5, ev.verify("Last ALWAYSTRUE", leaf))\n'
+    '    ok = await adv_timeout.within(0.5, ev.verify("Last ALWAYSTRUE", leaf))\n'
     "    if not ok:\n        leaf.score, leaf.status = 0.0, 'failed'\n" + END
 )
 
@@ -207,7 +231,7 @@ LIMITED = (
 )
 def test_a_time_limit_of_the_scripts_own_that_runs_out_is_no_result(tmp_path, options, slow):
     """Whatever the script makes of it; also while it waits for an earlier verdict that is deferred."""
-    project = project_with(tmp_path, {"limited": LIMITED})
+    project = project_with(tmp_path, {"limited": HEADER + LIMITED})
     is_over = threading.Event()
 
     def reply(body):
@@ -240,7 +264,7 @@ ENDLESS = {
 @pytest.mark.parametrize("options", [[], ["--sequential"], ["--no_isolate"]])
 def test_a_script_that_loops_for_ever_ends(tmp_path, options):
     """By bounds that no rubric comes near, each with a reason."""
-    project = project_with(tmp_path, {name: body for name, (body, _) in ENDLESS.items()})
+    project = project_with(tmp_path, {name: HEADER + body for name, (body, _) in ENDLESS.items()})
     with environment(tmp_path), JudgeServer(reply=verdict) as server:
         printed = run(server, *options).stdout
     for name, (_, reason) in ENDLESS.items():

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from mind2web2.scripts.rewrite import HiddenNames, defer_verifications
+from mind2web2.scripts.rewrite import HiddenNames, defer_verifications, must_be_sequential
 
 NAMES = HiddenNames("D", "R", "S", "P")
 
@@ -98,3 +98,26 @@ def test_everything_keeps_its_place():
     assert places <= {
         (node.lineno, node.col_offset) for node in ast.walk(ast.parse(source)) if isinstance(node, ast.expr)
     }
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("import threading", True),
+        ("from concurrent.futures import ThreadPoolExecutor", True),
+        ("import math\nmath.runs = 1", True),
+        ("from a.b import c\nc.seen['x'] += 1", True),
+        ("import a.b as d\ndel d.x", True),
+        ("from os import environ\nenviron['X'] = 'y'", True),
+        ("import math\nsetattr(math, 'runs', 1)", True),
+        ("client.runs = 1", True),
+        ("cache.notes['x'] = 1", True),
+        ("cache['x'] = 1", False),
+        ("COUNTS = {}\nCOUNTS['x'] = 1", False),
+        ("import math\nx = math.pi", False),
+        ("evaluator.note = 1", False),
+    ],
+)
+def test_a_script_whose_changes_outlive_an_attempt_is_left_unchanged(source, expected):
+    """Threads count as well: they run beside the script."""
+    assert must_be_sequential(ast.parse(source)) is expected

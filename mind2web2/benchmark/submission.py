@@ -33,7 +33,7 @@ _FORMAT = "mind2web2-submission-1"
 
 @dataclass
 class Findings:
-    """What is wrong with an agent's answers, and what may be."""
+    """Errors in an agent's answers, and possible mistakes."""
 
     errors: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)

@@ -144,8 +144,8 @@ def run_answer(options: argparse.Namespace) -> int:
     records = asyncio.run(answer_questions(_agent(options), questions, folder, plan, show))
     counts = Counter(record.status for record in records.values())
     cost = sum(record.cost_usd or 0.0 for record in records.values())
-    told = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items()))
-    console.print(f"{len(records)} runs: {told}; ${cost:.2f} in all", soft_wrap=True, highlight=False)
+    listed = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items()))
+    console.print(f"{len(records)} runs: {listed}; ${cost:.2f} in all", soft_wrap=True, highlight=False)
     failed = {name: record for name, record in records.items() if record.status != "answered"}
     for name, record in failed.items():
         reason = f": {record.reason}" if record.reason else ""

@@ -49,7 +49,7 @@ def add_command(commands: Subcommands) -> None:
 
 
 def run_validate(options: argparse.Namespace) -> int:
-    """Print what was found and return the exit status: 1 where there is an error."""
+    """Print the findings and return the exit status: 1 where there is an error."""
     _, findings = _validated(options)
     return 1 if findings.errors else 0
 

@@ -5,30 +5,12 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from mind2web2 import __version__
-from mind2web2.cli import cache, evaluate, judgments, metrics, pages, show, verify_results
-from mind2web2.cli.benchmark import answer, get, submit
+from mind2web2.cli import evaluate
 from mind2web2.cli.options import CommandParser, Handler
-from mind2web2.cli.results import audit, compare, view
 from mind2web2.errors import Mind2Web2Error
-
-# In the order of the help; a module is loaded for its options, and loads what it runs when it runs.
-COMMANDS = (
-    get,
-    answer,
-    cache,
-    pages,
-    evaluate,
-    show,
-    view,
-    audit,
-    metrics,
-    compare,
-    verify_results,
-    judgments,
-    submit,
-)
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
@@ -53,12 +35,25 @@ Find out whether an AI search agent's cited answers are true.
 """
 
 
+def command_modules() -> tuple[ModuleType, ...]:
+    """Return the modules of the commands, in the order of the help.
+
+    Each is loaded for its options, and loads what it runs when it runs; ``run_eval.py`` loads one.
+    """
+    from mind2web2.cli import cache, judgments, metrics, pages, show, verify_results
+    from mind2web2.cli.benchmark import answer, get, submit
+    from mind2web2.cli.results import audit, compare, view
+
+    looking = (show, view, audit, metrics, compare, verify_results, judgments)
+    return (get, answer, cache, pages, evaluate, *looking, submit)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run ``mind2web2`` and return its exit status."""
     parser = CommandParser(prog="mind2web2", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"mind2web2 {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for module in COMMANDS:
+    for module in command_modules():
         module.add_command(commands)
     return _run(parser, arguments)
 
@@ -73,6 +68,8 @@ def evaluate_main(arguments: Sequence[str] | None = None) -> int:
 
 def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``batch_answer_cache.py`` and return its exit status."""
+    from mind2web2.cli import cache
+
     parser = CommandParser(prog="batch_answer_cache.py", description=cache.DESCRIPTION)
     cache.add_task_command(parser)
     return _run(parser, arguments)
@@ -80,6 +77,8 @@ def batch_cache_main(arguments: Sequence[str] | None = None) -> int:
 
 def cache_all_main(arguments: Sequence[str] | None = None) -> int:
     """Run ``cache_all_answers.sh`` and return its exit status."""
+    from mind2web2.cli import cache
+
     parser = CommandParser(prog="cache_all_answers.sh", description=cache.DESCRIPTION)
     cache.add_agents_command(parser)
     return _run(parser, arguments)

@@ -14,7 +14,7 @@ from projects import REPOSITORY, call
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
 
-from mind2web2.cli import COMMANDS, evaluate_main, main
+from mind2web2.cli import command_modules, evaluate_main, main
 from mind2web2.cli.options import CommandParser
 from mind2web2.scripts.load import load_eval_script
 
@@ -58,7 +58,7 @@ def parsers():
     """Return the parser of each command by name."""
     together = CommandParser(prog="mind2web2")
     subcommands = together.add_subparsers()
-    for module in COMMANDS:
+    for module in command_modules():
         module.add_command(subcommands)
     return dict(subcommands.choices)
 

@@ -201,13 +201,9 @@ def with_checksum(result: Mapping[str, Any]) -> dict[str, Any]:
 
 def content_sha256(result: Mapping[str, Any]) -> str:
     """Return the digest of a result's content without its checksum, as read from its file."""
-    return _digest(json.loads(json.dumps(result)))
-
-
-def _digest(read: Mapping[str, Any]) -> str:
-    run = read.get("run")
-    if isinstance(run, dict):
-        read = {**read, "run": {name: value for name, value in run.items() if name != "content_sha256"}}
+    read = json.loads(json.dumps(result))
+    if isinstance(read.get("run"), dict):
+        read["run"].pop("content_sha256", None)
     return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
 
@@ -223,7 +219,7 @@ def is_edited(result: Mapping[str, Any]) -> bool:
     """
     checksum = _checksum(result)
     if checksum is not None:
-        return checksum != _digest(result)
+        return checksum != content_sha256(result)
     made_from = result.get("provenance")
     return isinstance(made_from, dict) and bool(made_from.get("versions"))
 

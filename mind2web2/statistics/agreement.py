@@ -29,32 +29,49 @@ class Estimate:
 UNKNOWN = Estimate(None)
 
 
-def agreement_share(pairs: Sequence[tuple[bool, bool]]) -> Estimate:
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two raters' labels of one item; ``weight`` is in inverse proportion to its chance to be sampled."""
+
+    one: bool
+    other: bool
+    weight: float = 1.0
+
+
+def agreement_share(pairs: Sequence[Pair]) -> Estimate:
     """Return the share of pairs that agree, with Wilson's interval (Wilson 1927)."""
-    return share(sum(one == other for one, other in pairs), len(pairs))
+    return share([pair.one == pair.other for pair in pairs], [pair.weight for pair in pairs])
 
 
-def share(count: int, total: int) -> Estimate:
-    """Return a proportion with Wilson's score interval (Wilson 1927)."""
-    if not total:
+def share(hits: Sequence[bool], weights: Sequence[float] | None = None) -> Estimate:
+    """Return a weighted proportion with Wilson's score interval (Wilson 1927).
+
+    With weights, the number of items is the effective one, (sum w)^2 / sum w^2 (Kish 1965).
+    """
+    if not hits:
         return UNKNOWN
-    found = count / total
+    weights = [1.0] * len(hits) if weights is None else weights
+    total = sum(weights) ** 2 / sum(weight**2 for weight in weights)
+    found = sum(weight for hit, weight in zip(hits, weights, strict=True) if hit) / sum(weights)
     center = (found + _Z**2 / (2 * total)) / (1 + _Z**2 / total)
     spread = _Z / (1 + _Z**2 / total) * math.sqrt(found * (1 - found) / total + _Z**2 / (4 * total**2))
     return Estimate(found, max(0.0, center - spread), min(1.0, center + spread))
 
 
-def cohen_kappa(pairs: Sequence[tuple[bool, bool]]) -> Estimate:
+def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     """Return Cohen's kappa of two raters.
 
-    The standard error is that of Fleiss, Cohen and Everitt (1969), for kappa not assumed to be 0. Raters who
-    both give one and the same label throughout leave kappa undetermined.
+    The standard error is that of Fleiss, Cohen and Everitt (1969), for kappa not assumed to be 0, with the
+    effective number of items. Raters who both give one and the same label throughout leave it undetermined.
     """
-    total = len(pairs)
-    if not total:
+    if not pairs:
         return UNKNOWN
+    weights = sum(pair.weight for pair in pairs)
+    total = weights**2 / sum(pair.weight**2 for pair in pairs)
     cells = {
-        (i, j): sum(pair == (i, j) for pair in pairs) / total for i in (True, False) for j in (True, False)
+        (i, j): sum(pair.weight for pair in pairs if (pair.one, pair.other) == (i, j)) / weights
+        for i in (True, False)
+        for j in (True, False)
     }
     rows = {i: cells[i, True] + cells[i, False] for i in (True, False)}
     columns = {j: cells[True, j] + cells[False, j] for j in (True, False)}
@@ -74,7 +91,7 @@ def cohen_kappa(pairs: Sequence[tuple[bool, bool]]) -> Estimate:
     return Estimate.around(kappa, math.sqrt(max(0.0, variance)), (-1.0, 1.0))
 
 
-def gwet_ac1(pairs: Sequence[tuple[bool, bool]]) -> Estimate:
+def gwet_ac1(pairs: Sequence[Pair]) -> Estimate:
     """Return Gwet's AC1 of two raters, which stays meaningful where nearly all labels are the same.
 
     Value and standard error as in Gwet (2008), linearised over the rated items.
@@ -82,14 +99,18 @@ def gwet_ac1(pairs: Sequence[tuple[bool, bool]]) -> Estimate:
     total = len(pairs)
     if total < 2:
         return UNKNOWN
-    positive = [(one + other) / 2 for one, other in pairs]
-    prevalence = fmean(positive)
+    scale = fmean(pair.weight for pair in pairs)
+    weights = [pair.weight / scale for pair in pairs]
+    positive = [(pair.one + pair.other) / 2 for pair in pairs]
+    prevalence = fmean(weight * own for weight, own in zip(weights, positive, strict=True))
     expected = 2 * prevalence * (1 - prevalence)
-    ac1 = (fmean(one == other for one, other in pairs) - expected) / (1 - expected)
-    linearised = []
-    for (one, other), own in zip(pairs, positive, strict=True):
+    agreed = fmean(weight * (pair.one == pair.other) for weight, pair in zip(weights, pairs, strict=True))
+    ac1 = (agreed - expected) / (1 - expected)
+    deviations = []
+    for pair, own, weight in zip(pairs, positive, weights, strict=True):
         own_expected = own * (1 - prevalence) + (1 - own) * prevalence
-        item = ((one == other) - expected) / (1 - expected)
-        linearised.append(item - 2 * (1 - ac1) * (own_expected - expected) / (1 - expected))
-    variance = sum((value - ac1) ** 2 for value in linearised) / (total * (total - 1))
+        item = ((pair.one == pair.other) - expected) / (1 - expected)
+        linearised = item - 2 * (1 - ac1) * (own_expected - expected) / (1 - expected)
+        deviations.append(weight * (linearised - ac1))
+    variance = sum(value**2 for value in deviations) / (total * (total - 1))
     return Estimate.around(ac1, math.sqrt(variance), (-1.0, 1.0))

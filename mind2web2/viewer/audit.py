@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import random
 from collections import defaultdict
@@ -20,7 +21,7 @@ from mind2web2.errors import ResultWriteError
 from mind2web2.rubric.aggregation import Outcome, aggregate
 from mind2web2.rubric.evidence import Evidence
 from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
-from mind2web2.statistics.agreement import Estimate, agreement_share, cohen_kappa, gwet_ac1, share
+from mind2web2.statistics.agreement import Estimate, Pair, agreement_share, cohen_kappa, gwet_ac1, share
 from mind2web2.statistics.prediction_powered import Labelled, ppi_mean
 from mind2web2.utils.files import read_regular_file
 from mind2web2.viewer.catalog import AnswerKey, Catalog
@@ -52,6 +53,11 @@ class JudgedLeaf:
         """Return what tells the leaf from all others."""
         return self.place, self.leaf
 
+    @property
+    def stratum(self) -> tuple[bool, bool]:
+        """Return what the sample is stratified by: the verdict, and whether something speaks against it."""
+        return self.supported, self.is_weak
+
 
 class Label(BaseModel):
     """A person's verdict on a leaf: ``y`` the sources support the claim, ``n`` not, ``u`` undecidable."""
@@ -76,7 +82,7 @@ class Label(BaseModel):
 
 
 class LabelFile:
-    """One auditor's labels, ``audits/<agent>/<auditor>.jsonl``; the last label of a leaf counts."""
+    """One auditor's labels, ``audits/<agent>/<auditor>.jsonl``; the first of a leaf counts: it was blind."""
 
     def __init__(self, root: Path, agent: str, auditor: str) -> None:
         self.path = root / agent / f"{auditor}.jsonl"
@@ -120,7 +126,9 @@ class LabelFile:
                     label = Label.model_validate_json(line)
                 except ValidationError:
                     continue
-                found[label.name] = label
+                first = found.get(label.name)
+                if first is None or first.seen_sha256 != label.seen_sha256:
+                    found[label.name] = label
         return found
 
     def _ends_with_line(self) -> bool:
@@ -146,6 +154,8 @@ def judged_leaves(catalog: Catalog, agent: str) -> list[JudgedLeaf]:
 
 
 def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf]:
+    made_from = result.get("provenance")
+    answer_sha256 = made_from.get("answer_sha256") if isinstance(made_from, dict) else None
     for leaf in leaves_of(result):
         try:
             evidence = Evidence.model_validate(leaf.get("evidence"))
@@ -160,7 +170,13 @@ def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf
         )
         is_suspect = any(check.page is not None and check.page.troubles for check in evidence.pages)
         seen = json.dumps(
-            [evidence.claim, [(check.url, check.page and check.page.sha256) for check in evidence.pages]]
+            [
+                evidence.claim,
+                evidence.additional_instruction,
+                [(check.url, check.page and check.page.sha256) for check in evidence.pages],
+                # Without pages, the answer is what the claim was held against.
+                None if evidence.pages else answer_sha256,
+            ]
         )
         # What a sequence put in its place is no verdict of the judge's.
         verdict = leaf.get("superseded") or leaf
@@ -181,7 +197,7 @@ def sample(leaves: Sequence[JudgedLeaf], size: int, seed: int) -> list[JudgedLea
     """
     strata: dict[tuple[bool, bool], list[JudgedLeaf]] = defaultdict(list)
     for leaf in leaves:
-        strata[leaf.supported, leaf.is_weak].append(leaf)
+        strata[leaf.stratum].append(leaf)
     chance = random.Random(seed)  # a sample, not a secret
     chosen: list[JudgedLeaf] = []
     sizes = _allocated({name: len(found) for name, found in strata.items()}, size)
@@ -238,9 +254,9 @@ def judge_quality(
     known = {leaf.name: leaf for leaf in leaves}
     current = {name: label for name, label in labels.items() if _is_current(known.get(name), label)}
     decided = {name: label for name, label in current.items() if label.label != "u"}
-    pairs = [(known[name].supported, label.label == "y") for name, label in decided.items()]
-    passed = [human for judge, human in pairs if judge]
-    failed = [human for judge, human in pairs if not judge]
+    pairs = [Pair(known[name].supported, label.label == "y", label.weight) for name, label in decided.items()]
+    passed = [pair for pair in pairs if pair.one]
+    failed = [pair for pair in pairs if not pair.one]
     return JudgeQuality(
         labels=len(decided),
         undecidable=len(current) - len(decided),
@@ -248,8 +264,8 @@ def judge_quality(
         agreement=agreement_share(pairs),
         kappa=cohen_kappa(pairs),
         ac1=gwet_ac1(pairs),
-        wrong_passes=share(passed.count(False), len(passed)),
-        wrong_failures=share(failed.count(True), len(failed)),
+        wrong_passes=share([not pair.other for pair in passed], [pair.weight for pair in passed]),
+        wrong_failures=share([pair.other for pair in failed], [pair.weight for pair in failed]),
     )
 
 
@@ -258,7 +274,7 @@ def between_auditors(
 ) -> tuple[int, Estimate, Estimate, Estimate]:
     """Return how many leaves two auditors have both decided, their agreement, kappa and AC1."""
     pairs = [
-        (label.label == "y", other[name].label == "y")
+        Pair(label.label == "y", other[name].label == "y", label.weight)
         for name, label in one.items()
         if label.label != "u"
         and name in other
@@ -293,64 +309,72 @@ def corrected_score(
 ) -> CorrectedScore | None:
     """Return the corrected score, ``None`` where no answer has a score.
 
-    An answer's score by human labels is the judge's, plus what each label changes in the answer's rubric
-    tree, divided by the share of the answer's judged leaves that have labels. The answer's weight follows
-    from the weights of its leaves in the sample.
+    An answer's score by human labels is that of its rubric tree with all of its labels. Where only some of
+    its judged leaves have labels, the change is scaled up by the chances with which the sample had them. An
+    answer's weight follows from the chance that the sample had any of its leaves.
     """
     of_answer: dict[AnswerKey, list[JudgedLeaf]] = defaultdict(list)
     for leaf in leaves:
         of_answer[leaf.place].append(leaf)
+    known = {leaf.name: leaf for leaf in leaves}
+    chances: dict[tuple[bool, bool], float] = defaultdict(float)
+    for name, label in labels.items():
+        if name in known:
+            chances[known[name].stratum] = max(chances[known[name].stratum], 1 / max(1.0, label.weight))
     labelled: list[Labelled] = []
-    others: list[float] = []
+    scores: list[float] = []
     for answer in catalog.answers(agent):
         if answer.score is None:
             continue
+        scores.append(answer.score)
         key = AnswerKey(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
-        own = [
-            (leaf, label)
-            for leaf in of_answer[key]
-            if _is_current(leaf, label := labels.get(leaf.name)) and label is not None and label.label != "u"
-        ]
+        own = _decided(of_answer[key], labels)
         result = catalog.result(key) if own else None
         root = None if result is None else written_tree(result.content)
-        if root is None:
-            others.append(answer.score)
-            continue
-        # The chance that none of the answer's leaves was drawn, were they drawn apart from each other.
-        chances = [1 / max(1.0, label.weight) for _, label in own]
-        drawn = 1.0
-        for chance in chances:
-            drawn *= 1 - chance
-        by_tree = aggregate(root)[id(root)].score
-        changes = [
-            _score_with(root, leaf.leaf, supported=label.label == "y") - by_tree
-            for leaf, label in own
-            if (label.label == "y") != leaf.supported
-        ]
-        shift = sum(changes) * len(of_answer[key]) / len(own)
-        # Beyond 0 and 1 where few of an answer's leaves have labels: cut off, their mean would be wrong.
-        labelled.append(Labelled(answer.score + shift, answer.score, 1 / max(1e-9, 1 - drawn)))
-    if not labelled and not others:
+        if root is not None:
+            drawn = max(1e-9, 1 - math.prod(1 - chances[leaf.stratum] for leaf in of_answer[key]))
+            wrong = {leaf: supported for leaf, supported in own.items() if supported != leaf.supported}
+            # Each stands for so many of the answer's leaves, given that the sample had any of them.
+            stands_for = [drawn / chances[leaf.stratum] for leaf in wrong]
+            change = _change(root, wrong) * fmean(stands_for) if wrong else 0.0
+            # Beyond 0 and 1 where few of an answer's leaves have labels: cut off, their mean would be wrong.
+            labelled.append(Labelled(answer.score + change, answer.score, 1 / drawn))
+    if not scores:
         return None
-    corrected, power = ppi_mean(labelled, others)
-    raw = fmean([*others, *(item.predicted for item in labelled)])
-    return CorrectedScore(raw, corrected, power, len(labelled))
+    corrected, power = ppi_mean(labelled, scores)
+    return CorrectedScore(fmean(scores), corrected, power, len(labelled))
 
 
-def _score_with(root: WrittenNode, leaf_id: str, *, supported: bool) -> float:
-    """Return the score of a tree with another verdict on one leaf."""
-    verdict = Outcome(1.0, "passed") if supported else Outcome(0.0, "failed")
+def _decided(
+    leaves: Iterable[JudgedLeaf], labels: Mapping[tuple[AnswerKey, str], Label]
+) -> dict[JudgedLeaf, bool]:
+    """Return the leaves that have a current label other than undecidable, with what the person decided."""
+    return {
+        leaf: label.label == "y"
+        for leaf in leaves
+        if (label := labels.get(leaf.name)) is not None and label.label != "u" and _is_current(leaf, label)
+    }
+
+
+def _change(root: WrittenNode, verdicts: Mapping[JudgedLeaf, bool]) -> float:
+    """Return how much an answer's score changes with other verdicts on some of its leaves, all together."""
+    before = aggregate(root)[id(root)].score
+    return _score_with(root, {leaf.leaf: supported for leaf, supported in verdicts.items()}) - before
+
+
+def _score_with(root: WrittenNode, verdicts: Mapping[str, bool]) -> float:
+    """Return the score of a tree with other verdicts on some leaves."""
     places = [
-        (node.children, place)
+        (node.children, place, child)
         for node in root.walk()
         for place, child in enumerate(node.children)
-        if child.id == leaf_id and not child.children
+        if child.id in verdicts and not child.children
     ]
-    before = [children[place] for children, place in places]
-    for children, place in places:
-        children[place] = replace(children[place], verdict=verdict)
+    for children, place, child in places:
+        passed = Outcome(1.0, "passed") if verdicts[child.id] else Outcome(0.0, "failed")
+        children[place] = replace(child, verdict=passed)
     score = aggregate(root)[id(root)].score
-    for (children, place), child in zip(places, before, strict=True):
+    for children, place, child in places:
         children[place] = child
     return score
 

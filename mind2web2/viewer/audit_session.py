@@ -79,7 +79,11 @@ class AuditSession:
         evidence = row["evidence"]
         answer = self._catalog.answer(leaf.place)
         task = next((tree[0].get("desc", "") for tree in answer["trees"] if tree), "")
-        pages = [check["url"] for check in evidence.get("pages") or () if check.get("page")]
+        pages = [
+            {"url": check["url"], "sha256": check["page"].get("sha256")}
+            for check in evidence.get("pages") or ()
+            if check.get("page")
+        ]
         return {
             "number": number,
             "agent": leaf.place.agent,

@@ -14,6 +14,7 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.runs.metrics import agent_metrics
+from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import ResultFacts, result_facts
 from mind2web2.runs.results import (
     LoadedResult,
@@ -83,7 +84,9 @@ class Catalog:
             NoSuchResultError: an agent has no results, or none has.
         """
         root = self.paths.eval_results_root
-        known = sorted((path.parent.name for path in root.glob("*/summary.json")), key=natural_key)
+        # A first run writes its progress before its summary.
+        files = [*root.glob(f"*/{SUMMARY_NAME}"), *root.glob(f"*/{PROGRESS_NAME}")]
+        known = sorted({path.parent.name for path in files}, key=natural_key)
         if missing := [name for name in self._agents if name not in known]:
             there = name_list(known) if known else "none"
             raise NoSuchResultError(f"no results of agent {missing[0]} under {root}; agents there: {there}")
@@ -203,7 +206,11 @@ class Catalog:
     def _summary(self, agent: str, answers: Sequence[ScoredAnswer], state: Sequence[Any]) -> Json:
         """Return the agent's metrics: its ``summary.json`` while that is newer than all results."""
         path = self.paths.eval_results_root / agent / SUMMARY_NAME
-        if not self._tasks and path.stat().st_mtime_ns >= max((entry[1] for entry in state), default=0):
+        if (
+            not self._tasks
+            and path.exists()
+            and path.stat().st_mtime_ns >= max((entry[1] for entry in state), default=0)
+        ):
             try:
                 summary: Json = json.loads(path.read_bytes())
                 if summary["missing"] is not None and summary["intervals"]["metrics"] is not None:
@@ -264,6 +271,9 @@ def tree_rows(tree: Mapping[str, Any]) -> Iterator[Json]:
         node, depth = stack.pop()
         children = _mappings(node.get("children"))
         row = {name: value for name, value in node.items() if name != "children"}
+        row |= {name: str(node.get(name) or "") for name in ("id", "desc", "status")}
+        evidence = node.get("evidence")
+        row["evidence"] = evidence if isinstance(evidence, dict) else None
         yield row | {"depth": depth, "is_leaf": not children}
         stack.extend((child, depth + 1) for child in reversed(children))
 

@@ -29,8 +29,6 @@ class Asked(BaseModel):
     task: str
     url: str
     decision: Literal["right", "wrong", "remove"] = "right"
-    text: str | None = None
-    screenshot_base64: str | None = None
 
     @property
     def key(self) -> PageKey:
@@ -168,6 +166,11 @@ def _is_mhtml(content: bytes) -> bool:
 async def _body(request: Request) -> bytes:
     """Return what was sent: the body, or the one file of a form."""
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MAX_UPLOAD_BYTES:
+            raise UsageError(
+                f"the form is larger than {MAX_UPLOAD_BYTES // 1024**2} MB, or does not say how large"
+            )
         async with request.form(max_files=1, max_part_size=MAX_UPLOAD_BYTES) as form:
             for value in form.values():
                 if isinstance(value, UploadFile):

@@ -18,8 +18,6 @@ from mind2web2.viewer.catalog import AnswerKey, Catalog, Json
 from mind2web2.viewer.front_end import file_html
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
-# Of one file: what is longer opens badly from disk.
-MAX_FILE_BYTES = 1024**3
 REDACTED = "[redacted]"
 
 

@@ -6,8 +6,10 @@ import secrets
 import socket
 import webbrowser
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from ipaddress import ip_address
 
 import uvicorn
 from starlette.applications import Starlette
@@ -28,6 +30,7 @@ COOKIE = "mind2web2_session"
 # The browser extension that repairs caches asks from its own origin, without the session's cookie.
 EXTENSION_PATHS = ("/api/capture", "/api/upload-pdf/", "/api/upload-mhtml/")
 _EXTENSION_ORIGINS = ("chrome-extension://", "moz-extension://")
+_OTHER_SITE = "Requests of other sites are refused."
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _STATIC_HEADERS = {
     "x-content-type-options": "nosniff",
@@ -48,16 +51,29 @@ class Session:
     Args:
         hosts: values of the Host header that are answered; others are those of a rebound name.
         token: what the browser's cookie has to hold.
+        is_local: only this machine can connect; else the browser extension is not served.
     """
 
     hosts: frozenset[str]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
+    is_local: bool = True
+
     @classmethod
     def at(cls, host: str, port: int) -> Session:
-        """Return the session of a server at this address."""
-        names = {*_LOOPBACK, f"[{host}]" if ":" in host else host}
-        return cls(frozenset(f"{name}:{port}" for name in names))
+        """Return the session of a server at this address, under the machine's names where others reach it."""
+        is_local = ip_address(host).is_loopback
+        names = {*_LOOPBACK, _in_url(host)}
+        if not is_local:
+            own = socket.gethostname()
+            names |= {own, socket.getfqdn()}
+            with suppress(OSError):
+                names |= {_in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)}
+        return cls(frozenset(f"{name}:{port}" for name in names), is_local=is_local)
+
+    def is_key(self, given: str | None) -> bool:
+        """Tell whether a value is the key of this session."""
+        return given is not None and secrets.compare_digest(given.encode(), self.token.encode())
 
 
 class SessionGuard:
@@ -85,18 +101,33 @@ class SessionGuard:
         origin = headers.get("origin")
         is_own = origin is None or origin.partition("://")[2] in self._session.hosts
         if _is_of_extension(request):
-            is_known = is_own or str(origin).startswith(_EXTENSION_ORIGINS)
-            if request.method == "OPTIONS" and is_known:
-                return Response(status_code=204)
-            return None if is_known else PlainTextResponse("Requests of other sites are refused.", 403)
+            return self._extension_refusal(request, origin)
         if not is_own:
-            return PlainTextResponse("Requests of other sites are refused.", 403)
-        given = request.cookies.get(COOKIE) or request.query_params.get("token") or ""
-        if not secrets.compare_digest(given.encode(), self._session.token.encode()):
+            return PlainTextResponse(_OTHER_SITE, 403)
+        # Of another session of this machine, the cookie may still be there: browsers tell no ports apart.
+        given = (request.cookies.get(COOKIE), request.query_params.get("token"))
+        if not any(self._session.is_key(value) for value in given):
             return PlainTextResponse(
                 "This viewer belongs to another session: open the address that `mind2web2 view` printed.", 403
             )
         return None
+
+    def _extension_refusal(self, request: Request, origin: str | None) -> Response | None:
+        """Serve the extension on this machine alone; without an Origin, requests may only read."""
+        if self._session.is_key(request.cookies.get(COOKIE)):
+            return (
+                None
+                if origin is None or origin.partition("://")[2] in self._session.hosts
+                else PlainTextResponse(_OTHER_SITE, 403)
+            )
+        is_extension = str(origin).startswith(_EXTENSION_ORIGINS)
+        if not self._session.is_local or not (is_extension or (origin is None and request.method == "GET")):
+            return PlainTextResponse(_OTHER_SITE, 403)
+        return Response(status_code=204) if request.method == "OPTIONS" else None
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 def application(

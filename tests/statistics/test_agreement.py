@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.statistics.agreement import UNKNOWN, cohen_kappa, gwet_ac1, share
+from mind2web2.statistics.agreement import UNKNOWN, Pair, agreement_share, cohen_kappa, gwet_ac1, share
 
 Z = 1.959963984540054
 # Counts of yes/yes, yes/no, no/yes and no/no. Kappa and its standard error by statsmodels 0.15.0
@@ -17,7 +17,7 @@ REFERENCES = [
 def pairs(counts):
     """Return pairs of labels with these counts."""
     kinds = [(True, True), (True, False), (False, True), (False, False)]
-    return [kind for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
+    return [Pair(*kind) for kind, count in zip(kinds, counts, strict=True) for _ in range(count)]
 
 
 @pytest.mark.parametrize(("counts", "kappa", "kappa_error", "ac1", "ac1_error"), REFERENCES)
@@ -32,13 +32,23 @@ def test_kappa_and_ac1_are_those_of_published_implementations(counts, kappa, kap
 
 def test_nothing_is_made_up_without_data():
     """Raters who give one label throughout leave kappa undetermined, not 0."""
-    assert cohen_kappa([]) == gwet_ac1([]) == share(0, 0) == UNKNOWN
-    assert cohen_kappa([(True, True)] * 9) == UNKNOWN
-    assert gwet_ac1([(True, True)] * 9).value == 1
+    assert cohen_kappa([]) == gwet_ac1([]) == share([]) == UNKNOWN
+    assert cohen_kappa([Pair(True, True)] * 9) == UNKNOWN
+    assert gwet_ac1([Pair(True, True)] * 9).value == 1
 
 
 def test_share_has_wilsons_interval():
     """Figures of R's prop.test(8, 10, correct = FALSE) and binom::binom.wilson(0, 20)."""
-    found = share(8, 10)
+    found = share([True] * 8 + [False] * 2)
     assert (found.low, found.high) == pytest.approx((0.4901625, 0.9433178), abs=1e-6)
-    assert share(0, 20).high == pytest.approx(0.1611252, abs=1e-6)
+    assert share([False] * 20).high == pytest.approx(0.1611252, abs=1e-6)
+
+
+def test_weights_undo_the_oversampling_of_a_stratum():
+    """A leaf that stands for three counts as three leaves; the interval is wider than theirs."""
+    sampled = [Pair(True, True, 3.0)] * 20 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
+    whole = [Pair(True, True)] * 60 + [Pair(True, False)] * 10 + [Pair(False, False)] * 15
+    for figure in (agreement_share, cohen_kappa, gwet_ac1):
+        found, expected = figure(sampled), figure(whole)
+        assert found.value == pytest.approx(expected.value)
+        assert found.high - found.low > expected.high - expected.low

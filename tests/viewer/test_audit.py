@@ -69,6 +69,23 @@ def test_labels_correct_the_score(results):
     assert quality.wrong_passes.value == 0
 
 
+def test_labels_of_one_answer_count_together(results):
+    """Two critical leaves that failed wrongly hold an answer at 0: either alone would change nothing."""
+    leaves = [leaf(f"leaf-{n}", f"Fact {n}.", passed=n > 1) | {"critical": n < 2} for n in range(6)]
+    content = result(AGENT, "answer_1", leaves) | {"final_score": 0.0}
+    results.add(content, "task-0", stamp="20261103_100000")
+    catalog = catalog_of(results)
+    judged = [found for found in judged_leaves(catalog, AGENT) if found.place.task == "task-0"]
+    own = [found for found in judged if found.place.answer == "answer_1"]
+    labels = label_all(results, judged, lambda found: "y" if found in own else "n")
+    found = corrected_score(catalog, AGENT, judged, labels)
+    # One answer is right in all, the other in nothing.
+    assert found.answers == 2
+    assert found.corrected.value == pytest.approx(0.5, abs=0.35)
+    alone = corrected_score(catalog, AGENT, own, {name: labels[name] for name in [one.name for one in own]})
+    assert alone.answers == 1
+
+
 def test_labels_of_a_sample_estimate_the_same_score(results):
     """Within the interval, which holds the truth."""
     catalog = catalog_of(results)

@@ -119,19 +119,26 @@ function Verdict({ verdict }) {
 /** @param {{item: any}} props */
 function Pages({ item }) {
   const [at, setAt] = useState(0);
-  const url = item.pages[at];
+  const { url, sha256 } = item.pages[at];
   const { data, error } = useData("page", { agent: item.agent, task: item.task, url });
   return html`
     ${
       item.pages.length > 1 &&
       html`<p>
         ${item.pages.map(
-          (/** @type {string} */ _, /** @type {number} */ place) =>
+          (/** @type {any} */ _, /** @type {number} */ place) =>
             html`<button aria-pressed=${place === at} onClick=${() => setAt(place)}>Page ${place + 1}</button> `,
         )}
       </p>`
     }
     <h2 class="page-title"><${OutsideLink} href=${url}><bdi>${url}</bdi><//></h2>
+    ${
+      data && sha256 && data.sha256 && data.sha256 !== sha256
+        ? html`<p class="notice error">
+            The stored page has changed since the judge saw it: label this leaf as undecidable, or evaluate the answer again first.
+          </p>`
+        : null
+    }
     ${data ? html`<${PageView} key=${url} page=${data} quote=${null} />` : html`<${Waiting} error=${error} />`}
   `;
 }

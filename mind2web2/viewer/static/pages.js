@@ -63,6 +63,14 @@ function PagesOf({ agent, options }) {
   /** @param {string} decision @param {string} done */
   const decide = (decision, done) => change("/api/page-decision", { ...place, decision }, done);
   const recapture = () => change("/api/page-recapture", place, "Capturing again");
+  const forExtension = async () => {
+    try {
+      await send("/api/capture/target", { agent, task_id: row.task, url: row.url });
+      setMessage({ text: "The browser extension captures this page next.", isError: false });
+    } catch (failure) {
+      setMessage({ text: String(/** @type {any} */ (failure).message || failure), isError: true });
+    }
+  };
   useKeys({
     j: () => go(at + 1),
     k: () => go(at - 1),
@@ -93,7 +101,7 @@ function PagesOf({ agent, options }) {
           <button disabled=${isBusy} onClick=${recapture}>Capture again</button>
           <button disabled=${isBusy} onClick=${() => decide("remove", "Removing")}>Remove</button>
           <${Upload} upload=${(/** @type {File} */ file) => change("/api/page-upload", file, "Uploading", place)} isBusy=${isBusy} />
-          <button onClick=${() => change("/api/capture/target", { agent, task_id: row.task, url: row.url }, "Telling the browser extension")}>
+          <button onClick=${() => void forExtension()}>
             For the extension
           </button>
         </p>

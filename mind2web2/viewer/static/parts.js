@@ -110,6 +110,8 @@ export function useKeys(handlers) {
     const pressed = (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select")) return;
+      // On a link or a button, Enter has its own meaning.
+      if (event.key === "Enter" && target.closest("a, button, summary")) return;
       const handler = handlers[event.key];
       if (!handler) return;
       event.preventDefault();

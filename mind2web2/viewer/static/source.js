@@ -8,6 +8,7 @@ export const isFile = document.querySelector(FILE_BLOCK) !== null;
 /** @type {Map<string, Promise<any>>} */
 const loaded = new Map();
 const MOST_LOADED = 24;
+const LASTING = new Set(["answer", "claims", "messages", "page"]);
 
 /**
  * Return data by its kind and place; the newest few are kept.
@@ -20,7 +21,8 @@ export function load(kind, place = {}) {
   let found = loaded.get(name);
   if (!found) {
     found = isFile ? readBlock(name) : fetchJson(`/api/${kind}`, place);
-    loaded.set(name, found);
+    // What a run or the browser extension changes is looked up again whenever it is shown.
+    if (isFile || LASTING.has(kind)) loaded.set(name, found);
     found.catch(() => loaded.delete(name));
     if (loaded.size > MOST_LOADED) loaded.delete(String(loaded.keys().next().value));
   }
@@ -112,7 +114,9 @@ const DIRECTION_CONTROLS = /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
  * @param {string} text
  */
 function parsed(text) {
-  // As JSON has them, also where they are written as escapes.
-  const escaped = /\\u(061c|200[ef]|202[a-e]|206[6-9])/gi;
-  return JSON.parse(text.replace(DIRECTION_CONTROLS, "\u25a1").replace(escaped, "\u25a1"));
+  return JSON.parse(text, (_, value) =>
+    typeof value === "string" && value.search(DIRECTION_CONTROLS) >= 0
+      ? value.replace(DIRECTION_CONTROLS, "\u25a1")
+      : value,
+  );
 }

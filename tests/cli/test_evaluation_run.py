@@ -216,7 +216,9 @@ def test_ctrl_c_at_any_other_moment_is_one_line(tmp_path):
     """Here while a file is read; no traceback."""
     fifo = tmp_path / "judgments.jsonl"
     os.mkfifo(fifo)
-    code = "import sys; from mind2web2.cli import main; sys.exit(main())"
+    # A job in a shell's background starts with the signal ignored.
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "from mind2web2.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "judgments", "import", "bot", str(fifo)]
     settings = {"cwd": tmp_path, "env": clean_environment(), "stderr": subprocess.PIPE, "text": True}
     # Opening it waits for the reader.

@@ -26,6 +26,7 @@ from mind2web2.cli.console import (
     print_amounts,
     totals_text,
 )
+from mind2web2.cli.metric_tables import print_metrics
 from mind2web2.cli.options import REPLAY
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
@@ -192,8 +193,6 @@ def print_run(console: Console, run: RunReport) -> None:
     """Print each task's scores, the agent's metrics, the answers without a score, and what the run took."""
     console.print(_scores_table(run.work, run.outcomes))
     if run.summary is not None and run.summary["num_runs"]:
-        from mind2web2.cli.metric_tables import print_metrics
-
         print_metrics(console, run.summary)
     for reason, names in _by_reason(run.outcomes).items():
         line(console, f"No result: {name_list(names)}: {reason}")

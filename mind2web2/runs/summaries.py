@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mind2web2.errors import ResultWriteError
 from mind2web2.rubric.aggregation import is_score
+from mind2web2.runs.metrics import AgentMetrics, agent_metrics
 from mind2web2.runs.reader import NO_FACTS, result_facts
 from mind2web2.runs.results import (
     answer_results_dir,
@@ -24,9 +25,6 @@ from mind2web2.runs.results import (
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer, is_time_s
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.names import is_file_name, natural_key
-
-if TYPE_CHECKING:
-    from mind2web2.runs.metrics import AgentMetrics
 
 log = logging.getLogger(__name__)
 
@@ -73,8 +71,6 @@ def summarised_answers(
         answers = agent_answers(output_dir, agent_name)
         if not answers:
             return None
-        from mind2web2.runs.metrics import agent_metrics
-
         return answers, write_agent_summary(output_dir, agent_metrics(agent_name, answers, task_ids))
 
 

@@ -1,6 +1,6 @@
 // Everything that was captured for an agent, failed and suspect first, and what a person does about it.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { html, address, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
 import { forget, send } from "viewer/source";
 import { PageView } from "viewer/page";
@@ -36,16 +36,28 @@ function PagesOf({ agent, options }) {
   useEffect(() => {
     if (data && !rows) setRows(data);
   }, [data]);
-  const at = rows ? Math.max(0, rows.findIndex((row) => row.url === options.url && row.task === options.task)) : 0;
-  const row = rows?.[at];
-  /** @param {number} place */
-  const go = (place) => {
-    const next = rows?.[place];
-    if (next) location.replace(address("pages", [agent], { task: next.task, url: next.url }));
+  // The page that the keys act on. The address follows later: until then a key must not act on the page before.
+  const chosen = useRef(/** @type {Record<string, string>} */ (options));
+  const [, show] = useState({});
+  useEffect(() => {
+    chosen.current = options;
+    show({});
+  }, [options.task, options.url]);
+  /** @param {any} each */
+  const isChosen = (each) => each.url === chosen.current.url && each.task === chosen.current.task;
+  const at = () => Math.max(0, rows ? rows.findIndex(isChosen) : 0);
+  /** @param {number} step */
+  const go = (step) => {
+    const next = rows?.[at() + step];
+    if (!next) return;
+    chosen.current = { task: next.task, url: next.url };
+    show({});
+    location.replace(address("pages", [agent], chosen.current));
   };
   /** @param {string} path @param {any} body @param {string} done @param {Record<string, string>} [place] */
   const change = async (path, body, done, place = {}) => {
-    if (isBusy || !row) return;
+    const row = rows?.[at()];
+    if (isBusy || !rows || !row) return;
     setBusy(true);
     setMessage({ text: `${done} …`, isError: false });
     try {
@@ -59,10 +71,11 @@ function PagesOf({ agent, options }) {
     }
     setBusy(false);
   };
-  const place = row ? { agent, task: row.task, url: row.url } : { agent, task: "", url: "" };
+  const row = rows?.[at()];
+  const place = () => ({ agent, task: rows?.[at()]?.task || "", url: rows?.[at()]?.url || "" });
   /** @param {string} decision @param {string} done */
-  const decide = (decision, done) => change("/api/page-decision", { ...place, decision }, done);
-  const recapture = () => change("/api/page-recapture", place, "Capturing again");
+  const decide = (decision, done) => change("/api/page-decision", { ...place(), decision }, done);
+  const recapture = () => change("/api/page-recapture", place(), "Capturing again");
   const forExtension = async () => {
     try {
       await send("/api/capture/target", { agent, task_id: row.task, url: row.url });
@@ -72,10 +85,10 @@ function PagesOf({ agent, options }) {
     }
   };
   useKeys({
-    j: () => go(at + 1),
-    k: () => go(at - 1),
-    r: () => row?.kind && decide("right", "Marking as right"),
-    w: () => row?.kind && decide("wrong", "Marking as wrong"),
+    j: () => go(1),
+    k: () => go(-1),
+    r: () => rows?.[at()]?.kind && decide("right", "Marking as right"),
+    w: () => rows?.[at()]?.kind && decide("wrong", "Marking as wrong"),
     c: recapture,
     x: () => decide("remove", "Removing"),
   });
@@ -90,7 +103,7 @@ function PagesOf({ agent, options }) {
     <div class="columns">
       <section aria-label="List of pages">
         <ul class="pages">
-          ${rows.map((each, place_) => html`<${PageRow} key=${`${each.task} ${each.url}`} ...${{ each, isCurrent: place_ === at, agent }} />`)}
+          ${rows.map((each) => html`<${PageRow} key=${`${each.task} ${each.url}`} ...${{ each, isCurrent: each === row, agent }} />`)}
         </ul>
       </section>
       <section aria-label="Page" class="beside">
@@ -100,14 +113,14 @@ function PagesOf({ agent, options }) {
           <button disabled=${isBusy || !row.kind} onClick=${() => decide("wrong", "Marking as wrong")}>Wrong page</button>
           <button disabled=${isBusy} onClick=${recapture}>Capture again</button>
           <button disabled=${isBusy} onClick=${() => decide("remove", "Removing")}>Remove</button>
-          <${Upload} upload=${(/** @type {File} */ file) => change("/api/page-upload", file, "Uploading", place)} isBusy=${isBusy} />
+          <${Upload} upload=${(/** @type {File} */ file) => change("/api/page-upload", file, "Uploading", place())} isBusy=${isBusy} />
           <button onClick=${() => void forExtension()}>
             For the extension
           </button>
         </p>
         ${message && html`<p class=${`message notice ${message.isError ? "error" : ""}`} role="status">${message.text}</p>`}
         ${row.reviewed && html`<p class="hint">${row.reviewed.decision}, by ${row.reviewed.by}, ${row.reviewed.created}</p>`}
-        <${Stored} key=${`${row.task} ${row.url} ${version}`} place=${place} version=${version} />
+        <${Stored} key=${`${row.task} ${row.url} ${version}`} place=${place()} version=${version} />
       </section>
     </div>
   `;

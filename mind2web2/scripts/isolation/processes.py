@@ -15,9 +15,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from mind2web2.errors import MachineError, StarterGoneError
-from mind2web2.scripts.isolation.fork_server import FDS_PER_START, START, TOO_LARGE
-from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES
+from mind2web2.errors import MachineError
+from mind2web2.scripts.isolation.fork_server import DEFAULT_MEMORY_BYTES, FDS_PER_START, START, TOO_LARGE
 from mind2web2.utils.aio import to_the_end
 
 # A list of names to keep rather than of secrets to drop: a key may have any name.
@@ -82,13 +81,7 @@ class ForkServer:
         """Request a process that gets these ends of its connection, output and liveness socket."""
         assert len(fds) == FDS_PER_START
         with self._lock:
-            request = START.pack(memory_bytes)
-            try:
-                socket.send_fds(self._ensure_started(), [request], fds)
-            except ConnectionError:
-                # It was killed since the check; a new one takes the request.
-                self._end()
-                socket.send_fds(self._ensure_started(), [request], fds)
+            socket.send_fds(self._ensure_started(), [START.pack(memory_bytes)], fds)
             self._is_used = True
 
     def close(self) -> None:
@@ -207,7 +200,6 @@ async def script_process(
 
     Raises:
         MachineError: it cannot be started.
-        StarterGoneError: the fork server ended before it started the process.
     """
     async with AsyncExitStack() as exits:
         process = await _started(server, memory_bytes, exits)
@@ -238,7 +230,7 @@ async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack)
     except TimeoutError as error:
         raise MachineError(_not_started(f"nothing happened within {_START_TIMEOUT_S:g} s")) from error
     if not words:
-        raise StarterGoneError(_not_started(f"{sys.executable} -c 'import mind2web2' may show the reason"))
+        raise MachineError(_not_started(f"{sys.executable} -c 'import mind2web2' may show the reason"))
     if words[0] != "started":
         raise MachineError(_not_started(words[1]))
     return ScriptProcess(int(words[1]), *connection, output[0], liveness)

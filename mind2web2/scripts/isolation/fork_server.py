@@ -8,7 +8,6 @@ or dies, the fork server kills the process.
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
 import selectors
 import signal
@@ -16,6 +15,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -84,23 +84,16 @@ def _lower(kind: int, limit: int, last_limit: int) -> None:
         resource.setrlimit(kind, (limit, last_limit))
 
 
-def serve(control_fd: int) -> None:
-    """Start a process for each request, until the run closes the control socket."""
-    from mind2web2.utils.gc_tuning import loading
+class ForkLoop:
+    """Starts a process for each request, until the run closes the control socket.
 
-    with loading():
-        from mind2web2.scripts.isolation import worker
+    Args:
+        run_script: called in the new process with the descriptor of its connection to the run.
+    """
 
-        worker.load_all()
-    # Pages of memory that the collector does not touch stay shared with the children.
-    gc.collect()
-    gc.freeze()
-    _Server(socket.socket(fileno=control_fd)).run()
-
-
-class _Server:
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, run_script: Callable[[int], None]) -> None:
         self._control = control
+        self._call_script = run_script
         self._liveness: dict[int, socket.socket] = {}
         self._memory_limits: dict[int, int] = {}
         self._too_large: set[int] = set()
@@ -165,9 +158,7 @@ class _Server:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             _prefer_for_oom_killer()
             _keep_only(connection_fd, output_fd)
-            from mind2web2.scripts.isolation import worker
-
-            worker.run(connection_fd)
+            self._call_script(connection_fd)
             exit_status = 0
         finally:
             # Not sys.exit, which waits for threads that a script started.

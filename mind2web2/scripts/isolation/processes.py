@@ -32,7 +32,13 @@ _KEPT_BEGINNINGS = ("LC_", "COVERAGE_")
 # Many networks have no other way out; with a password in it, the setting is a secret.
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
 
-_COMMAND = "from mind2web2.scripts.isolation.fork_server import serve; serve(int(__import__('sys').argv[1]))"
+# Loading leaves hardly any garbage.
+_COMMAND = """
+import gc, sys
+gc.disable()
+from mind2web2.scripts.isolation.worker import serve
+serve(int(sys.argv[1]))
+"""
 # It takes half a second to load the package; on a busy machine, longer.
 _START_TIMEOUT_S = 60.0
 # For a killed process to end, and for the fork server to report it.

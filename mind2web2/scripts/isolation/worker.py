@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import gc
 import logging
 import os
+import socket
 import sys
 import traceback
 import weakref
@@ -42,7 +44,7 @@ from mind2web2.prompts import HashedText
 from mind2web2.scheduling.scheduler import Pace, pace_kept, watching
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
-from mind2web2.scripts.isolation.fork_server import ScriptLimits
+from mind2web2.scripts.isolation.fork_server import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (
     Message,
     RpcClient,
@@ -108,8 +110,17 @@ class ScriptJob(BaseModel):
     zone: str | None = None
 
 
-def load_all() -> None:
-    """Load the modules that scripts' processes need, before the first is forked."""
+def serve(control_fd: int) -> None:
+    """Load the modules that scripts need, and be the fork server of a run."""
+    _load_all()
+    gc.enable()
+    # Pages of memory that the collector does not touch stay shared with the children.
+    gc.collect()
+    gc.freeze()
+    ForkLoop(socket.socket(fileno=control_fd), run).run()
+
+
+def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     price_usd(Usage(), "o4-mini")  # reads the price list

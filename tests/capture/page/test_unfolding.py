@@ -226,20 +226,6 @@ async def test_frames_are_unfolded_too(page):
     assert result.summary == ("details: 1",)
 
 
-async def test_sections_are_fetched_from_the_server(page, site):
-    """What a section asks the server for when it is opened has arrived in the end."""
-    site.pages["/"] = (
-        "<button aria-expanded=false aria-controls=p>A</button><div id=p hidden></div><script>"
-        "document.querySelector('button').onclick = async (e) => { "
-        "e.target.setAttribute('aria-expanded', true);"
-        "p.hidden = false; p.textContent = await (await fetch('/part')).text() }</script>"
-    )
-    site.pages["/part"] = "Secret 1"
-    loaded = await load(page, url=site.url)
-    await unfold(loaded.worlds, 120, loaded.rest)
-    assert "Secret 1" in await loaded.seen()
-
-
 async def test_endless_lists_are_bounded(page):
     """A button that always brings more is pressed a limited number of times."""
     html = (

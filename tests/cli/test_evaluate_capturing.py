@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from projects import Project, run_command
+from projects import Project, read_json, run_command
 from servers.judge_server import JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
 

@@ -128,7 +128,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     options, console = run.options, run.console
     batches = _open_batches(run, settings.model, store)
     with loading():
-        client = _client(options, batches)
+        client = judge_client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
     parts = _parts(options, judge, captures, batches)
@@ -248,7 +248,10 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     return BatchJobs(endpoints, folder, model, pace, overwrite=options.overwrite, is_stored=is_stored)
 
 
-def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
+def judge_client(
+    options: argparse.Namespace, batches: BatchJobs | None = None
+) -> BatchClient | LLMClient | None:
+    """Return the client of the judge that the options name, ``None`` for a replay."""
     if batches is not None:
         from mind2web2.judge.batch.jobs import BatchClient
 

@@ -51,6 +51,11 @@ class AnswerKey:
     task: str
     answer: str
 
+    @classmethod
+    def of(cls, agent: str, answer: ScoredAnswer) -> AnswerKey:
+        """Return the key of one of an agent's answers."""
+        return cls(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
+
 
 @dataclass(frozen=True, slots=True)
 class _AgentRead:
@@ -119,7 +124,7 @@ class Catalog:
         found = []
         for agent in self.agents():
             for answer in self.answers(agent):
-                key = AnswerKey(agent, answer.task_id, _stem(answer))
+                key = AnswerKey.of(agent, answer)
                 result = self.result(key)
                 for tree in _trees({} if result is None else result.content):
                     for row in tree_rows(tree):
@@ -174,7 +179,7 @@ class Catalog:
     def _find(self, key: AnswerKey) -> ScoredAnswer:
         self._check(key)
         for answer in self.answers(key.agent):
-            if (answer.task_id, _stem(answer)) == (key.task, key.answer):
+            if AnswerKey.of(key.agent, answer) == key:
                 return answer
         raise NoSuchResultError(f"no result of answer {key.answer} to task {key.task} by {key.agent}")
 
@@ -243,14 +248,15 @@ class Catalog:
             return None
 
     def _row(self, agent: str, answer: ScoredAnswer) -> Json:
+        key = AnswerKey.of(agent, answer)
         return {
             "agent": agent,
-            "task": answer.task_id,
-            "answer": _stem(answer),
+            "task": key.task,
+            "answer": key.answer,
             "score": answer.score,
             "reason": answer.reason,
             "marks": sorted(_marks(answer.facts)),
-            "before": self._score_before(AnswerKey(agent, answer.task_id, _stem(answer))),
+            "before": self._score_before(key),
         }
 
     def _score_before(self, key: AnswerKey) -> float | None:
@@ -323,7 +329,3 @@ def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _stem(answer: ScoredAnswer) -> str:
-    return answer.answer_name.removesuffix(".md")

@@ -28,6 +28,7 @@ from mind2web2.cli.options import (
     network_of,
     paths_of,
     storage_state_of,
+    suggested_check,
     suggested_command,
     suggested_forgetting,
 )
@@ -36,6 +37,7 @@ from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge_check.record import CheckRecord, last_check
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
@@ -131,7 +133,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         client = judge_client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
-    parts = _parts(options, judge, captures, batches)
+    judge_check = last_check(run.folders.eval_results_root, judge.identity)
+    parts = _parts(options, judge, captures, batches, judge_check)
     run.usages.append(judge.usage)
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
@@ -175,6 +178,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         show=suggested_command(options, "show", agent_name, "TASK", "ANSWER"),
     )
     print_run(console, report)
+    if judge_check is None and judge.usage.total().asked.judgments:
+        run.print(f"How often is this judge right? {suggested_check(options)}")
     return outcomes
 
 
@@ -183,6 +188,7 @@ def _parts(
     judge: RecordedJudge,
     captures: SharedCaptures | None,
     batches: BatchJobs | None,
+    judge_check: CheckRecord | None,
 ) -> RunParts:
     requests = asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
     return RunParts(
@@ -202,6 +208,7 @@ def _parts(
         pace=Order(options.sequential, _ALL if options.batch else MOST_PENDING),
         isolation=_isolation(options),
         as_of=options.as_of,
+        judge_check=judge_check,
     )
 
 

@@ -142,15 +142,8 @@ class Checking:
         pages = LabelledPages(self.labelled.pages)
         outcomes = await all_or_first_error(self._outcome(judge, pages, case) for case in self.labelled.cases)
         await judge.write_rest()
-        settings = judge.settings
         return JudgeCheck(
-            JudgeIdentity(
-                model=settings.model,
-                endpoint=judge.endpoint,
-                temperature=settings.temperature,
-                reasoning_effort=settings.reasoning_effort,
-                max_images=settings.max_images,
-            ),
+            judge.identity,
             self.labelled,
             tuple(outcomes),
             judge.usage.total(),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -23,6 +25,7 @@ class CheckRecord(BaseModel):
     """A judge's accuracy on the labelled set.
 
     Args:
+        judge: ``None`` in a result, which names its judge itself.
         set_digest: the beginning of the SHA-256 of the labelled set.
         cases: to which the judge replied; a sample is less than the whole set.
         low: lower bound of the 95% interval of the accuracy; ``high`` the upper one.
@@ -32,7 +35,7 @@ class CheckRecord(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    judge: JudgeIdentity
+    judge: JudgeIdentity | None = None
     set_version: int
     set_digest: str
     is_whole_set: bool
@@ -44,16 +47,16 @@ class CheckRecord(BaseModel):
     checked: str
 
 
-def record_check(results_root: Path, record: CheckRecord) -> None:
+def record_check(results_root: Path, judge: JudgeIdentity, record: CheckRecord) -> None:
     """Keep a check; a sample replaces no check of the whole set.
 
     Raises:
         ResultWriteError: the folder cannot be written.
     """
-    earlier = last_check(results_root, record.judge)
+    earlier = last_check(results_root, judge)
     if earlier and earlier.set_version == record.set_version and earlier.is_whole_set > record.is_whole_set:
         return
-    path = _path(results_root, record.judge)
+    path = _path(results_root, judge)
     try:
         write_whole(path, record.model_dump_json(indent=2))
     except OSError as error:
@@ -72,10 +75,11 @@ def last_check(results_root: Path, judge: JudgeIdentity) -> CheckRecord | None:
         return None
 
 
-def check_text(check: object) -> str | None:
-    """Return a check that a result names in words, ``None`` where it names none."""
+def check_text(result: Mapping[str, Any]) -> str | None:
+    """Return the judge's check that a result names, in words; ``None`` where it names none."""
+    run = result.get("run")
     try:
-        found = CheckRecord.model_validate(check)
+        found = CheckRecord.model_validate(run.get("judge_check") if isinstance(run, Mapping) else None)
     except ValidationError:
         return None
     cases = "cases" if found.is_whole_set else "cases, a sample"

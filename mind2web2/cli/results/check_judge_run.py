@@ -127,7 +127,7 @@ async def _checked(
     compared = comparisons(checks)
     for each in found:
         if not options.category and (record := each.record()) is not None:
-            record_check(paths_of(options).eval_results_root, record)
+            record_check(paths_of(options).eval_results_root, each.check.judge, record)
     if options.json:
         _print_json(console, checking, found, compared)
     else:

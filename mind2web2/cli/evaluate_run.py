@@ -177,9 +177,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         recapture=caching_command(agent_name, options, "--only", "suspect"),
         show=suggested_command(options, "show", agent_name, "TASK", "ANSWER"),
     )
-    print_run(console, report)
     if judge_check is None and judge.usage.total().asked.judgments:
         run.print(f"How often is this judge right? {suggested_check(options)}")
+    print_run(console, report)
     return outcomes
 
 

@@ -6,11 +6,11 @@ from collections import defaultdict
 from itertools import cycle
 
 import pytest
-from projects import call
+from projects import AGENT, TASK, Project, call, read_json
 from servers.judge_server import content, image_urls, prompt_text, status
 from servers.labelled_judge import labelled_judge
 
-from mind2web2.cli import main
+from mind2web2.cli import evaluate_main, main
 from mind2web2.judge_check.labelled_set import labelled_set
 
 
@@ -169,6 +169,32 @@ def test_votes_that_disagree(check):
     (found,) = figures(check(*words))["judges"]
     assert found["votes_agree"]["value"] == 0
     assert found["usage"]["asked"]["judgments"] == 3 * 14
+
+
+def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
+    """Of the same judge, model and parameters; before, one line names the command."""
+    project = Project(tmp_path)
+    project.add_answer("answer_1")
+    project.add_script({"leaf": ("The lake is deep.", None)})
+    judge = ("--judge_model", "right", "--judge_base_url", server.base_url)
+    evaluation = ("--agent_name", AGENT, "--no_capture", "--no_isolate", *judge)
+
+    unchecked = call(evaluate_main, *evaluation)
+    command = f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
+    assert f"How often is this judge right? {command}\n" in unchecked.stdout
+    assert "judge_check" not in read_json(project.result_paths()[-1])["run"]
+
+    words = ("--judge_model", "right", "--votes", "1", "--no_screenshots")
+    check(*words, "--sample", "4")
+    check("--judge_model", "right", "--votes", "1", "--category", "or")
+    other = call(evaluate_main, *evaluation, "--overwrite")
+    assert "How often is this judge right?" in other.stdout, "that judge saw no images"
+    assert call(evaluate_main, *evaluation, "--overwrite", "--no_screenshots").returncode == 0
+    found = read_json(project.result_paths()[-1])["run"]["judge_check"]
+    assert (found["cases"], found["accuracy"], found["is_whole_set"]) == (4, 1, False)
+    mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 1, "
+    assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
+    assert f"The judge's last check: {mention}" in call(main, "metrics", AGENT).stdout
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from servers.judge_server import Body, JudgeServer, prompt_text
+from servers.judge_server import VERDICT, Body, JudgeServer, prompt_text
 
 from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledForm, labelled_set
 
@@ -34,13 +34,16 @@ def cases_by_question() -> dict[tuple[str, str | None], tuple[Case, Any]]:
 
 
 def labelled_judge(errs: Mapping[str, Errs], **options: Any) -> JudgeServer:
-    """Return a server that replies rightly, but for the errors of each model."""
+    """Return a server that replies rightly but for the errors of each model, and supports other claims."""
     cases = cases_by_question()
 
     def reply(body: Body) -> Mapping[str, Any]:
         text = prompt_text(body)
         question = _block("claim", text) or _block("what to extract", text)
-        case, right = cases[question, _block("page address", text)]
+        asked = question, _block("page address", text)
+        if asked not in cases:
+            return VERDICT
+        case, right = cases[asked]
         given = errs[body["model"]](case, right)
         given = right if given is None else given
         return {"reasoning": "r", "result": given, "quote": ""} if isinstance(given, bool) else given

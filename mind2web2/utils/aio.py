@@ -120,7 +120,7 @@ class LoopTurns:
             # If all that wait asked in each round, a thousand of them would take a millisecond of it.
             if len(self._waiting) > _MOST_ASKING:
                 await place
-            while self._waiting[0] is not place or not self._has_time():
+            while self._waiting[0] is not place or not self._has_time():  # noqa: ASYNC110 (each round)
                 await asyncio.sleep(0)
         finally:
             self._waiting.remove(place)

@@ -146,7 +146,7 @@ def judged_leaves(catalog: Catalog, agent: str) -> list[JudgedLeaf]:
     """Return all leaves of an agent's newest results that votes of the judge decided."""
     found: list[JudgedLeaf] = []
     for answer in catalog.answers(agent):
-        key = AnswerKey(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
+        key = AnswerKey.of(agent, answer)
         result = catalog.result(key)
         if result is not None and answer.score is not None:
             found += _leaves_of(key, result.content)
@@ -327,7 +327,7 @@ def corrected_score(
         if answer.score is None:
             continue
         scores.append(answer.score)
-        key = AnswerKey(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
+        key = AnswerKey.of(agent, answer)
         own = _decided(of_answer[key], labels)
         result = catalog.result(key) if own else None
         root = None if result is None else written_tree(result.content)

@@ -10,12 +10,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from mind2web2.errors import UsageError
 from mind2web2.viewer.audit import JudgedLeaf, LabelFile, Verdict, judged_leaves, sample
 from mind2web2.viewer.catalog import Catalog, Json, NoSuchResultError, tree_rows
+from mind2web2.viewer.server import JsonResponse
 
 _MAX_NOTE_CHARS = 2000
 
@@ -107,18 +108,18 @@ class AuditSession:
         """Return the routes of the session."""
 
         async def state(_: Request) -> Response:
-            return JSONResponse(await run_in_threadpool(self.state))
+            return JsonResponse(await run_in_threadpool(self.state))
 
         async def item(request: Request) -> Response:
             number = request.query_params.get("number", "")
-            return JSONResponse(await run_in_threadpool(self.item, int(number) if number.isdecimal() else -1))
+            return JsonResponse(await run_in_threadpool(self.item, int(number) if number.isdecimal() else -1))
 
         async def label(request: Request) -> Response:
             try:
                 made = NewLabel.model_validate_json(await request.body())
             except ValidationError as error:
-                return JSONResponse({"error": str(error.errors()[0]["msg"])}, 400)
-            return JSONResponse(await run_in_threadpool(self.label, made))
+                return JsonResponse({"error": str(error.errors()[0]["msg"])}, 400)
+            return JsonResponse(await run_in_threadpool(self.label, made))
 
         return [
             Route("/api/audit", state),

@@ -13,7 +13,6 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import ResultFacts, result_facts
 from mind2web2.runs.results import (
@@ -25,7 +24,7 @@ from mind2web2.runs.results import (
     newest_result_name,
 )
 from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers
+from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -50,6 +49,11 @@ class AnswerKey:
     agent: str
     task: str
     answer: str
+
+    @classmethod
+    def of(cls, agent: str, answer: ScoredAnswer) -> AnswerKey:
+        """Return the key of one of an agent's answers."""
+        return cls(agent, answer.task_id, answer.answer_name.removesuffix(".md"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +123,7 @@ class Catalog:
         found = []
         for agent in self.agents():
             for answer in self.answers(agent):
-                key = AnswerKey(agent, answer.task_id, _stem(answer))
+                key = AnswerKey.of(agent, answer)
                 result = self.result(key)
                 for tree in _trees({} if result is None else result.content):
                     for row in tree_rows(tree):
@@ -174,7 +178,7 @@ class Catalog:
     def _find(self, key: AnswerKey) -> ScoredAnswer:
         self._check(key)
         for answer in self.answers(key.agent):
-            if (answer.task_id, _stem(answer)) == (key.task, key.answer):
+            if AnswerKey.of(key.agent, answer) == key:
                 return answer
         raise NoSuchResultError(f"no result of answer {key.answer} to task {key.task} by {key.agent}")
 
@@ -217,7 +221,7 @@ class Catalog:
                     return summary
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool
-        return agent_metrics(agent, answers).summary()
+        return stored_metrics(self.paths.eval_results_root, agent, answers).summary()
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary
@@ -243,14 +247,15 @@ class Catalog:
             return None
 
     def _row(self, agent: str, answer: ScoredAnswer) -> Json:
+        key = AnswerKey.of(agent, answer)
         return {
             "agent": agent,
-            "task": answer.task_id,
-            "answer": _stem(answer),
+            "task": key.task,
+            "answer": key.answer,
             "score": answer.score,
             "reason": answer.reason,
             "marks": sorted(_marks(answer.facts)),
-            "before": self._score_before(AnswerKey(agent, answer.task_id, _stem(answer))),
+            "before": self._score_before(key),
         }
 
     def _score_before(self, key: AnswerKey) -> float | None:
@@ -323,7 +328,3 @@ def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _mappings(value: object) -> list[Mapping[str, Any]]:
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _stem(answer: ScoredAnswer) -> str:
-    return answer.answer_name.removesuffix(".md")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
@@ -87,6 +89,29 @@ def file_policy(nonce: str) -> str:
         f"default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src blob: data:; "
         "base-uri 'none'; form-action 'none'"
     )
+
+
+_dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def json_bytes(value: object) -> bytes:
+    """Return JSON as browsers read it: null for NaN and infinite numbers, escapes for half surrogates.
+
+    All other characters stand for themselves, which the front end relies on (``parsed`` in source.js).
+    """
+    try:
+        text = _dumps(value)
+    except ValueError:
+        text = _dumps(_finite(value))
+    return text.encode("utf-8", "backslashreplace")
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(entry) for name, entry in value.items()}
+    return [_finite(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def _import_map(addresses: dict[str, str]) -> str:

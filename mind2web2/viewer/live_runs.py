@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from mind2web2.runs.progress_file import FILE_NAME
 from mind2web2.viewer.catalog import Catalog, Json
+from mind2web2.viewer.front_end import json_bytes
 
 _LOOK_EVERY_S = 0.5
 # A run writes its file every second; one that has been silent for longer was killed.
@@ -51,7 +52,7 @@ def run_routes(catalog: Catalog) -> list[Route]:
 async def _events(catalog: Catalog, request: Request) -> AsyncIterator[str]:
     sent = ""
     while not await request.is_disconnected():
-        text = json.dumps(await run_in_threadpool(run_states, catalog))
+        text = json_bytes(await run_in_threadpool(run_states, catalog)).decode()
         if text != sent:
             sent = text
             yield f"data: {text}\n\n"

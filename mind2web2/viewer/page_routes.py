@@ -8,12 +8,13 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from mind2web2.errors import UsageError
 from mind2web2.viewer.catalog import NoSuchResultError
 from mind2web2.viewer.page_review import PageReview
+from mind2web2.viewer.server import JsonResponse
 from mind2web2.viewer.stored_pages import PageKey
 
 MAX_UPLOAD_BYTES = 200 * 1024**2
@@ -71,6 +72,7 @@ class PageRoutes:
         return [
             Route("/api/pages", self._list),
             Route("/api/page-decision", self._decide, methods=["POST"]),
+            Route("/api/page-undo", self._undo, methods=["POST"]),
             Route("/api/page-recapture", self._recapture, methods=["POST"]),
             Route("/api/page-upload", self._upload, methods=["POST"]),
             Route("/api/capture/target", self._show_target),
@@ -81,16 +83,20 @@ class PageRoutes:
         ]
 
     async def _list(self, request: Request) -> Response:
-        return JSONResponse(
+        return JsonResponse(
             await run_in_threadpool(self._review.listed, request.query_params.get("agent", ""))
         )
 
     async def _decide(self, request: Request) -> Response:
         asked = await _read(request, Asked)
-        return JSONResponse(await run_in_threadpool(self._review.decide, asked.key, asked.decision))
+        return JsonResponse(await run_in_threadpool(self._review.decide, asked.key, asked.decision))
+
+    async def _undo(self, request: Request) -> Response:
+        asked = await _read(request, Asked)
+        return JsonResponse(await run_in_threadpool(self._review.undo, asked.key))
 
     async def _recapture(self, request: Request) -> Response:
-        return JSONResponse(await self._review.recapture((await _read(request, Asked)).key))
+        return JsonResponse(await self._review.recapture((await _read(request, Asked)).key))
 
     async def _upload(self, request: Request) -> Response:
         """Store a file as it was uploaded: a PDF, an MHTML file, or an image or a text of the page."""
@@ -99,7 +105,7 @@ class PageRoutes:
         content = await _body(request)
         kind = request.headers.get("content-type", "").partition(";")[0]
         if _is_mhtml(content):
-            return JSONResponse(await self._review.upload_mhtml(key, content))
+            return JsonResponse(await self._review.upload_mhtml(key, content))
         stored: dict[str, Any] = {}
         if kind == "application/pdf" or content.startswith(b"%PDF"):
             stored["pdf"] = content
@@ -111,35 +117,37 @@ class PageRoutes:
             raise UsageError(
                 f"cannot store a file of type {kind or 'unknown'}: choose a PDF, MHTML, image or text"
             )
-        return JSONResponse(await run_in_threadpool(lambda: self._review.upload(key, **stored)))
+        return JsonResponse(await run_in_threadpool(lambda: self._review.upload(key, **stored)))
 
     async def _show_target(self, _: Request) -> Response:
-        return JSONResponse(None if self._target is None else self._target.model_dump())
+        return JsonResponse(None if self._target is None else self._target.model_dump())
 
     async def _set_target(self, request: Request) -> Response:
         self._target = await _read(request, ExtensionTarget)
-        return JSONResponse(self._target.model_dump())
+        return JsonResponse(self._target.model_dump())
 
     async def _extension_capture(self, request: Request) -> Response:
         sent = await _read(request, ExtensionCapture)
         key = PageKey(self._agent(sent.task_id), sent.task_id, sent.url)
         row = await run_in_threadpool(
-            lambda: self._review.upload(key, text=sent.text, screenshot=sent.screenshot_base64)
+            lambda: self._review.upload(
+                key, text=sent.text, screenshot=sent.screenshot_base64, actual_url=sent.actual_url
+            )
         )
-        return JSONResponse({"success": True, "page": row})
+        return JsonResponse({"success": True, "page": row})
 
     async def _upload_pdf(self, request: Request) -> Response:
         task = request.path_params["task"]
         key = PageKey(self._agent(task), task, request.query_params.get("url", ""))
         content = await _body(request)
         row = await run_in_threadpool(lambda: self._review.upload(key, pdf=content))
-        return JSONResponse({"success": True, "page": row})
+        return JsonResponse({"success": True, "page": row})
 
     async def _upload_mhtml(self, request: Request) -> Response:
         task = request.path_params["task"]
         key = PageKey(self._agent(task), task, request.query_params.get("url", ""))
         row = await self._review.upload_mhtml(key, await _body(request))
-        return JSONResponse({"success": True, "page": row})
+        return JsonResponse({"success": True, "page": row})
 
     def _agent(self, task: str) -> str:
         """Return whose page the extension sends: the target's agent, or the only one that is shown."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import gzip
 import html
-import json
 import secrets
 import shlex
 from collections.abc import AsyncIterator, Mapping
@@ -15,7 +14,7 @@ from typing import Any
 
 from mind2web2 import __version__
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json
-from mind2web2.viewer.front_end import file_html
+from mind2web2.viewer.front_end import file_html, json_bytes
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 REDACTED = "[redacted]"
@@ -110,10 +109,10 @@ def _cited(key: AnswerKey, answer: Mapping[str, Any]) -> list[PageKey]:
 
 
 def _packed(value: object) -> bytes:
-    return gzip.compress(json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace"), mtime=0)
+    return gzip.compress(json_bytes(value), mtime=0)
 
 
 def _element(name: list[str], content: bytes) -> str:
-    shown = html.escape(json.dumps(name, ensure_ascii=False, separators=(",", ":")), quote=True)
+    shown = html.escape(json_bytes(name).decode(), quote=True)
     encoded = base64.b64encode(content).decode()
     return f'<script type="application/octet-stream" data-block="{shown}">{encoded}</script>\n'

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.viewer.catalog import AnswerKey, Catalog, NoSuchResultError
-from mind2web2.viewer.front_end import STATIC, content_policy, index_html
+from mind2web2.viewer.front_end import STATIC, content_policy, index_html, json_bytes
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 COOKIE = "mind2web2_session"
@@ -44,6 +44,14 @@ _STATIC_HEADERS = {
 Answer = Callable[[Request], Awaitable[Response]]
 
 
+class JsonResponse(JSONResponse):
+    """JSON that browsers can read, whatever numbers and characters results hold."""
+
+    def render(self, content: object) -> bytes:
+        """Return the body."""
+        return json_bytes(content)
+
+
 @dataclass(frozen=True, slots=True)
 class Session:
     """One run of the server.
@@ -52,12 +60,13 @@ class Session:
         hosts: values of the Host header that are answered; others are those of a rebound name.
         token: what the browser's cookie has to hold.
         is_local: only this machine can connect; else the browser extension is not served.
+        cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its own.
     """
 
     hosts: frozenset[str]
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-
     is_local: bool = True
+    cookie: str = COOKIE
 
     @classmethod
     def at(cls, host: str, port: int) -> Session:
@@ -69,7 +78,8 @@ class Session:
             names |= {own, socket.getfqdn()}
             with suppress(OSError):
                 names |= {_in_url(str(found[4][0])) for found in socket.getaddrinfo(own, None)}
-        return cls(frozenset(f"{name}:{port}" for name in names), is_local=is_local)
+        hosts = frozenset(f"{name}:{port}" for name in names)
+        return cls(hosts, is_local=is_local, cookie=f"{COOKIE}_{port}")
 
     def is_key(self, given: str | None) -> bool:
         """Tell whether a value is the key of this session."""
@@ -104,8 +114,8 @@ class SessionGuard:
             return self._extension_refusal(request, origin)
         if not is_own:
             return PlainTextResponse(_OTHER_SITE, 403)
-        # Of another session of this machine, the cookie may still be there: browsers tell no ports apart.
-        given = (request.cookies.get(COOKIE), request.query_params.get("token"))
+        # The cookie may be that of an earlier session at this port.
+        given = (request.cookies.get(self._session.cookie), request.query_params.get("token"))
         if not any(self._session.is_key(value) for value in given):
             return PlainTextResponse(
                 "This viewer belongs to another session: open the address that `mind2web2 view` printed.", 403
@@ -114,7 +124,7 @@ class SessionGuard:
 
     def _extension_refusal(self, request: Request, origin: str | None) -> Response | None:
         """Serve the extension on this machine alone; without an Origin, requests may only read."""
-        if self._session.is_key(request.cookies.get(COOKIE)):
+        if self._session.is_key(request.cookies.get(self._session.cookie)):
             return (
                 None
                 if origin is None or origin.partition("://")[2] in self._session.hosts
@@ -142,16 +152,16 @@ def application(
     pages = StoredPages(catalog.paths)
 
     async def overview(_: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(catalog.overview))
+        return JsonResponse(await run_in_threadpool(catalog.overview))
 
     async def claims(_: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(catalog.claims))
+        return JsonResponse(await run_in_threadpool(catalog.claims))
 
     async def answer(request: Request) -> Response:
-        return JSONResponse(await run_in_threadpool(catalog.answer, answer_key(request)))
+        return JsonResponse(await run_in_threadpool(catalog.answer, answer_key(request)))
 
     async def page(request: Request) -> Response:
-        return JSONResponse(await pages.page(page_key(request)))
+        return JsonResponse(await pages.page(page_key(request)))
 
     async def image(request: Request) -> Response:
         content = await pages.image(page_key(request), request.query_params.get("name", ""))
@@ -159,13 +169,13 @@ def application(
 
     async def messages(request: Request) -> Response:
         judgment = request.query_params.get("judgment", "")
-        return JSONResponse(await pages.messages(catalog, answer_key(request), judgment))
+        return JsonResponse(await pages.messages(catalog, answer_key(request), judgment))
 
     async def index(request: Request) -> Response:
         if "token" in request.query_params:
             # Out of the address bar, the history and anything that is copied from them.
             response: Response = RedirectResponse("/", 303)
-            response.set_cookie(COOKIE, session.token, httponly=True, samesite="strict")
+            response.set_cookie(session.cookie, session.token, httponly=True, samesite="strict")
             return response
         nonce = secrets.token_urlsafe(16)
         return HTMLResponse(
@@ -256,4 +266,4 @@ async def _with_headers(send: Send, extension_origin: str, message: Message) -> 
 
 async def _error_response(_: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NoSuchResultError) else 409
-    return JSONResponse({"error": " ".join(str(error).split())}, status)
+    return JsonResponse({"error": " ".join(str(error).split())}, status)

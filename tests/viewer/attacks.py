@@ -1,7 +1,9 @@
 """Texts that would do something if they were taken for more than text."""
 
 PROBE = "window.attacked=1"
+WRITTEN_ESCAPE = r"a \u202e b \\u202e c \\\u2066"
 ATTACKS = [
+    WRITTEN_ESCAPE,
     f"<script>{PROBE}</script>",
     f"<script type=module>{PROBE}</script>",
     f"</script><script>{PROBE}</script>",

@@ -32,9 +32,9 @@ def pytest_collection_modifyitems(items):
 
 
 @contextmanager
-def served(catalog, features=None):
+def served(catalog, features=None, host="127.0.0.1"):
     """Serve a catalog in a thread; yield the address with the session's key."""
-    listener = listen("127.0.0.1", 0)
+    listener = listen(host, 0)
     session = Session.at(*listener.getsockname()[:2])
     app = guarded(application(catalog, session, features), session)
     server = uvicorn.Server(

@@ -114,6 +114,13 @@ def test_labels_survive_a_crash_and_stale_ones_do_not_count(results):
     assert (quality.labels, quality.undecidable, quality.stale) == (0, 0, 4)
 
 
+def test_first_label_of_a_leaf_counts(results):
+    """It was given blind; the second one after the judge's verdict was shown."""
+    leaves = judged_leaves(catalog_of(results), AGENT)[:1]
+    label_all(results, leaves, lambda _: "n")
+    assert label_all(results, leaves, lambda _: "y")[leaves[0].name].label == "n"
+
+
 async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, capsys):
     """With keys, through to the command's figures; the next session goes on where this one ended."""
     folder = results.paths.project_root

@@ -27,6 +27,8 @@ async def test_progress_is_shown_as_it_changes(page, tmp_path):
         await page.goto(f"{base}#/run")
         await expect(page.locator("main")).to_contain_text("No run has been started")
         file.write(progress, RunUsage(), "running")
+        assert catalog.agents() == ["bot"]
+        assert catalog.overview()["answers"] == []
         await expect(page.locator("main")).to_contain_text("0 of 4 answers, 0 with a score")
         await expect(page.locator("main")).to_contain_text("Now: lake/answer_1")
         for number in (1, 2, 3):
@@ -35,6 +37,8 @@ async def test_progress_is_shown_as_it_changes(page, tmp_path):
         file.write(progress, RunUsage(), "ended")
         await expect(page.locator("main")).to_contain_text("3 answers: the judge is down")
         await expect(page.locator("main")).to_contain_text("ended")
+        await page.goto(f"{base}#/overview")
+        await expect(page.locator("main")).to_contain_text("There are no answers yet")
 
 
 def test_killed_run_counts_as_stopped(tmp_path):

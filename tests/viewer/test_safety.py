@@ -1,17 +1,20 @@
 """What answers, pages and judges say stays text, in both homes; and only the user is served."""
 
 import http.client
+import math
 import re
+import socket
 from urllib.parse import urlsplit
 
 import pytest
 from patchright.async_api import expect
-from viewer.attacks import ATTACKS
+from viewer.attacks import ATTACKS, WRITTEN_ESCAPE
 from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.report import ReportContent, report_html
+from mind2web2.viewer.server import Session
 
 AGENT, TASK = "hostile", "attacks"
 
@@ -27,9 +30,10 @@ def results(tmp_path_factory):
         made.add_page(AGENT, TASK, url, attack)
         leaves.append(leaf(f"leaf-{number}", attack, reasoning=attack, desc=attack, url=url, reason=attack))
     text = "\n\n".join(ATTACKS)
-    made.add(
-        result(AGENT, "answer_1", leaves, desc=ATTACKS[0]), TASK, text.encode("utf-8", "replace").decode()
-    )
+    content = result(AGENT, "answer_1", leaves, desc=ATTACKS[0])
+    # JSON of other tools may hold them.
+    content["extractions"] = [{"values": [math.nan, math.inf, "half \ud83d"]}]
+    made.add(content, TASK, text.encode("utf-8", "replace").decode())
     made.summarise(AGENT)
     return made
 
@@ -69,6 +73,15 @@ async def test_every_attack_stays_text(page, homes, home):
         for url in asked
         if not url.startswith(("data:", "blob:", "file:")) and urlsplit(url).netloc != host
     ] == []
+
+
+@pytest.mark.parametrize("home", ["server", "file"])
+async def test_escape_in_a_text_stays_as_written(page, homes, home):
+    """It is no control of text direction, and its backslash no part of the JSON around it."""
+    await page.goto(homes[home])
+    number = ATTACKS.index(WRITTEN_ESCAPE)
+    await page.goto(f"{homes[home].partition('?')[0]}#/evidence/{AGENT}/{TASK}/answer_1/leaf-{number}")
+    await expect(page.locator("blockquote.claim")).to_have_text(WRITTEN_ESCAPE)
 
 
 async def _assert_inert(page):
@@ -129,10 +142,10 @@ def test_only_the_session_is_served(homes):
     address = homes["server"]
     port = urlsplit(address).port
     token = address.partition("token=")[2]
-    cookie = {"cookie": f"mind2web2_session={token}"}
+    cookie = {"cookie": f"mind2web2_session_{port}={token}"}
     assert ask(address, "/api/overview", cookie)[0] == 200
     assert ask(address, "/api/overview")[0] == 403
-    assert ask(address, "/api/overview", {"cookie": "mind2web2_session=x"})[0] == 403
+    assert ask(address, "/api/overview", {"cookie": f"mind2web2_session_{port}=x"})[0] == 403
     assert ask(address, "/api/overview", cookie | {"host": f"attacker.example:{port}"})[0] == 421
     assert ask(address, "/api/overview", cookie | {"origin": "http://attacker.example"})[0] == 403
     assert ask(address, "/api/overview", cookie | {"origin": "null"})[0] == 403
@@ -150,6 +163,27 @@ def test_key_leaves_the_address_bar(homes):
     assert "samesite=strict" in cookie
 
 
+def test_key_of_this_session_counts_beside_an_old_cookie(homes):
+    """As after the viewer was started again at the same port."""
+    address = homes["server"]
+    old = {"cookie": f"mind2web2_session_{urlsplit(address).port}=of-an-earlier-session"}
+    assert ask(address, f"/?{address.partition('?')[2]}", old)[0] == 303
+    assert ask(address, "/?token=wrong", old)[0] == 403
+
+
+def test_viewer_for_other_machines_has_this_machines_names_and_no_extension(results):
+    """The extension has no key, so that any machine could send pages in its name."""
+    extension = {"origin": "chrome-extension://abcdefgh"}
+    with served(Catalog(results.paths), host="0.0.0.0") as address:
+        port = urlsplit(address).port
+        assert {f"{socket.gethostname()}:{port}", f"127.0.0.1:{port}"} <= Session.at("0.0.0.0", port).hosts
+        for method, path in (("GET", "/api/capture/target"), ("POST", "/api/capture")):
+            assert ask(address, path, extension, method)[0] == 403
+            assert ask(address, path, {}, method)[0] == 403
+        host = {"host": f"{socket.gethostname()}:{port}"}
+        assert ask(address, f"/?{address.partition('?')[2]}", host)[0] == 303
+
+
 @pytest.mark.parametrize(
     "place",
     [
@@ -163,7 +197,7 @@ def test_key_leaves_the_address_bar(homes):
 def test_names_that_lead_elsewhere_find_nothing(homes, place):
     """With one line, and no trace of the program's inside."""
     address = homes["server"]
-    cookie = {"cookie": f"mind2web2_session={address.partition('token=')[2]}"}
+    cookie = {"cookie": f"mind2web2_session_{urlsplit(address).port}={address.partition('token=')[2]}"}
     for kind in ("answer", "page", "image", "messages"):
         status, text, _ = ask(address, f"/api/{kind}?{place}&url=https://x.example/&name=screenshot", cookie)
         assert status in (200, 404, 409)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 from mind2web2.capture.browser.program import (
     BrowserProgram,
-    VirtualDisplay,
     browser_environment,
     can_be_sandboxed,
     launch_arguments,
     needs_virtual_display,
+    start_virtual_display,
     version_of,
 )
 from mind2web2.capture.settings import CaptureSettings
@@ -30,6 +30,7 @@ from mind2web2.errors import MachineError
 if TYPE_CHECKING:
     from patchright.async_api import Browser as PatchrightBrowser
     from patchright.async_api import Playwright
+    from xvfbwrapper import Xvfb
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class BrowserProcess:
         self._browser: PatchrightBrowser | None = None
         self._pid: int | None = None
         self._pid_watch: int | None = None
-        self._display: VirtualDisplay | None = None
+        self._display: Xvfb | None = None
         self._dead_end: socket.socket | None = None
         self._profile: Path | None = None
         self._chores: set[asyncio.Task[Any]] = set()
@@ -114,7 +115,7 @@ class BrowserProcess:
         self._unwatch_pid()
         await self._stop_driver()
         if self._display is not None:
-            await self._display.stop()
+            await asyncio.to_thread(self._display.stop)
         if self._dead_end is not None:
             self._dead_end.close()
         if self._profile is not None:
@@ -174,10 +175,11 @@ class BrowserProcess:
         environment: dict[str, str | float | bool] = {**browser_environment()}
         if not settings.headless and needs_virtual_display():
             # Room for the window's own frame around the page.
-            self._display = await VirtualDisplay.start(
-                settings.viewport_width_px + 200, settings.viewport_height_px + 300
+            display = await asyncio.to_thread(
+                start_virtual_display, settings.viewport_width_px + 200, settings.viewport_height_px + 300
             )
-            environment["DISPLAY"] = self._display.name
+            self._display = display
+            environment["DISPLAY"] = display.environ["DISPLAY"]
         # Connections that belong to no page go to a port that is bound but never listens.
         self._dead_end = socket.socket()
         self._dead_end.bind(("127.0.0.1", 0))

@@ -13,9 +13,13 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import MachineError
+
+if TYPE_CHECKING:
+    from xvfbwrapper import Xvfb
 
 log = logging.getLogger(__name__)
 
@@ -191,8 +195,7 @@ def _patchright_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
 
 
-START_TIMEOUT_S = 15.0
-STOP_TIMEOUT_S = 5.0
+DISPLAY_TIMEOUT_S = 15.0
 
 
 def needs_virtual_display() -> bool:
@@ -202,75 +205,25 @@ def needs_virtual_display() -> bool:
     )
 
 
-class VirtualDisplay:
-    """An X server without a screen; ends by itself when the browser in it ends, whatever happens to us."""
+def start_virtual_display(width_px: int, height_px: int) -> Xvfb:
+    """Start an X server without a screen on a free display number; it ends with the last window in it.
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
-        self.name = name
-        self._process = process
+    Raises:
+        MachineError: Xvfb is not installed, or does not start.
+    """
+    from xvfbwrapper import Xvfb  # not for Windows
 
-    @classmethod
-    async def start(cls, width_px: int, height_px: int) -> VirtualDisplay:
-        """Start one on a free display number.
-
-        Raises:
-            MachineError: Xvfb is not installed, or does not start.
-        """
-        program = shutil.which("Xvfb")
-        if program is None:
-            raise MachineError(
-                "--headed needs a screen, and there is none: run `apt-get install xvfb` or leave it out"
-            )
-        reading_end, writing_end = os.pipe()
-        try:
-            process = await asyncio.create_subprocess_exec(
-                program,
-                *("-displayfd", str(writing_end), "-screen", "0", f"{width_px}x{height_px}x24"),
-                *("-nolisten", "tcp", "-terminate"),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.DEVNULL,
-                pass_fds=(writing_end,),
-            )
-        except BaseException:
-            os.close(reading_end)
-            raise
-        finally:
-            os.close(writing_end)
-        display = cls("", process)
-        try:
-            display.name = f":{await _display_number(reading_end)}"
-        except BaseException:
-            await display.stop()
-            raise
-        return display
-
-    async def stop(self) -> None:
-        """End it, by force if it takes long."""
-        if self._process.returncode is not None:
-            return
-        self._process.terminate()
-        try:
-            async with asyncio.timeout(STOP_TIMEOUT_S):
-                await self._process.wait()
-        except TimeoutError:
-            self._process.kill()
-            await self._process.wait()
-
-
-async def _display_number(reading_end: int) -> int:
-    """Read the number that the server writes once it is up."""
-    reader = asyncio.StreamReader()
-    pipe, _ = await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(reading_end, "rb", 0)
-    )
+    environment = browser_environment()
+    arguments = ("-nolisten", "tcp", "-terminate")
     try:
-        async with asyncio.timeout(START_TIMEOUT_S):
-            line = await reader.readline()
-    except TimeoutError as error:
-        raise MachineError(f"Xvfb did not start within {START_TIMEOUT_S:g} s") from error
-    finally:
-        pipe.close()
-    if not line.strip().isdigit():
-        raise MachineError("Xvfb did not start; leave out --headed to do without a screen")
-    return int(line)
+        display = Xvfb(
+            width_px, height_px, environ=environment, extra_args=arguments, timeout=DISPLAY_TIMEOUT_S
+        )
+        display.start()
+    except FileNotFoundError as error:
+        raise MachineError(
+            "--headed needs a screen, and there is none: run `apt-get install xvfb` or leave it out"
+        ) from error
+    except (OSError, RuntimeError) as error:
+        raise MachineError("Xvfb did not start; leave out --headed to do without a screen") from error
+    return display

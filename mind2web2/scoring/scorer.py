@@ -8,7 +8,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Coroutine, Iterator, Mapping
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +67,7 @@ _THREADS = 64
 # After so long, requests are sent again to a judge that was unreachable or rejected the key or the model.
 _TRY_AGAIN_AFTER_S = 10.0
 # For calls in flight to end when the scorer is closed; a script that blocks the thread never does.
-_CLOSE_GRACE_S, _STOP_GRACE_S = 20.0, 5.0
+_CLOSE_GRACE_S = 20.0
 
 Value = TypeVar("Value")
 
@@ -224,7 +224,7 @@ class Scorer:
         self._lock = threading.Lock()
         self._futures: set[Future[Score | NoScore]] = set()
         self._calls: set[asyncio.Task[Any]] = set()
-        self._is_closing = False
+        self._is_closing = self._is_left_behind = False
 
     @property
     def usage(self) -> TaskUsage:
@@ -240,13 +240,22 @@ class Scorer:
             UsageError: the task has no script, or the scorer is not open.
             AnswerError: the answer is too large, or no text.
         """
-        return await asyncio.wrap_future(self._begin(task, answer))
+        future = self._begin(task, answer)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._is_left_behind and caller is not None and not caller.cancelling():
+                return _CLOSED
+            raise
 
     def score_sync(self, task: str, answer: str) -> Score | NoScore:
         """Do as ``score``, and block this thread until it is done."""
         future = self._begin(task, answer)
         try:
             return future.result()
+        except CancelledError:
+            return _CLOSED
         except BaseException:
             future.cancel()  # Ctrl-C in this thread
             raise
@@ -260,6 +269,7 @@ class Scorer:
             self._parts = self._loop_thread.run(self._opened()).result()
         except BaseException:
             self._loop_thread.stop()
+            self._loop_thread.join()
             raise
         return self
 
@@ -288,15 +298,17 @@ class Scorer:
             if parts is None:
                 return
             ending = self._loop_thread.run(self._closed(parts))
+        # Also where it takes longer.
+        ending.add_done_callback(lambda _: self._loop_thread.stop())
         try:
             ending.result(_CLOSE_GRACE_S)
         except TimeoutError:
             log.error("scorer's thread is left behind: an eval script blocks it; isolate=True prevents that")
+            self._is_left_behind = True
             for future in list(self._futures):
-                with suppress(InvalidStateError):
-                    future.set_result(_CLOSED)
-        finally:
-            self._loop_thread.stop()
+                future.cancel()
+        else:
+            self._loop_thread.join()
 
     def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
         with self._lock:
@@ -489,10 +501,13 @@ class _LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def stop(self) -> None:
-        """End the thread, unless a script blocks it."""
+        """Let the thread end."""
         self._is_stopping = True
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(_STOP_GRACE_S)
+
+    def join(self) -> None:
+        """Wait until the thread has ended, or a task that a script left behind blocks it."""
+        self._thread.join(_CLOSE_GRACE_S)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)

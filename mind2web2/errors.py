@@ -61,10 +61,6 @@ class MachineError(Mind2Web2Error):
     """This machine failed (files, memory, processes), which says nothing about any page or claim."""
 
 
-class StarterGoneError(MachineError):
-    """The process that starts scripts has ended under one, which may be fine and is worth another try."""
-
-
 class ResultWriteError(Mind2Web2Error):
     """A result, log or judgment cannot be written."""
 

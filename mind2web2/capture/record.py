@@ -58,6 +58,7 @@ class Review(BaseModel):
         decision: ``right`` or ``wrong``, whether the page shows what it should; ``uploaded`` by the person.
         by: the person's name, as given.
         created: UTC, ISO 8601.
+        troubles: the signs of trouble of which the decision disposed; judges are no longer shown them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -65,6 +66,7 @@ class Review(BaseModel):
     decision: Literal["right", "wrong", "uploaded"]
     by: str
     created: str
+    troubles: tuple[Trouble, ...] = ()
 
 
 class CaptureRecord(BaseModel):
@@ -81,7 +83,7 @@ class CaptureRecord(BaseModel):
         refused: connections that the page tried and was refused; never the reason to distrust its text.
         timings_s: seconds by stage.
         is_transient: the failure may pass, or lie with this machine or its network.
-        reviewed: what a person decided about the page; it makes results that rest on the page stale.
+        reviewed: what a person decided about the page.
         archived_at: when a web archive made this copy, UTC, ISO 8601; ``None`` for the page itself.
         archived_from: the address of that copy.
         imported_from: the file that the page was imported from instead of being captured.

@@ -19,7 +19,7 @@ from rich.console import Console
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, line, plain_console
-from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported, write_usage
+from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
     BATCHES,
@@ -46,7 +46,8 @@ from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
-from mind2web2.runs.progress_file import ProgressFile
+from mind2web2.runs.progress_file import ProgressFile, write_usage
+from mind2web2.runs.results import write_file
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
@@ -59,6 +60,8 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
+from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
+from mind2web2.runs.sharding.shards import Shard, ShardState, shard_states, shards_text
 from mind2web2.scheduling.scheduler import MOST_PENDING
 from mind2web2.scheduling.scheduler import Pace as Order
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
@@ -74,8 +77,8 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
-# After the longest block: an interrupted script that stays silent for this long is ended.
-_SILENCE_AFTER_BLOCK_S = 30.0
+# After the longest block: a script that ignores the interrupt for so long is ended.
+_HANG_AFTER_BLOCK_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -113,8 +116,22 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
+    if options.shard is not None:
+        _note_shard(options.shard, folders, "started" if work else "ended")
+        if not work:
+            line(plain_console(), f"Shard {options.shard} has no answers: there is nothing to judge.")
+            return 0
     run = _Run(options, folders, work, plain_console(outlives_reader=True), _budget(options))
     return run_to_exit(_stored_evaluation(run), run.report_stop)
+
+
+def _note_shard(shard: Shard | None, folders: RunFolders, state: ShardState) -> None:
+    """Write which shards the folder holds, none after a run over all answers."""
+    path = folders.agent_results / SHARDS_NAME
+    if shard is not None:
+        write_file(path, shards_text(shard_states(folders.agent_results) | {str(shard): state}))
+    else:
+        path.unlink(missing_ok=True)
 
 
 async def _stored_evaluation(run: _Run) -> int:
@@ -161,6 +178,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             await client.close()
     if options.self_debug:
         _print_reused(run, outcomes)
+    if options.shard is not None or not options.task_ids:
+        _note_shard(options.shard, run.folders, "ended")
     summary = await asyncio.to_thread(_summed_up, run)
     agent_name = run.folders.agent_name
     report = RunReport(
@@ -288,7 +307,8 @@ def _budget(options: argparse.Namespace) -> Budget | None:
 
 def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
     try:
-        write_usage(run.folders.agent_results, judge)
+        shard = run.options.shard
+        write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
     except ResultWriteError as error:
         run.progress.problems.append(str(error))
 
@@ -308,14 +328,14 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
 def _isolation(options: argparse.Namespace) -> Isolation | None:
     if not options.isolate:
         return None
-    from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES, ScriptLimits
+    from mind2web2.scripts.isolation.fork_server import DEFAULT_MEMORY_BYTES, ScriptLimits
     from mind2web2.scripts.isolation.run import Isolation
 
     block_s = _longest_block_s(options)
     limits = ScriptLimits(
         memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
         block_s=block_s,
-        silence_s=block_s + _SILENCE_AFTER_BLOCK_S,
+        hang_s=block_s + _HANG_AFTER_BLOCK_S,
     )
     variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, network_of(options), variables=variables)
@@ -342,6 +362,9 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
 async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:
     """Print which batches are open, which scripts have changed, and how many pages are not cached."""
     options, folders = run.options, run.folders
+    if options.shard is not None:
+        here = sum(len(task.answers) for task in run.work)
+        run.print(f"Shard {options.shard}: {here} answers; the others are judged elsewhere.")
     is_direct = options.llm_provider != REPLAY and not options.batch
     if (
         is_direct

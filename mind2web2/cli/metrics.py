@@ -130,9 +130,8 @@ def _summed_up(
     from mind2web2.cli.evaluate_report import lasting_cautions
     from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.freshness import results_now
-    from mind2web2.runs.metrics import agent_metrics
     from mind2web2.runs.results import latest_results
-    from mind2web2.runs.summaries import agent_answers, summarised_answers
+    from mind2web2.runs.summaries import agent_answers, stored_metrics, summarised_answers
 
     root = paths.eval_results_root
     not_written = None
@@ -142,7 +141,7 @@ def _summed_up(
         # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
-        found = (answers, agent_metrics(agent_name, answers, task_ids).summary()) if answers else None
+        found = (answers, stored_metrics(root, agent_name, answers, task_ids).summary()) if answers else None
     if found is None:
         raise no_results(options, root, agent_name)
     answers, summary = found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +92,12 @@ class CacheFileSys:
         self._store(key, "pdf", {PageFiles.of(self.task_dir, key).pdf: pdf_bytes})
 
     def put_capture(
-        self, page: CapturedPage, *, url: str | None = None, must_be_better: bool = False
+        self,
+        page: CapturedPage,
+        *,
+        url: str | None = None,
+        must_be_better: bool = False,
+        must_replace: bool = False,
     ) -> bool:
         """Store a captured page with its record, and return whether it was stored.
 
@@ -102,6 +107,7 @@ class CacheFileSys:
         Args:
             url: the URL to store it under instead of the requested one.
             must_be_better: an equally good stored page stays, since claims may already rest on it.
+            must_replace: the stored page gives way, however good it looks: a person decided so.
 
         Raises:
             CacheWriteError: the folder cannot be written, or the URL is no URL.
@@ -113,8 +119,11 @@ class CacheFileSys:
         content = content_of(page)
         with self._index_file.writing():
             stored = self._find(url)
-            if stored is not None and not may_replace(
-                page.record, self._record_of(*stored), must_be_better=must_be_better
+            is_forced = must_replace and content is not None
+            if (
+                stored is not None
+                and not is_forced
+                and not may_replace(page.record, self._record_of(*stored), must_be_better=must_be_better)
             ):
                 _log.info("capture not stored, the stored page is better url=%s dir=%s", url, self.task_dir)
                 return False
@@ -258,7 +267,7 @@ class CacheFileSys:
     def digest(self, url: str) -> str | None:
         """Return a SHA-256 hex digest that changes when the stored page does, ``None`` for no page.
 
-        A person's decision about the page changes it as well: results that rest on it are judged again.
+        A person's decision that the page is right changes it where judges were shown signs of trouble.
         """
         check_look(_PAGES)
         stored = self._find(url)
@@ -266,9 +275,10 @@ class CacheFileSys:
         if stored is None or content is None:
             return None
         record = read_sidecar(PageFiles.of(self.task_dir, stored[0]).sidecar)
-        if record is None or record.reviewed is None or record.sha256 != content:
+        troubles = () if record is None or record.reviewed is None else record.reviewed.troubles
+        if record is None or record.sha256 != content or not troubles:
             return content
-        return text_sha256(f"{content} {record.reviewed.model_dump_json()}")
+        return text_sha256(" ".join([content, *(trouble.kind for trouble in troubles)]))
 
     def replace_record(self, url: str, record: CaptureRecord) -> None:
         """Give the stored page another record, whose ``sha256`` becomes that of the content.
@@ -295,12 +305,34 @@ class CacheFileSys:
         with self._index_file.writing():
             stored = self._find(url)
             keys = {_key_for_storing(url), *likely_keys(url), *([stored[0]] if stored else [])}
-            for files in (PageFiles.of(self.task_dir, key) for key in keys):
-                for path in (*files.of_kind("web"), *files.of_kind("pdf"), files.sidecar):
-                    path.unlink(missing_ok=True)
-            self._index_file.tidy()
+            self._remove_keys(keys)
             if record is not None:
                 write_whole(PageFiles.of(self.task_dir, _key_for_storing(url)).sidecar, sidecar_text(record))
+
+    def mirror_page(self, url: str, source: CacheFileSys) -> None:
+        """Hold of a page, stored or failed, the same files as another cache, or none.
+
+        Raises:
+            CacheWriteError: the folder cannot be written, or the URL is no URL.
+        """
+        check_change(_PAGES)
+        with source._index_file.writing(), self._index_file.writing():
+            stored, own = source._find(url), self._find(url)
+            failed = (key for key in likely_keys(url) if PageFiles.of(source.task_dir, key).sidecar.exists())
+            key = stored[0] if stored else next(failed, _key_for_storing(url))
+            contents = [read_file(path) for path in PageFiles.of(source.task_dir, key)]
+            if own is not None and own[0] != key:
+                self._remove_keys({own[0]})
+            replace_page(self.task_dir, dict(zip(PageFiles.of(self.task_dir, key), contents, strict=True)))
+            if stored is not None:
+                self._index_file.list_page(*stored)
+            else:
+                self._index_file.unlist({key})
+
+    def _remove_keys(self, keys: Set[str]) -> None:
+        for path in (path for key in keys for path in PageFiles.of(self.task_dir, key)):
+            path.unlink(missing_ok=True)
+        self._index_file.unlist(keys)
 
     def page_files(self, url: str) -> tuple[Path, ...]:
         """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""

@@ -9,7 +9,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -50,6 +50,10 @@ class PageFiles:
         stem = _stem(key)
         suffixes = (".txt", ".jpg", ".pdf", ".capture.json")
         return cls(*(folder / f"{stem}{suffix}" for suffix in suffixes))
+
+    def __iter__(self) -> Iterator[Path]:
+        """Yield all files that a page may have."""
+        yield from (self.text, self.screenshot, self.pdf, self.sidecar)
 
     def of_kind(self, kind: PageKind) -> tuple[Path, ...]:
         """Return the files that a page of this kind may have, the indispensable one first."""

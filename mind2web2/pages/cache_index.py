@@ -199,6 +199,13 @@ class IndexFile:
         """Add or change an entry, keeping those of other processes; call inside ``writing()``."""
         self._list_what_exists({**self.current().listed, key: kind})
 
+    def unlist(self, keys: Set[str]) -> None:
+        """Remove entries, keeping those of other processes; call inside ``writing()``."""
+        listed = self.current().listed
+        kept = {key: kind for key, kind in listed.items() if key not in keys}
+        if len(kept) < len(listed):
+            self._write(kept)
+
     def tidy(self) -> None:
         """Make the file list exactly the pages on disk; call inside ``writing()``."""
         self._list_what_exists(self.current().listed)

@@ -35,12 +35,12 @@ from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, se
 from mind2web2.runs.reader import TREE_FORMAT, other_pages, quote_counts
 from mind2web2.runs.results import (
     LoadedResult,
-    content_sha256,
     has_checksum,
     is_edited,
     latest_result,
     newest_result_name,
     replace_result,
+    same_but_run,
     with_checksum,
     write_file,
     write_result,
@@ -312,8 +312,7 @@ def _same_result(job: AnswerJob, result: Mapping[str, Any]) -> LoadedResult | No
     earlier = latest_result(job.folder / "results")
     if earlier is None or is_edited(earlier.content) or not has_checksum(earlier.content):
         return None
-    one, other = ({**each, "run": None} for each in (earlier.content, result))
-    return earlier if content_sha256(one) == content_sha256(other) else None
+    return earlier if same_but_run(earlier.content, result) else None
 
 
 @asynccontextmanager

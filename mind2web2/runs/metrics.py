@@ -210,7 +210,10 @@ class AgentMetrics:
 
 
 def agent_metrics(
-    agent_name: str, answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None
+    agent_name: str,
+    answers: Iterable[ScoredAnswer],
+    task_ids: Iterable[str] | None = None,
+    caution: str | None = None,
 ) -> AgentMetrics:
     """Average an agent's answers over the tasks of each run, then over the runs.
 
@@ -223,7 +226,7 @@ def agent_metrics(
       either. Runs then differ in their tasks, and a warning says so.
 
     Missing answers are listed by name in both cases, and the order of the answers does not matter. Word
-    counts and times average the known values.
+    counts and times average the known values. A ``caution`` becomes the first warning.
 
     Raises:
         ValueError: two answers have the same task and name.
@@ -253,7 +256,12 @@ def agent_metrics(
         judge_models=judge_models(judged),
         missing=grid.missing,
         missing_counted_as_zero=grid.missing_counted_as_zero,
-        warnings=(*grid.warnings, *_failed_run_warnings(grid), *mixture_warnings(judged)),
+        warnings=(
+            *((caution,) if caution else ()),
+            *grid.warnings,
+            *_failed_run_warnings(grid),
+            *mixture_warnings(judged),
+        ),
         intervals=metric_intervals(grid),
         verdicts=verdict_counts(judged),
     )

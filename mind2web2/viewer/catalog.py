@@ -13,7 +13,6 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import ResultFacts, result_facts
 from mind2web2.runs.results import (
@@ -25,7 +24,7 @@ from mind2web2.runs.results import (
     newest_result_name,
 )
 from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers
+from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -222,7 +221,7 @@ class Catalog:
                     return summary
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool
-        return agent_metrics(agent, answers).summary()
+        return stored_metrics(self.paths.eval_results_root, agent, answers).summary()
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary

@@ -6,8 +6,10 @@ import asyncio
 import json
 import logging
 import os
+import secrets
+import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,10 +19,13 @@ from typing import TYPE_CHECKING, Literal
 from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, Review
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
+from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.citations import read_citations
 from mind2web2.pages.importing import Fault, reader_of
 from mind2web2.urls.keys import lookup_key
+from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.names import is_file_name
 from mind2web2.viewer.catalog import Catalog, Json
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
@@ -30,8 +35,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 Decision = Literal["right", "wrong", "remove"]
-# Beside the pages of a task: every decision, one line each, in the order made.
+# Beside the pages of a task: all decisions, a line each, in the order made, and each page as it was before.
 REVIEWS_NAME = "reviews.jsonl"
+KEPT_NAME = ".reviewed"
 _ORDER = {"failed": 0, "suspect": 1, "stored": 2}
 
 
@@ -63,16 +69,36 @@ class PageReview:
         cache = self._pages.cache(key)
         record = cache.capture_record(key.url)
         kind = cache.has(key.url)
+        if kind is None and decision != "remove":
+            raise UsageError("the page is not stored: capture it or upload it")
+        kept = self._keep(key)
         if decision == "remove":
             cache.remove(key.url)
         elif decision == "wrong":
             why = f"{self._reviewer.name} marked the stored page as wrong"
             cache.remove(key.url, self._record(key, None, "wrong", record, failure=why))
-        elif kind is None:
-            raise UsageError("the page is not stored: capture it or upload it")
         else:
             cache.replace_record(key.url, self._record(key, kind, "right", record))
-        return self._decided(key, decision)
+        return self._decided(key, decision, kept)
+
+    def undo(self, key: PageKey) -> Json:
+        """Put back a page as it was before its latest decision, and return the page's new row.
+
+        Raises:
+            UsageError: there is no decision to undo, or the page of before was deleted.
+        """
+        latest = self._undoable(key.agent, key.task).get(_page(key.url))
+        if latest is None:
+            raise UsageError("there is no decision about this page to undo")
+        folder = self._kept_folder(key, latest["kept"])
+        if not folder.is_dir():
+            raise UsageError(f"cannot be undone: the copy of the page in {folder} was deleted")
+        kept = CacheFileSys(folder)
+        # Its key rather than the page's address, which may be one that redirects to it.
+        self._pages.cache(key).mirror_page(next(iter(kept.get_all_urls()), key.url), kept)
+        row = self._decided(key, "undo", latest["kept"])
+        shutil.rmtree(folder, ignore_errors=True)
+        return row
 
     def upload(
         self,
@@ -81,8 +107,12 @@ class PageReview:
         text: str | None = None,
         screenshot: bytes | str | None = None,
         pdf: bytes | None = None,
+        actual_url: str | None = None,
     ) -> Json:
         """Store what a person has captured of a page, in place of what is stored.
+
+        Args:
+            actual_url: where the browser ended up.
 
         Raises:
             UsageError: there is neither a text nor a picture nor a PDF.
@@ -95,6 +125,8 @@ class PageReview:
             raise UsageError("the file is not a PDF")
         kind: PageKind = "web" if pdf is None else "pdf"
         record = self._record(key, kind, "uploaded", None)
+        if actual_url:
+            record = record.model_copy(update={"final_url": actual_url})
         return self._replace(key, CapturedPage(record, None if pdf else text or "", picture, pdf))
 
     async def upload_mhtml(self, key: PageKey, content: bytes) -> Json:
@@ -118,10 +150,9 @@ class PageReview:
         return await asyncio.to_thread(self._replace, key, replace(page, record=record))
 
     def _replace(self, key: PageKey, page: CapturedPage) -> Json:
-        cache = self._pages.cache(key)
-        cache.remove(key.url)
-        cache.put_capture(page, url=key.url)
-        return self._decided(key, "upload")
+        kept = self._keep(key)
+        self._pages.cache(key).put_capture(page, url=key.url, must_replace=True)
+        return self._decided(key, "upload", kept)
 
     @asynccontextmanager
     async def _browser(self) -> AsyncIterator[BatchBrowserManager]:
@@ -144,9 +175,11 @@ class PageReview:
             page = await browser.capture(key.url, log)
         if page.record.failure:
             raise UsageError(f"not captured: {page.record.failure}")
+        kept = await asyncio.to_thread(self._keep, key)
         if not await asyncio.to_thread(self._pages.cache(key).put_capture, page, url=key.url):
+            shutil.rmtree(self._kept_folder(key, kept), ignore_errors=True)
             raise UsageError("captured, but the stored page looks better and stays; remove it first")
-        return await asyncio.to_thread(self._decided, key, "recapture")
+        return await asyncio.to_thread(self._decided, key, "recapture", kept)
 
     def _record(
         self,
@@ -157,7 +190,11 @@ class PageReview:
         failure: str | None = None,
     ) -> CaptureRecord:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        review = Review(decision=decision, by=self._reviewer.name, created=now)
+        earlier = self._pages.cache(key).capture_record(key.url)
+        troubles = () if earlier is None else earlier.troubles
+        if earlier is not None and earlier.reviewed is not None:
+            troubles += earlier.reviewed.troubles
+        review = Review(decision=decision, by=self._reviewer.name, created=now, troubles=troubles)
         if before is None:
             before = CaptureRecord(requested_url=key.url, final_url=key.url, kind=kind, captured_at=now)
         changes = {
@@ -169,11 +206,37 @@ class PageReview:
         }
         return before.model_copy(update=changes)
 
-    def _decided(self, key: PageKey, decision: str) -> Json:
+    def _keep(self, key: PageKey) -> str:
+        """Copy the page as it is now, so that a decision can be undone, and return the copy's name."""
+        name = f"{datetime.now(UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}"
+        CacheFileSys(self._kept_folder(key, name)).mirror_page(key.url, self._pages.cache(key))
+        return name
+
+    def _kept_folder(self, key: PageKey, name: str) -> Path:
+        return self._pages.cache(key).task_dir / KEPT_NAME / name
+
+    def _decided(self, key: PageKey, decision: str, kept: str) -> Json:
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        made = {"url": key.url, "decision": decision, "by": self._reviewer.name, "created": now}
-        _append(self._catalog.paths.cache_root / key.agent / key.task / REVIEWS_NAME, made)
-        return self._row(key)
+        by = self._reviewer.name
+        made = {"url": key.url, "decision": decision, "by": by, "created": now, "kept": kept}
+        _append(self._pages.cache(key).task_dir / REVIEWS_NAME, made)
+        return self._row(key, self._pages.cache(key), self._undoable(key.agent, key.task))
+
+    def _undoable(self, agent: str, task: str) -> dict[str, Json]:
+        """Return the latest decision about each page that can be undone."""
+        path = self._pages.cache(PageKey(agent, task, "")).task_dir / REVIEWS_NAME
+        made: dict[str, Json] = {}
+        for line in read_regular_file(path).splitlines() if path.is_file() else ():
+            try:
+                decision = json.loads(line)
+                url, kept = str(decision["url"]), str(decision["kept"])
+            except (ValueError, KeyError, TypeError):
+                continue  # cut short by a crash
+            if decision.get("decision") == "undo":
+                made.pop(kept, None)
+            elif is_file_name(kept):
+                made[kept] = {"page": _page(url), **decision}
+        return {decision["page"]: decision for decision in made.values()}
 
     def _rows(self, agent: str, task: str) -> Iterator[Json]:
         cache = self._pages.cache(PageKey(agent, task, ""))
@@ -186,11 +249,11 @@ class PageReview:
         urls += citations.answers_by_url if citations is not None else ()
         pages: dict[str, str] = {}
         for url in urls:
-            pages.setdefault(lookup_key(url) or url, url)
-        yield from (self._row(PageKey(agent, task, url)) for url in pages.values())
+            pages.setdefault(_page(url), url)
+        undoable = self._undoable(agent, task)
+        yield from (self._row(PageKey(agent, task, url), cache, undoable) for url in pages.values())
 
-    def _row(self, key: PageKey) -> Json:
-        cache = self._pages.cache(key)
+    def _row(self, key: PageKey, cache: CacheFileSys, undoable: Mapping[str, Json]) -> Json:
         record, kind = cache.capture_record(key.url), cache.has(key.url)
         is_suspect = record is not None and record.is_suspect
         return {
@@ -202,7 +265,12 @@ class PageReview:
             "reason": "not captured yet" if record is None and kind is None else record and record.failure,
             "troubles": [trouble.kind for trouble in record.troubles] if record is not None else [],
             "reviewed": record.reviewed.model_dump() if record is not None and record.reviewed else None,
+            "undo": undoable.get(_page(key.url), {}).get("decision"),
         }
+
+
+def _page(url: str) -> str:
+    return lookup_key(url) or url
 
 
 def _append(path: Path, made: Json) -> None:

@@ -72,6 +72,7 @@ class PageRoutes:
         return [
             Route("/api/pages", self._list),
             Route("/api/page-decision", self._decide, methods=["POST"]),
+            Route("/api/page-undo", self._undo, methods=["POST"]),
             Route("/api/page-recapture", self._recapture, methods=["POST"]),
             Route("/api/page-upload", self._upload, methods=["POST"]),
             Route("/api/capture/target", self._show_target),
@@ -89,6 +90,10 @@ class PageRoutes:
     async def _decide(self, request: Request) -> Response:
         asked = await _read(request, Asked)
         return JsonResponse(await run_in_threadpool(self._review.decide, asked.key, asked.decision))
+
+    async def _undo(self, request: Request) -> Response:
+        asked = await _read(request, Asked)
+        return JsonResponse(await run_in_threadpool(self._review.undo, asked.key))
 
     async def _recapture(self, request: Request) -> Response:
         return JsonResponse(await self._review.recapture((await _read(request, Asked)).key))
@@ -125,7 +130,9 @@ class PageRoutes:
         sent = await _read(request, ExtensionCapture)
         key = PageKey(self._agent(sent.task_id), sent.task_id, sent.url)
         row = await run_in_threadpool(
-            lambda: self._review.upload(key, text=sent.text, screenshot=sent.screenshot_base64)
+            lambda: self._review.upload(
+                key, text=sent.text, screenshot=sent.screenshot_base64, actual_url=sent.actual_url
+            )
         )
         return JsonResponse({"success": True, "page": row})
 

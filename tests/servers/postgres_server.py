@@ -18,9 +18,14 @@ _USER = "worker"
 
 
 class PostgresServer:
-    """A database server that can be stopped and started again."""
+    """A database server that can be stopped and started again.
 
-    def __init__(self) -> None:
+    Args:
+        is_durable: what it stored survives a failure of the machine; slower.
+    """
+
+    def __init__(self, is_durable: bool = False) -> None:
+        self._settings = "" if is_durable else "-c fsync=off"
         # The server refuses to run as root. The user that Debian makes for it cannot enter pytest's folders.
         self._owner = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
         self._home = Path(tempfile.mkdtemp())
@@ -46,7 +51,7 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start the server and wait until it accepts connections."""
-        options = f"-p {self.port} -h 127.0.0.1 -k '' -c fsync=off"
+        options = f"-p {self.port} -h 127.0.0.1 -k '' {self._settings}"
         self._run("pg_ctl", "start", "-w", "-o", options, "-l", str(self._home / "server.log"))
 
     def stop(self) -> None:

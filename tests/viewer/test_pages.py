@@ -4,6 +4,8 @@ import asyncio
 import base64
 import http.client
 import json
+import shutil
+from copy import copy
 from urllib.parse import quote, urlsplit
 
 import pytest
@@ -17,9 +19,13 @@ from viewer.made_results import URL, Results, leaf, result
 from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.freshness import PresentReader
+from mind2web2.runs.reader import leaves_of
+from mind2web2.runs.results import latest_result
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.page_review import REVIEWS_NAME, PageReview, Reviewer
+from mind2web2.viewer.page_review import KEPT_NAME, REVIEWS_NAME, PageReview, Reviewer
 from mind2web2.viewer.page_routes import PageRoutes
+from mind2web2.viewer.stored_pages import PageKey
 
 AGENT, TASK = "bot", "lake"
 FAILED, SUSPECT = "https://lake.example/gone", "https://lake.example/wall"
@@ -97,12 +103,21 @@ async def test_pages_are_gone_through_with_keys(page, results, address):
     assert "ann marked the stored page as wrong" in cache_of(results).capture_record(URL).failure
     await page.keyboard.press("x")
     await expect(rows.nth(2)).to_contain_text("not captured yet")
+    # The last one, then the one before it, and the one on the other page; back to how it was.
+    await page.keyboard.press("z")
+    await expect(rows.nth(2)).to_contain_text("ann marked the stored page as wrong")
+    await page.keyboard.press("z")
+    await expect(page.locator(".message")).to_contain_text('before "wrong"')
+    assert cache_of(results).get_web(URL)[0] == "The lake is deep."
+    await page.keyboard.press("z")
+    await expect(rows.nth(1)).to_have_class(r"page suspect current")
+    assert cache_of(results).digest(SUSPECT) == digest
+    await page.keyboard.press("z")
+    await expect(page.locator(".message.error")).to_contain_text("no decision")
     made = (results.paths.cache_root / AGENT / TASK / REVIEWS_NAME).read_text(encoding="utf-8").splitlines()
-    assert [(json.loads(line)["decision"], json.loads(line)["by"]) for line in made] == [
-        ("right", "ann"),
-        ("wrong", "ann"),
-        ("remove", "ann"),
-    ]
+    decisions = [(json.loads(line)["decision"], json.loads(line)["by"]) for line in made]
+    assert decisions == [(name, "ann") for name in ("right", "wrong", "remove", "undo", "undo", "undo")]
+    assert [*(results.paths.cache_root / AGENT / TASK / KEPT_NAME).iterdir()] == []
 
 
 async def test_files_are_uploaded_in_a_pages_place(page, results, address):
@@ -121,6 +136,69 @@ async def test_files_are_uploaded_in_a_pages_place(page, results, address):
     assert cache_of(results).capture_record(FAILED).reviewed.decision == "uploaded"
     await upload.set_input_files({"name": "page.zip", "mimeType": "application/zip", "buffer": b"PK"})
     await expect(message).to_contain_text("choose a PDF")
+
+
+def test_every_change_of_a_page_can_be_undone(results):
+    """To the same files, whatever came first: a page, a failure, an older tool's page, or nothing."""
+    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
+    old, new = "https://lake.example/old", "https://lake.example/never-seen"
+    cache_of(results).put_web(old, "Stored without a record.", small_image("JPEG"))
+    for url in (URL, FAILED, old, new):
+        key = PageKey(AGENT, TASK, url)
+        before = page_files(results)
+        review.upload(key, pdf=pdf(["Deep"]))
+        review.upload(key, text="The lake dried up.", screenshot=small_image("PNG"))
+        review.decide(key, "right")
+        review.decide(key, "wrong")
+        for _ in range(4):
+            assert page_files(results) != before
+            review.undo(key)
+        assert page_files(results) == before
+
+
+def page_files(results):
+    """Return the contents of all files of pages, and which pages are listed."""
+    folder = results.paths.cache_root / AGENT / TASK
+    files = {path.name: path.read_bytes() for path in folder.glob("[0-9a-f]*.*")}
+    return files, cache_of(results).get_all_urls()
+
+
+def test_interrupted_upload_leaves_the_page(results, monkeypatch):
+    """The new page is on the disk before the old one goes."""
+    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mind2web2.pages.cache.replace_page", killed)
+    with pytest.raises(KeyboardInterrupt):
+        review.upload(PageKey(AGENT, TASK, URL), text="The lake dried up.")
+    assert cache_of(results).get_web(URL)[0] == "The lake is deep."
+
+
+def test_only_changes_of_what_a_judge_is_shown_make_results_stale(example_paths, tmp_path):
+    """That a sound page looks right changes nothing; that it is wrong, or another one, does."""
+    paths = copy(example_paths)
+    paths.cache_root = shutil.copytree(example_paths.cache_root, tmp_path / "cache")
+    task = "museum_saturday"
+    result = latest_result(paths.eval_results_root / "example" / task / "answer_1" / "results").content
+    check = next(check for leaf in leaves_of(result) for check in (leaf["evidence"] or {}).get("pages", ()))
+    review = PageReview(Catalog(paths), Reviewer("ann", CaptureSettings()))
+    key = PageKey("example", task, check["url"])
+
+    def is_stale():
+        present = PresentReader(paths, "example").present(task, "answer_1.md", result)
+        return any(key.url in change for change in present.changes_since(result))
+
+    assert not is_stale()
+    review.decide(key, "right")
+    assert not is_stale()
+    review.decide(key, "wrong")
+    assert is_stale()
+    review.undo(key)
+    assert not is_stale()
+    review.upload(key, text="The museum is closed on Saturdays.")
+    assert is_stale()
 
 
 MHTML = b"""From: <Saved by Blink>
@@ -176,8 +254,10 @@ def test_extension_repairs_a_page(results, address):
     assert (status, shown["url"], shown["task_id"]) == (200, FAILED, TASK)
     assert answer.getheader("access-control-allow-origin") == ORIGIN["origin"]
     picture = base64.b64encode(small_image("PNG")).decode()
-    sent = {**target, "text": "The lake is back.", "screenshot_base64": picture, "actual_url": FAILED}
+    sent = {**target, "text": "The lake is back.", "screenshot_base64": picture}
+    sent["actual_url"] = f"{FAILED}/moved"
     assert post(address, "/api/capture", json.dumps(sent), ORIGIN)[1]["success"]
+    assert cache_of(results).capture_record(FAILED).final_url == f"{FAILED}/moved"
     text, screenshot = cache_of(results).get_web(FAILED)
     assert text == "The lake is back."
     assert screenshot[:2] == b"\xff\xd8"

@@ -1,7 +1,6 @@
 """The fork server: a process with the package loaded, which forks a process for each script in milliseconds.
 
-It runs no script itself, has no API keys (its environment is scrubbed, and it is executed, not forked from
-the run), and has no threads or event loop, which a fork would break. Each script's process has a *liveness
+It runs no script itself, and has no API keys, threads or event loop. Each script's process has a *liveness
 socket*: the fork server reports on it that the process started and how it ended; once the run closes its end,
 or dies, the fork server kills the process.
 """
@@ -9,8 +8,6 @@ or dies, the fork server kills the process.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
 import os
 import selectors
 import signal
@@ -18,14 +15,28 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from mind2web2.scripts.isolation.limits import CAN_WATCH_MEMORY, CHECK_EVERY_S, MemoryWatch
+if sys.platform != "win32":
+    import resource
 
-_PR_SET_PDEATHSIG = 1
+# Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python itself.
+DEFAULT_MEMORY_BYTES = 1024**3
+DEFAULT_PROCESSOR_S = 600
+# No script writes files of such a size; a disk that is full costs every answer of the run.
+MAX_FILE_BYTES = 1024**3
+_CPU_GRACE_S = 5
+# A script that fills memory as fast as the machine can takes some 100 MB more in between.
+_CHECK_EVERY_S = 0.05
+# Memory that is no copy of a file: the process's own, shared memory, swapped out memory.
+_COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
 # Far more than this process ever opens; the system's own limit may be astronomic.
 _MOST_FILES = 65_536
+# Of a process that faulthandler ends.
+HANG_STATUS = 1
 # Sent along with each request: connection, output, liveness socket.
 FDS_PER_START = 3
 # A request for a process: its memory limit in bytes.
@@ -34,27 +45,58 @@ START = struct.Struct(">Q")
 TOO_LARGE = "memory"
 
 
-def serve(control_fd: int) -> None:
-    """Start a process for each request, until the run closes the control socket."""
-    from mind2web2.utils.gc_tuning import loading
+@dataclass(frozen=True, slots=True)
+class ScriptLimits:
+    """Limits for one answer's evaluation; a process that exceeds one is killed.
 
-    with loading():
-        from mind2web2.scripts.isolation import worker
+    Args:
+        memory_bytes: of the process, on Linux. Allocations do not fail at the limit: a script might catch the
+            error and return another score.
+        processor_s: seconds of processor time.
+        block_s: a script that blocks the event loop for so long is interrupted.
+        hang_s: the process exits if a call that cannot be interrupted blocks the event loop for so long.
+    """
 
-        worker.load_all()
-    # Pages of memory that the collector does not touch stay shared with the children.
-    gc.collect()
-    gc.freeze()
-    _Server(socket.socket(fileno=control_fd)).run()
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    processor_s: int = DEFAULT_PROCESSOR_S
+    block_s: float = 60.0
+    hang_s: float = 90.0
+
+    @property
+    def last_processor_s(self) -> int:
+        """Return after how much processor time a process is killed that ignores SIGXCPU."""
+        return self.processor_s + _CPU_GRACE_S
+
+    def apply_to_this_process(self) -> None:
+        """Set the system's limits for this process and for all that it starts."""
+        # First the signal that names the reason, then SIGKILL.
+        _lower(resource.RLIMIT_CPU, self.processor_s, self.last_processor_s)
+        _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES, MAX_FILE_BYTES)
+        # Python ignores it, so that the write raises an error that a script may catch.
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        # A core file would take hundreds of megabytes.
+        _lower(resource.RLIMIT_CORE, 0, 0)
 
 
-class _Server:
-    def __init__(self, control: socket.socket) -> None:
+def _lower(kind: int, limit: int, last_limit: int) -> None:
+    _, hard_limit = resource.getrlimit(kind)
+    if hard_limit == resource.RLIM_INFINITY or hard_limit > last_limit:
+        resource.setrlimit(kind, (limit, last_limit))
+
+
+class ForkLoop:
+    """Starts a process for each request, until the run closes the control socket.
+
+    Args:
+        run_script: called in the new process with the descriptor of its connection to the run.
+    """
+
+    def __init__(self, control: socket.socket, run_script: Callable[[int], None]) -> None:
         self._control = control
+        self._call_script = run_script
         self._liveness: dict[int, socket.socket] = {}
         self._memory_limits: dict[int, int] = {}
         self._too_large: set[int] = set()
-        self._watch = MemoryWatch()
         self._selector = selectors.DefaultSelector()
         self._selector.register(control, selectors.EVENT_READ)
         self._wake, self._wake_end = socket.socketpair()
@@ -63,16 +105,15 @@ class _Server:
         self._selector.register(self._wake, selectors.EVENT_READ)
         signal.set_wakeup_fd(self._wake_end.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._libc = ctypes.CDLL(None) if sys.platform == "linux" else None
 
     def run(self) -> None:
         """Serve until the other end of the control socket is closed."""
         next_check_s = 0.0
         while True:
-            ready = self._selector.select(CHECK_EVERY_S if self._memory_limits else None)
+            ready = self._selector.select(_CHECK_EVERY_S if self._memory_limits else None)
             if time.monotonic() >= next_check_s:
                 self._kill_too_large()
-                next_check_s = time.monotonic() + CHECK_EVERY_S
+                next_check_s = time.monotonic() + _CHECK_EVERY_S
             for key, _ in ready:
                 if key.fileobj is self._wake:
                     self._reap()
@@ -101,8 +142,7 @@ class _Server:
             if pid == 0:
                 self._run_script(connection_fd, output_fd)
             self._liveness[pid] = liveness
-            if CAN_WATCH_MEMORY:
-                [self._memory_limits[pid]] = START.unpack(request)
+            [self._memory_limits[pid]] = START.unpack(request)
             self._selector.register(liveness, selectors.EVENT_READ, pid)
             _report(liveness, f"started {pid}")
         os.close(connection_fd)
@@ -110,19 +150,15 @@ class _Server:
         return True
 
     def _run_script(self, connection_fd: int, output_fd: int) -> NoReturn:
-        """Run a script in this forked process, which keeps no file of its parent and ends with it."""
-        exit_status = 1
+        """Run a script in this forked process, which keeps no file of its parent."""
+        exit_status = os.EX_SOFTWARE
         try:
             os.setsid()
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            if self._libc is not None:
-                self._libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             _prefer_for_oom_killer()
             _keep_only(connection_fd, output_fd)
-            from mind2web2.scripts.isolation import worker
-
-            worker.run(connection_fd)
+            self._call_script(connection_fd)
             exit_status = 0
         finally:
             # Not sys.exit, which waits for threads that a script started.
@@ -136,10 +172,11 @@ class _Server:
             _kill(pid)
 
     def _kill_too_large(self) -> None:
-        for pid in self._watch.too_large(self._memory_limits):
-            self._too_large.add(pid)
-            _kill(pid)
-            del self._memory_limits[pid]
+        for pid, limit in list(self._memory_limits.items()):
+            if _memory_taken(pid) > limit:
+                self._too_large.add(pid)
+                _kill(pid)
+                del self._memory_limits[pid]
 
     def _reap(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -168,6 +205,15 @@ class _Server:
             _kill(pid)
         for pid in self._liveness:
             os.waitpid(pid, 0)
+
+
+def _memory_taken(pid: int) -> int:
+    """Return how many bytes of memory a process takes; 0 where it has ended, or without Linux's /proc."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED))
 
 
 def _report(liveness: socket.socket, event: str) -> None:

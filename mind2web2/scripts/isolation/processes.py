@@ -15,9 +15,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
-from mind2web2.errors import MachineError, StarterGoneError
-from mind2web2.scripts.isolation.fork_server import FDS_PER_START, START, TOO_LARGE
-from mind2web2.scripts.isolation.limits import DEFAULT_MEMORY_BYTES
+from mind2web2.errors import MachineError
+from mind2web2.scripts.isolation.fork_server import DEFAULT_MEMORY_BYTES, FDS_PER_START, START, TOO_LARGE
 from mind2web2.utils.aio import to_the_end
 
 # A list of names to keep rather than of secrets to drop: a key may have any name.
@@ -33,7 +32,13 @@ _KEPT_BEGINNINGS = ("LC_", "COVERAGE_")
 # Many networks have no other way out; with a password in it, the setting is a secret.
 _PROXIES = frozenset({"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"})
 
-_COMMAND = "from mind2web2.scripts.isolation.fork_server import serve; serve(int(__import__('sys').argv[1]))"
+# Loading leaves hardly any garbage.
+_COMMAND = """
+import gc, sys
+gc.disable()
+from mind2web2.scripts.isolation.worker import serve
+serve(int(sys.argv[1]))
+"""
 # It takes half a second to load the package; on a busy machine, longer.
 _START_TIMEOUT_S = 60.0
 # For a killed process to end, and for the fork server to report it.
@@ -82,13 +87,7 @@ class ForkServer:
         """Request a process that gets these ends of its connection, output and liveness socket."""
         assert len(fds) == FDS_PER_START
         with self._lock:
-            request = START.pack(memory_bytes)
-            try:
-                socket.send_fds(self._ensure_started(), [request], fds)
-            except ConnectionError:
-                # It was killed since the check; a new one takes the request.
-                self._end()
-                socket.send_fds(self._ensure_started(), [request], fds)
+            socket.send_fds(self._ensure_started(), [START.pack(memory_bytes)], fds)
             self._is_used = True
 
     def close(self) -> None:
@@ -207,7 +206,6 @@ async def script_process(
 
     Raises:
         MachineError: it cannot be started.
-        StarterGoneError: the fork server ended before it started the process.
     """
     async with AsyncExitStack() as exits:
         process = await _started(server, memory_bytes, exits)
@@ -238,7 +236,7 @@ async def _started(server: ForkServer, memory_bytes: int, exits: AsyncExitStack)
     except TimeoutError as error:
         raise MachineError(_not_started(f"nothing happened within {_START_TIMEOUT_S:g} s")) from error
     if not words:
-        raise StarterGoneError(_not_started(f"{sys.executable} -c 'import mind2web2' may show the reason"))
+        raise MachineError(_not_started(f"{sys.executable} -c 'import mind2web2' may show the reason"))
     if words[0] != "started":
         raise MachineError(_not_started(words[1]))
     return ScriptProcess(int(words[1]), *connection, output[0], liveness)

@@ -41,48 +41,17 @@ LENGTH = struct.Struct("!i")
 Message = dict[str, Any]
 
 
-class InvalidMessageError(Mind2Web2Error):
-    """The process of a script sent, or was about to send, an invalid message."""
-
-
 def encoded(message: Message) -> bytes:
     """Return a message as JSON.
 
     Raises:
-        InvalidMessageError: it is too long.
+        ValueError: it is too long, or contains itself.
         TypeError: it holds values that JSON cannot.
     """
     content = json.dumps(message, separators=(",", ":"), default=_plain).encode()
-    checked_length(len(content))
+    if len(content) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {len(content)} bytes; the limit is {MAX_MESSAGE_BYTES // 1024**2} MB")
     return content
-
-
-def decoded(content: bytes) -> Message:
-    """Return the message in this JSON.
-
-    Raises:
-        InvalidMessageError: there is none.
-    """
-    try:
-        message = json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InvalidMessageError(f"invalid JSON: {error}") from error
-    if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-        raise InvalidMessageError("JSON that is not a message")
-    return message
-
-
-def checked_length(length: int) -> int:
-    """Return the length of a message.
-
-    Raises:
-        InvalidMessageError: it is too long.
-    """
-    if not 0 <= length <= MAX_MESSAGE_BYTES:
-        raise InvalidMessageError(
-            f"a message of {length} bytes; the limit is {MAX_MESSAGE_BYTES // 1024**2} MB"
-        )
-    return length
 
 
 def error_as_json(error: BaseException) -> Message:
@@ -230,7 +199,8 @@ class RpcClient:
 
     def first_message(self) -> Message:
         """Wait for the first message."""
-        return decoded(self._connection.recv_bytes())
+        message: Message = json.loads(self._connection.recv_bytes())
+        return message
 
     def listen(self, answering: Answering) -> None:
         """Receive messages from now on, in the running event loop."""
@@ -239,7 +209,7 @@ class RpcClient:
             try:
                 with _not_interrupted():
                     content = self._connection.recv_bytes()
-                self._take(decoded(content), answering)
+                self._take(json.loads(content), answering)
             except BaseException:
                 # The run is gone, or a reply is lost and the task that awaits it would never continue.
                 os._exit(1)

@@ -17,24 +17,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error, StarterGoneError
+from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.scheduling.scheduler import Pace
 from mind2web2.scripts.inputs import ScriptInputs
-from mind2web2.scripts.isolation.limits import MAX_FILE_BYTES, ScriptLimits
+from mind2web2.scripts.isolation.fork_server import HANG_STATUS, MAX_FILE_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.processes import Exit, ForkServer, ScriptProcess, fork_server, script_process
-from mind2web2.scripts.isolation.rpc import Done, InvalidMessageError, Message, error_from, ledger_from
+from mind2web2.scripts.isolation.rpc import Done, error_from, ledger_from
 from mind2web2.scripts.isolation.rpc_server import RpcConnection, RpcServer, log_printed
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
-from mind2web2.scripts.run import ScriptCall, checked_result, out_of_time
+from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 
-_CHECK_EVERY_S = 1.0
 # For a process to end by itself after its last message, or after its connection closed.
 _EXIT_GRACE_S = 1.0
 # Signals of a fault in compiled code, or of abort().
@@ -88,8 +85,6 @@ async def isolated_result(
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
     """Return a script's result on one answer, the usage of its questions, and its inputs.
 
-    If the fork server dies, the script runs once more.
-
     Args:
         cache: the answer's; afterwards it contains which pages were looked up.
 
@@ -98,22 +93,6 @@ async def isolated_result(
         JudgeError: the judge failed for good, even if the script caught that.
         MachineError: no process can be started.
     """
-    try:
-        return await _attempt(call, task_id, cache, run, isolation, logger)
-    except StarterGoneError as error:
-        logger.warning("the script runs once more: %s", error)
-    cache.start_over()
-    return await _attempt(call, task_id, cache, run, isolation, logger)
-
-
-async def _attempt(
-    call: ScriptCall,
-    task_id: str,
-    cache: AnswerCache,
-    run: RunSide,
-    isolation: Isolation,
-    logger: logging.Logger,
-) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
     server = RpcServer(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
     job = _job(call, task_id, cache, run, isolation, logger)
     async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
@@ -175,52 +154,25 @@ async def _served(
     """Serve a process until it is done, or has to be ended."""
     serving = asyncio.create_task(connection.result_message())
     try:
-        await _watch(serving, connection, path, run, limits)
+        if not await ended_in_time(serving, run.timeout_s, run.clock) and run.timeout_s is not None:
+            raise out_of_time(path, run.timeout_s)
         message = serving.result()
         if message is None:
             await process.end(_EXIT_GRACE_S)
             raise _exit_reason(process.exit, path, limits)
         return Done.model_validate(message)
-    except (InvalidMessageError, ValidationError) as error:
-        reason = error if isinstance(error, InvalidMessageError) else "an invalid result message"
+    except (ValueError, KeyError, TypeError) as error:
         raise EvalScriptError(
-            f"script {path.name}: its process sent {reason}; does it change modules that the evaluation uses?"
+            f"script {path.name}: its process sent an invalid message ({type(error).__name__}); "
+            "does it change modules that the evaluation uses?"
         ) from error
     finally:
         await _finished(serving)
 
 
-async def _watch(
-    serving: asyncio.Task[Message | None],
-    connection: RpcConnection,
-    path: Path,
-    run: RunSide,
-    limits: ScriptLimits,
-) -> None:
-    """Wait for the end; raise if the process takes too long, or sends nothing for too long.
-
-    Silence is counted in checks rather than by the clock: a suspended run receives nothing either.
-    """
-    started_s, silent_checks, received = run.clock(), 0, 0
-    while not serving.done():
-        left_s = _CHECK_EVERY_S
-        if run.timeout_s is not None:
-            left_s = min(left_s, run.timeout_s - (run.clock() - started_s))
-            if left_s <= 0:
-                raise out_of_time(path, run.timeout_s)
-        done, _ = await asyncio.wait({serving}, timeout=left_s)
-        silent_checks = 0 if connection.messages > received else silent_checks + 1
-        received = connection.messages
-        if not done and silent_checks * _CHECK_EVERY_S > limits.silence_s:
-            raise EvalScriptError(
-                f"script {path.name} was stopped: its process sent nothing for "
-                f"{limits.silence_s:g} s (a call that never ends and cannot be interrupted?)"
-            )
-
-
 async def _printed_to_the_end(printing: asyncio.Task[None]) -> None:
     # The processes have ended: the rest of their output is in the pipe.
-    await asyncio.wait({printing}, timeout=_CHECK_EVERY_S)
+    await asyncio.wait({printing}, timeout=_EXIT_GRACE_S)
     await _finished(printing)
 
 
@@ -238,16 +190,22 @@ def _exit_reason(ended: Exit | None, path: Path, limits: ScriptLimits) -> EvalSc
         ended: ``None`` where the fork server has ended as well.
     """
     if ended is None:
-        return StarterGoneError("the process that starts scripts has ended")
+        return MachineError("the process that starts scripts has ended: run the same command again")
     if ended.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
             "(--script_memory)"
         )
     if os.WIFEXITED(ended.status):
+        status = os.WEXITSTATUS(ended.status)
+        cause = "change modules that the evaluation uses"
+        if status == HANG_STATUS:
+            cause = (
+                f"block for {limits.hang_s:g} s in a call that cannot be interrupted (the log shows where)"
+            )
         return EvalScriptError(
-            f"script {path.name} ended its process without a result (status {os.WEXITSTATUS(ended.status)}): "
-            "does it call os._exit, or change modules that the evaluation uses?"
+            f"script {path.name} ended its process without a result (status {status}): "
+            f"does it call os._exit, or {cause}?"
         )
     return _signal_reason(os.WTERMSIG(ended.status), path, limits)
 

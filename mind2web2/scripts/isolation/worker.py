@@ -6,8 +6,11 @@ The run has the keys, the judgment store and the rate limiter.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import gc
 import logging
 import os
+import socket
 import sys
 import traceback
 import weakref
@@ -41,9 +44,8 @@ from mind2web2.prompts import HashedText
 from mind2web2.scheduling.scheduler import Pace, pace_kept, watching
 from mind2web2.scripts.clock import ScriptClock
 from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
-from mind2web2.scripts.isolation.limits import ScriptLimits
+from mind2web2.scripts.isolation.fork_server import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (
-    InvalidMessageError,
     Message,
     RpcClient,
     error_as_json,
@@ -64,9 +66,7 @@ _PRELOADED = (
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
-_HEARTBEATS_PER_SILENCE = 6
-# Of one message; the script's process bounds the whole log.
-_MAX_LOG_CHARS = 1024**2
+_STDERR_FD = 2
 # The package's log, and the beginning of its loggers' names.
 PACKAGE = "mind2web2"
 _SENT_AS_THEY_ARE = ("name", "levelno", "levelname", "created", "msecs", "stack_info")
@@ -110,8 +110,17 @@ class ScriptJob(BaseModel):
     zone: str | None = None
 
 
-def load_all() -> None:
-    """Load the modules that scripts' processes need, before the first is forked."""
+def serve(control_fd: int) -> None:
+    """Load the modules that scripts need, and be the fork server of a run."""
+    _load_all()
+    gc.enable()
+    # Pages of memory that the collector does not touch stay shared with the children.
+    gc.collect()
+    gc.freeze()
+    ForkLoop(socket.socket(fileno=control_fd), run).run()
+
+
+def _load_all() -> None:
     for name in _PRELOADED:
         import_module(name)
     price_usd(Usage(), "o4-mini")  # reads the price list
@@ -150,19 +159,20 @@ def run(connection_fd: int) -> None:
 async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> None:
     judge = RunJudge(client, job.settings, job.endpoint)
     client.listen(judge.check)
-    heartbeat = asyncio.create_task(_send_heartbeats(client, job.limits.silence_s / _HEARTBEATS_PER_SILENCE))
+    guard = asyncio.create_task(_exit_if_hung(job.limits.hang_s))
     try:
         done = await _outcome(job, client, judge, clock)
     except Mind2Web2Error as error:
         done = {"error": error_as_json(error)}
     finally:
-        heartbeat.cancel()
+        guard.cancel()
+        faulthandler.cancel_dump_traceback_later()
     with suppress(OSError, ValueError, AttributeError):  # the script may have replaced or closed it
         sys.stdout.flush()
     # After the result message, the run may end the process at any moment.
     try:
         client.note("done", **done)
-    except (InvalidMessageError, ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         failure = EvalScriptError(f"script {job.call.script_path.name} returned an unusable result: {error}")
         client.note("done", error=error_as_json(failure))
 
@@ -200,10 +210,11 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     }
 
 
-async def _send_heartbeats(client: RpcClient, every_s: float) -> None:
+async def _exit_if_hung(hang_s: float) -> None:
+    """Have the process print where it is and exit once the event loop is blocked for so long."""
     while True:
-        client.note("heartbeat")
-        await asyncio.sleep(every_s)
+        faulthandler.dump_traceback_later(hang_s, exit=True, file=_STDERR_FD)
+        await asyncio.sleep(hang_s / 6)
 
 
 def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
@@ -236,18 +247,14 @@ class RelayHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record, with its traceback as text."""
         fields = {name: getattr(record, name) for name in _SENT_AS_THEY_ARE}
-        fields["msg"] = _shortened(_text(record))
+        fields["msg"] = _text(record)
         fields["exc_text"] = record.exc_text
         if record.exc_info and record.exc_info[0] is not None:
-            fields["exc_text"] = _shortened(
-                "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
-            )
-        extra = {
-            name: _shortened(str(value)) for name, value in vars(record).items() if name not in _RECORD_FIELDS
-        }
+            fields["exc_text"] = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
+        extra = {name: str(value) for name, value in vars(record).items() if name not in _RECORD_FIELDS}
         try:
             self._note("log", to=self._to, record=fields, extra=extra)
-        except (ValueError, TypeError, RecursionError, InvalidMessageError):
+        except (ValueError, TypeError, RecursionError):
             self.handleError(record)
 
 
@@ -257,10 +264,6 @@ def _text(record: logging.LogRecord) -> str:
     except (TypeError, ValueError, KeyError):
         # As for "100% sure" with arguments: log the line without its format.
         return f"{record.msg} {record.args!r}"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_LOG_CHARS else f"{text[:_MAX_LOG_CHARS]} [... cut]"
 
 
 class Blob:

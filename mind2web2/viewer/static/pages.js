@@ -54,18 +54,21 @@ function PagesOf({ agent, options }) {
     show({});
     location.replace(address("pages", [agent], chosen.current));
   };
-  /** @param {string} path @param {any} body @param {string} done @param {Record<string, string>} [place] */
-  const change = async (path, body, done, place = {}) => {
+  // The pages that were changed while this view is open, the latest last.
+  const decided = useRef(/** @type {Record<string, string>[]} */ ([]));
+  /** @param {string} path @param {any} body @param {string} done @param {Record<string, string>} [query] */
+  const change = async (path, body, done, query = {}) => {
     const row = rows?.[at()];
     if (isBusy || !rows || !row) return;
     setBusy(true);
     setMessage({ text: `${done} …`, isError: false });
     try {
-      const changed = await send(path, body, place);
+      const changed = await send(path, body, query);
       forget();
       setRows(rows.map((each) => (each === row ? changed : each)));
       setVersion(version + 1);
-      setMessage({ text: `${done}: done. Results that rest on the page are judged again by the next run.`, isError: false });
+      if (path !== "/api/page-undo") decided.current.push({ task: row.task, url: row.url });
+      setMessage({ text: `${done}: done. ${effect(path, body, row)}`, isError: false });
     } catch (failure) {
       setMessage({ text: String(/** @type {any} */ (failure).message || failure), isError: true });
     }
@@ -76,6 +79,12 @@ function PagesOf({ agent, options }) {
   /** @param {string} decision @param {string} done */
   const decide = (decision, done) => change("/api/page-decision", { ...place(), decision }, done);
   const recapture = () => change("/api/page-recapture", place(), "Capturing again");
+  const undo = () => {
+    chosen.current = decided.current.pop() || chosen.current;
+    const undone = place();
+    location.replace(address("pages", [agent], { task: undone.task, url: undone.url }));
+    return change("/api/page-undo", undone, "Undoing");
+  };
   const forExtension = async () => {
     try {
       await send("/api/capture/target", { agent, task_id: row.task, url: row.url });
@@ -91,6 +100,7 @@ function PagesOf({ agent, options }) {
     w: () => rows?.[at()]?.kind && decide("wrong", "Marking as wrong"),
     c: recapture,
     x: () => decide("remove", "Removing"),
+    z: undo,
   });
   if (!rows) return html`<${Waiting} error=${error} />`;
   if (!row) return html`<p class="notice">The answers of this agent cite no pages, and none is stored.</p>`;
@@ -98,7 +108,7 @@ function PagesOf({ agent, options }) {
   return html`
     <p class="hint">${counts.join(", ")}</p>
     <${KeyHelp}
-      keys=${[["j", "next"], ["k", "previous"], ["r", "looks right"], ["w", "wrong page"], ["c", "capture again"], ["x", "remove"]]}
+      keys=${[["j", "next"], ["k", "previous"], ["r", "looks right"], ["w", "wrong page"], ["c", "capture again"], ["x", "remove"], ["z", "undo"]]}
     />
     <div class="columns">
       <section aria-label="List of pages">
@@ -113,6 +123,7 @@ function PagesOf({ agent, options }) {
           <button disabled=${isBusy || !row.kind} onClick=${() => decide("wrong", "Marking as wrong")}>Wrong page</button>
           <button disabled=${isBusy} onClick=${recapture}>Capture again</button>
           <button disabled=${isBusy} onClick=${() => decide("remove", "Removing")}>Remove</button>
+          <button disabled=${isBusy || !row.undo} onClick=${() => change("/api/page-undo", place(), "Undoing")}>Undo</button>
           <${Upload} upload=${(/** @type {File} */ file) => change("/api/page-upload", file, "Uploading", place())} isBusy=${isBusy} />
           <button onClick=${() => void forExtension()}>
             For the extension
@@ -124,6 +135,13 @@ function PagesOf({ agent, options }) {
       </section>
     </div>
   `;
+}
+
+/** @param {string} path @param {any} body @param {any} row as it was before */
+function effect(path, body, row) {
+  if (path === "/api/page-undo") return `The page is as it was before "${row.undo}".`;
+  if (body.decision === "right" && !row.troubles.length) return "The page has not changed, and results that rest on it hold.";
+  return "Results that rest on the page are judged again by the next run.";
 }
 
 /** @param {any} props */

@@ -81,8 +81,8 @@ def test_nothing_outlives_a_run_that_is_ended(project, number):
         is_over.set()
 
 
-async def test_a_fork_server_that_is_killed_costs_time_only(project, server):
-    """The script runs again with another fork server, which serves later runs as well."""
+async def test_a_killed_fork_server_costs_no_answer(project, server):
+    """Its scripts go on, their processes end with the answer, and another fork server serves later runs."""
     pidfds = []
 
     def kill(_claim):
@@ -104,7 +104,7 @@ async def test_a_fork_server_that_is_killed_costs_time_only(project, server):
 
 
 async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(project, server):
-    """No second try undoes it."""
+    """Not the end of the fork server."""
 
     def kill_and_fail(_claim):
         os.kill(int((project.root / "pids").read_text().split()[2]), signal.SIGKILL)

@@ -11,11 +11,11 @@ import pytest
 from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 
 from mind2web2.errors import EvalScriptError
-from mind2web2.scripts.isolation.limits import ScriptLimits
+from mind2web2.scripts.isolation.fork_server import ScriptLimits
 from mind2web2.scripts.isolation.run import Isolation
 
-TIGHT = Isolation(ScriptLimits(block_s=0.5, silence_s=2, processor_s=2))
-PATIENT = Isolation(ScriptLimits(block_s=60, silence_s=60, processor_s=60))
+TIGHT = Isolation(ScriptLimits(block_s=0.5, hang_s=2, processor_s=2))
+PATIENT = Isolation(ScriptLimits(block_s=60, hang_s=60, processor_s=60))
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def log_of(project, stem="answer_1"):
         ("time.sleep(1000)", r"was stopped: it blocked all other work for 0\.5 s"),
         (
             "import signal\nsignal.signal(signal.SIGALRM, signal.SIG_IGN)\ntime.sleep(1000)",
-            r"was stopped: its process sent nothing for 2 s \(a call that never ends",
+            r"ended its process without a result \(status 1\): does it call os\._exit, or block for 2 s",
         ),
         (
             "import threading\n"
@@ -99,7 +99,7 @@ async def test_a_script_that_misbehaves_costs_its_own_answer_only(project, body,
     assert (other.score, other.reason) == (1.0, None)
 
 
-SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20, silence_s=30))
+SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20, hang_s=30))
 # Takes memory piece by piece, and keeps it.
 FILLING = "held = []\nwhile len(held) < 300: held.append(b'x' * 2**20)\n"
 
@@ -113,12 +113,8 @@ FILLING = "held = []\nwhile len(held) < 300: held.append(b'x' * 2**20)\n"
         "    while len(held) < 300: held.append(b'x' * 2**20)\n"
         "    await asyncio.Event().wait()\n"
         "except BaseException: pass",
-        "import subprocess, sys\n"
-        f"code = {FILLING!r} + 'import signal; signal.pause()'\n"
-        "process = await asyncio.create_subprocess_exec(sys.executable, '-c', code)\n"
-        "await process.wait()",
     ],
-    ids=["itself", "whatever it catches", "by a process that it starts"],
+    ids=["itself", "whatever it catches"],
 )
 async def test_a_script_that_takes_too_much_memory_has_no_result(project, body):
     """Nothing is refused, which it might catch: there is no score that rests on our limit."""
@@ -344,7 +340,7 @@ async def test_what_a_script_changes_stays_in_its_process(project):
 async def test_a_result_of_any_size_is_bounded(project):
     """A message that is too long is refused where it is made."""
     broken, other = await outcomes_of(
-        project, "summary['more'] = 'x' * 2**26", Isolation(ScriptLimits(block_s=30, silence_s=60))
+        project, "summary['more'] = 'x' * 2**26", Isolation(ScriptLimits(block_s=30, hang_s=60))
     )
     assert broken.reason.startswith("script lake.py returned an unusable result: a message of 67")
     assert other.score == 1.0

@@ -20,10 +20,6 @@ from mind2web2.pages.captures import DoubtfulPageError
 from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.isolation.rpc import (
-    LENGTH,
-    MAX_MESSAGE_BYTES,
-    InvalidMessageError,
-    decoded,
     encoded,
     error_as_json,
     error_from,
@@ -43,17 +39,6 @@ class Lake(BaseModel):
     name: str = Field(description="as people call it")
     depths: list[float] = []
     neighbour: "Lake | None" = None
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"{'a'", b"[]", b"{}", b'{"kind":1}', b"[" * 200_000],
-    ids=["no JSON", "no object", "no kind", "another kind", "too deep"],
-)
-def test_an_invalid_message_is_refused(content):
-    """Before it is used for anything."""
-    with pytest.raises(InvalidMessageError):
-        decoded(content)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +142,7 @@ class Script:
 
     async def reply(self):
         """Return the next message."""
-        return decoded(await asyncio.to_thread(self._connection.recv_bytes))
+        return json.loads(await asyncio.to_thread(self._connection.recv_bytes))
 
 
 @pytest.fixture
@@ -208,18 +193,10 @@ async def test_a_script_is_asked_in_between(script):
     ],
 )
 async def test_an_invalid_message_ends_the_service(script, sent):
-    """With its kind in the reason."""
+    """The run then has no result of that answer."""
     end, _, serving, _ = script
     end.send(sent)
-    with pytest.raises(InvalidMessageError, match=r"^an invalid '"):
-        await serving
-
-
-async def test_a_message_that_is_too_long_ends_the_service(script):
-    """Before it is read."""
-    _, _, serving, raw = script
-    raw.sendall(LENGTH.pack(MAX_MESSAGE_BYTES + 1))
-    with pytest.raises(InvalidMessageError, match=r"^a message of 67108865 bytes; the limit is 64 MB$"):
+    with pytest.raises((KeyError, ValueError, TypeError)):
         await serving
 
 

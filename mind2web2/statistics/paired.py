@@ -5,7 +5,7 @@ are not. Under no difference each task's difference is as likely as its opposite
 literally: it flips signs (Fisher's randomisation test; with values 0 and 1 of single runs McNemar's).
 Patterns as extreme as the observed one count half (mid-p, Lancaster 1961; for McNemar's test Fagerland,
 Lydersen and Laake 2013): scores are coarse, and ties that count whole make p-values too large. With fewer
-than six differences they count whole, so that such a p-value is never below 5%.
+than six tasks they count whole, so that such a p-value is never below 5%.
 
 The interval inverts the test: its ends are quantiles of the means of random subsets of the tasks (Hartigan
 1969, "Using subsample values as typical values"). No normal approximation is involved.
@@ -67,26 +67,23 @@ def paired_test(differences: Sequence[float], limits: Limits = None, seed: int =
     is_binomial = len({round(abs(value), 9) for value in moved}) <= 1
     is_enumerated = len(moved) <= MOST_ENUMERATED
     subsets = _subset_sums(differences, seed)
+    weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
     if is_binomial:
-        p_value = binomial_p_value(sum(value > 0 for value in moved), len(moved))
+        p_value = binomial_p_value(sum(value > 0 for value in moved), len(moved), weight_of_ties)
     elif is_enumerated:
-        p_value = _sign_flip_p_value(mean, _subset_sums(moved, seed), _weight_of_ties(len(moved)))
+        p_value = _sign_flip_p_value(mean, _subset_sums(moved, seed), weight_of_ties)
     else:
-        p_value = _sign_flip_p_value(mean, subsets, _weight_of_ties(len(moved)))
+        p_value = _sign_flip_p_value(mean, subsets, weight_of_ties)
     interval = _interval(differences, mean, limits, subsets)
     return PairedTest(mean, p_value, interval, is_exact=is_binomial or is_enumerated)
 
 
-def binomial_p_value(positive: int, total: int) -> float:
+def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
     """Return the two-sided mid-p-value of equal chances, which of discordant pairs is McNemar's test."""
     fewer = min(positive, total - positive)
     more_extreme = sum(math.comb(total, k) for k in range(fewer))
-    ties = math.comb(total, fewer) * _weight_of_ties(total)
+    ties = math.comb(total, fewer) * weight_of_ties
     return min(1.0, (2 * more_extreme + ties) / (1 << total))
-
-
-def _weight_of_ties(differences: int) -> int:
-    return 1 if differences >= MIN_TASKS else 2
 
 
 def _sign_flip_p_value(mean: float, subsets: Sequence[tuple[float, int]], weight_of_ties: int) -> float:

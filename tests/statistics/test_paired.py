@@ -39,7 +39,7 @@ def test_the_p_value_is_that_of_scipy_with_ties_counted_half(differences, p_valu
 
 @pytest.mark.parametrize(
     ("losses", "gains", "p_value"),
-    [(1, 8, 0.021484375), (10, 25, 0.0113309844), (4, 4, 1.0), (0, 6, 0.015625), (0, 5, 0.0625)],
+    [(1, 8, 0.021484375), (10, 25, 0.0113309844), (4, 4, 1.0), (0, 6, 0.015625), (0, 5, 0.03125)],
 )
 def test_successes_of_single_runs_get_mcnemars_mid_p_test(losses, gains, p_value):
     """Statsmodels 0.15.0: mcnemar([[50, losses], [gains, 47]], exact=True), less binom.pmf of scipy."""
@@ -77,6 +77,7 @@ def test_too_few_or_equal_differences_have_no_interval():
     """Five tasks have too few sign patterns; equal differences show no spread, but for an exact limit."""
     assert paired_test([]).p_value is None
     assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).interval is None
+    assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5]).p_value == paired_test([1.0] * 5).p_value == 2 / 2**5
     assert paired_test([0.1, 0.2, 0.3, 0.4, 0.5, 0.6]).interval is not None
     assert paired_test([0.5] * 8, LIMITS).interval is None
     assert paired_test([0.0] * 8, LIMITS).p_value == 1.0

@@ -53,9 +53,8 @@ from mind2web2.runs.reader import (
 from mind2web2.runs.results import write_file, writing_in
 from mind2web2.runs.run import DEFAULT_JUDGE_MODEL, RunFolders
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import dollars, dollars_as_given
+from mind2web2.utils.text import dollars, dollars_as_given, name_list, natural_key
 
 log = logging.getLogger(__name__)
 

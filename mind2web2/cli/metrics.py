@@ -19,7 +19,7 @@ from mind2web2.cli.options import (
     suggested_forgetting,
 )
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.text import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.metrics import has_record, no_results
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.text import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -32,7 +32,7 @@ from mind2web2.llm_client.settings import (
     require_all,
     variable,
 )
-from mind2web2.utils.retry_after import retry_after_s
+from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:
     from anthropic import AsyncAnthropicBedrock

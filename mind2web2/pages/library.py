@@ -13,11 +13,21 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mind2web2.capture.record import notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
-from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
-from mind2web2.pages.prepared import PageContent, PageKind, PageSettings, PreparedPage, cut_text
+from mind2web2.pages.captures import (
+    DoubtfulPageError,
+    PageCache,
+    PageContent,
+    PageKind,
+    PageRequest,
+    PageSettings,
+    PreparedPage,
+    SharedCaptures,
+    cut_text,
+    shared_cache,
+)
 from mind2web2.prompts import HashedText, encodable
-from mind2web2.prompts.injection_flags import address_flags, flags_of, one_a_kind
-from mind2web2.urls.keys import lookup_key
+from mind2web2.prompts.blocks import address_flags, flags_of, one_a_kind
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
 from mind2web2.utils.images import cut_screenshot
 from mind2web2.utils.invisible_characters import made_visible

@@ -28,7 +28,7 @@ from mind2web2.judge.services import AskService, ServiceRequest, services_answer
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.prompts.injection_flags import flags_of
+from mind2web2.prompts.blocks import flags_of
 from mind2web2.runs.answers import AnswerJob, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
@@ -50,8 +50,7 @@ from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_re
 from mind2web2.scripts.inputs import InputRecorder, ScriptInputs, inputs_recorded, variable_digests
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.files import remove_leftovers
-from mind2web2.utils.locks import ProcessLock
+from mind2web2.utils.files import ProcessLock, remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from mind2web2.statistics.bootstrap import (
     TaskSums,
     sampled_intervals,
 )
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.text import natural_key
 
 # Digits after the point as published (file-layouts.md), by key; other numbers have four.
 _DIGITS = {

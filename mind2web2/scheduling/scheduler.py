@@ -174,11 +174,7 @@ class PendingVerdict:
     finished: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def outcome(self) -> Status:
-        """Wait for the verdict and return it.
-
-        Raises:
-            JudgeError: the verification failed.
-        """
+        """Wait for the verdict and return it. Raises JudgeError: the verification failed."""
         await self.finished.wait()
         if self.status is None:
             name = None if self.leaf is None else self.leaf.id
@@ -448,11 +444,7 @@ class Deferral:
     # Waiting
 
     async def settle(self) -> None:
-        """Wait for all pending verifications.
-
-        Raises:
-            JudgeError: the judge failed.
-        """
+        """Wait for all pending verifications. Raises JudgeError: the judge failed."""
         self.check_refusal()
         if self._tasks and not self.is_program():
             self.refuse("a look at the tree by a task of the script's own, beside")

@@ -20,9 +20,14 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.protocol import Judge, Subject
 from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
-from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures, shared_cache
+from mind2web2.pages.captures import (
+    DoubtfulPageError,
+    PageSettings,
+    PreparedPage,
+    SharedCaptures,
+    shared_cache,
+)
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
-from mind2web2.pages.prepared import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, instructions, shown_text
 from mind2web2.rubric.evidence import NO_PAGE_NAMED, QuoteSource
 from mind2web2.utils.api_misuse import report_misuse, script_api

@@ -14,9 +14,8 @@ from mind2web2.errors import CaptureError
 from mind2web2.judge.direct import as_judge
 from mind2web2.judge.protocol import Judge, Subject, cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.pages.captures import PageCapture, SharedCaptures
+from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary
-from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import encodable
 from mind2web2.rubric.evidence import PageShown
 from mind2web2.utils.api_misuse import checked_call, script_api

@@ -22,7 +22,7 @@ from mind2web2.scheduling.scheduler import (
     is_watching,
     prerequisites_now,
 )
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
 from mind2web2.verification.context import NO_INSTRUCTION, Asking, ScriptAccess

@@ -27,8 +27,8 @@ from mind2web2.runs.results import (
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import is_file_name, name_list, natural_key
 from mind2web2.viewer.markdown import markdown_tree
 
 Json = dict[str, Any]

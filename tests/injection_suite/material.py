@@ -26,8 +26,8 @@ from injection_suite.carriers import (
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.errors import CaptureError, MachineError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest, PageSettings, PreparedPage
+from mind2web2.pages.captures import PageSettings, PreparedPage, SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,8 @@ from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.pages.agent_cache import CitedPage
 from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest, PageSettings
+from mind2web2.pages.captures import DoubtfulPageError, PageSettings, SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 
 log = logging.getLogger("tests")
 

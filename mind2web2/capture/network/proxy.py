@@ -20,9 +20,9 @@ from mind2web2.capture.network.destinations import (
     DestinationRefusedError,
     Destinations,
     PrivateDestinationError,
+    Resolver,
     connect,
 )
-from mind2web2.capture.network.lookup import Resolver
 from mind2web2.capture.network.upstream import Rewrite, Stream, UpstreamError, begin_request, open_tunnel
 from mind2web2.capture.record import RefusedConnection
 from mind2web2.capture.settings import NetworkSettings

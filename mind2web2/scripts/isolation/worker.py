@@ -37,9 +37,8 @@ from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageCapture, SharedCaptures
+from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
-from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling.scheduler import Pace, pace_kept, watching
 from mind2web2.scripts.clock import ScriptClock

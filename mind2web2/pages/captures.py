@@ -244,14 +244,14 @@ class SharedCaptures:
         except TimeoutError:
             log.warning("browser did not close within %g s and is left behind", _LONGEST_CLOSE_S)
 
-    async def bring(
-        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, anew: bool = False
+    async def capture_into(
+        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool = False
     ) -> None:
         """Capture a page into a cache, unless it is there by now or has been captured into another.
 
         Args:
             limit: entered around the capture itself.
-            anew: also if the page is stored, unless this run has captured it.
+            is_retry: also if the page is stored, unless this run has captured it.
 
         Raises:
             CaptureError: the page is unavailable; the text says why.
@@ -267,14 +267,14 @@ class SharedCaptures:
             reason = None if listed_failure is None else await asyncio.to_thread(listed_failure, url)
             if reason is not None:
                 raise CaptureError(reason)
-            if is_there and (not anew or (outcome is not None and outcome.cache is cache)):
+            if is_there and (not is_retry or (outcome is not None and outcome.cache is cache)):
                 return
             if outcome is None or not await outcome.is_copied(url, cache):
                 page = await self._captured(url, limit, logger)
-                await asyncio.to_thread(_store, page, url, cache, must_be_better=not anew)
+                await asyncio.to_thread(_store, page, url, cache, must_be_better=not is_retry)
                 self._outcomes[key] = outcome = _Outcome(page.record, cache)
             # Another process may have stored it since.
-            if anew or await asyncio.to_thread(cache.has, url) is None:
+            if is_retry or await asyncio.to_thread(cache.has, url) is None:
                 outcome.check()
 
     def is_refused_as_private(self, url: str) -> bool:

@@ -265,7 +265,7 @@ class PageLibrary:
         """Return the addresses (``lookup_key``) that ``note_stored`` has noted, ``None`` where it has not."""
         return self._addresses_at_first.get(id(shared_cache(cache)))
 
-    async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
+    async def cached(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
         """Return for each page whether it was stored before this run captured any.
 
         This does not depend on the progress of other claims and captures.
@@ -391,7 +391,7 @@ async def _captured_kind(request: PageRequest) -> PageKind:
     shared = request.shared_cache
     if request.capture is None:
         raise CaptureError(await asyncio.to_thread(_why_not_there, request))
-    await request.capture.bring(request.url, shared, request.limit, request.logger)
+    await request.capture.capture_into(request.url, shared, request.limit, request.logger)
     kind = await asyncio.to_thread(shared.has, request.url)
     if kind is None:
         raise CaptureError("no longer in the cache, though it was captured just now")
@@ -405,7 +405,7 @@ async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures
     if record is None or record.kind is None or not record.is_transient:
         return None
     try:
-        await captures.bring(request.url, shared, request.limit, request.logger, anew=True)
+        await captures.capture_into(request.url, shared, request.limit, request.logger, is_retry=True)
     except (CaptureError, MachineError) as error:
         log.info("page not captured again url=%s reason=%s", request.url, error)
     return await asyncio.to_thread(shared.has, request.url)

@@ -45,7 +45,7 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling.scheduler import Pace, pace_kept
+from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
 from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_reading
 from mind2web2.scripts.inputs import InputRecorder, ScriptInputs, inputs_recorded, variable_digests
 from mind2web2.scripts.run import ScriptCall, script_result
@@ -122,7 +122,7 @@ class RunParts:
         log_to_console: show everything that is logged, with tracebacks.
         captures: captures pages that are not cached; ``None`` captures none.
         clock: returns the seconds that count towards ``answer_timeout_s``.
-        pace: which verifications may run ahead of the script.
+        execution: which verifications may run ahead of the script.
         isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
         as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
@@ -137,7 +137,7 @@ class RunParts:
     log_to_console: bool = False
     captures: SharedCaptures | None = None
     clock: Callable[[], float] = time.monotonic
-    pace: Pace = field(default_factory=Pace)
+    execution: ExecutionOptions = field(default_factory=ExecutionOptions)
     isolation: Isolation | None = None
     as_of: AsOf | None = None
 
@@ -360,7 +360,7 @@ async def _evaluate_logged(
     except AttemptRefusedError as refused:
         logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
         cache.start_over()
-        in_order = replace(run, pace=replace(run.pace, sequential=True))
+        in_order = replace(run, execution=replace(run.execution, sequential=True))
         result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
     pages = await asyncio.to_thread(cache.pages_used)
     answer_flags = await asyncio.to_thread(flags_of, text)
@@ -438,7 +438,7 @@ async def _script_result(
         side = RunSide(
             run.judge,
             run.limits,
-            run.pace,
+            run.execution,
             run.answer_timeout_s,
             run.clock,
             script_time.as_of,
@@ -460,7 +460,7 @@ async def _script_result(
     with (
         inputs_recorded(recorder),
         services_answered_by(answer_service),
-        pace_kept(run.pace),
+        execution_options(run.execution),
         refusals_told(partial(judge.note, "refused_downloads")),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)

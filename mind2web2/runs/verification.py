@@ -28,7 +28,7 @@ from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
 from mind2web2.runs.reader import leaves_of, other_score_by_tree, score_by_tree
 from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
-from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
 from mind2web2.runs.summaries import (
     ALL_RESULTS_NAME,
     SUMMARY_NAME,
@@ -298,7 +298,7 @@ async def _replayed(
             with_private_network=replay.with_private_network,
             isolation=Isolation(network=network, variables=variables) if IS_POSSIBLE else None,
         )
-        return await evaluate_work(work, folders, parts, Pace(), RunProgress())
+        return await evaluate_work(work, folders, parts, Concurrency(), RunProgress())
 
 
 def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:

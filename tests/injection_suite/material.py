@@ -73,7 +73,7 @@ async def _capture(attacks: Sequence[Attack], cache: CacheFileSys) -> str | None
     async with _served(pages) as port:
         network = NetworkSettings(host_map={HOST: ("127.0.0.1", port)})
         async with SharedCaptures.of_run(CaptureSettings(network=network), _PAGES_AT_ONCE) as captures:
-            bring = (captures.bring(page_url(attack), cache, nullcontext(), log) for attack in attacks)
+            bring = (captures.capture_into(page_url(attack), cache, nullcontext(), log) for attack in attacks)
             results = await asyncio.gather(*bring, return_exceptions=True)
     for result in results:
         if isinstance(result, MachineError):

@@ -24,7 +24,7 @@ from mind2web2.errors import JudgeUnusableError, UsageError
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.runs.run import (
-    Pace,
+    Concurrency,
     RunFolders,
     RunProgress,
     evaluate_task,
@@ -113,7 +113,9 @@ async def test_no_more_answers_at_once_than_allowed(tmp_path):
         project.add_answer(f"answer_{number}", f"Text {number}.")
     progress = RunProgress()
     crowd = Crowd(2, lambda: len(progress.running))
-    outcomes = await evaluate(project, ClaimJudge(crowd.verdict), pace=Pace(max_answers=2), progress=progress)
+    outcomes = await evaluate(
+        project, ClaimJudge(crowd.verdict), concurrency=Concurrency(max_answers=2), progress=progress
+    )
     assert [outcome.score for outcome in outcomes] == [1.0] * 6
     assert crowd.most == 2
 
@@ -130,7 +132,7 @@ async def test_no_more_tasks_at_once_than_allowed(tmp_path):
     # One trial of one task's claim is like another task's: keep them apart by their answers.
     for task in ("a", "b", "c", "d"):
         project.add_answer(text=f"Answer to {task}.", task=task)
-    outcomes = await evaluate(project, judge, pace=Pace(max_tasks=3), progress=progress)
+    outcomes = await evaluate(project, judge, concurrency=Concurrency(max_tasks=3), progress=progress)
     assert [outcome.score for outcome in outcomes] == [1.0] * 4
     assert crowd.most == 3
 

@@ -87,7 +87,7 @@ class Done(BaseModel):
     Args:
         error: why there is no result.
         looked_up: pages that the script looked for in the cache.
-        brought: pages that it captured itself.
+        captured: pages that it captured itself.
         is_listed: it read the list of stored pages.
         inputs: the other inputs that it read.
     """
@@ -96,7 +96,7 @@ class Done(BaseModel):
     error: dict[str, Any] | None = None
     ledger: dict[str, Any] = {}
     looked_up: list[str] = []
-    brought: list[str] = []
+    captured: list[str] = []
     is_listed: bool = False
     inputs: ScriptInputs = ScriptInputs()
 

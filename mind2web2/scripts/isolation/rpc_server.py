@@ -155,9 +155,9 @@ class RpcServer:
                 return await self._page(_Page.model_validate(message))
             case "image":
                 return str(self._blobs.text(message["image"]))
-            case "at_hand":
+            case "cached":
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
-                return await self._library.at_hand(self.cache, urls)
+                return await self._library.cached(self.cache, urls)
             case "service":
                 return await self._service(_ServiceQuestion.model_validate(message))
         raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")

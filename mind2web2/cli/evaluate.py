@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
@@ -22,6 +23,9 @@ from mind2web2.cli.options import (
     positive_seconds,
     temperature,
 )
+
+if TYPE_CHECKING:
+    from mind2web2.runs.sharding.shards import Shard
 
 _DESCRIPTION = """\
 Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
@@ -68,6 +72,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="V",
         help="version of the eval scripts, a folder such as 2025_07_14 (default: the newest dated one that "
         "has the task, then the undated ones)",
+    )
+    add(
+        "--shard",
+        metavar="I/N",
+        type=_shard,
+        help="judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
+        "mind2web2 merge brings the results together",
     )
     _add_judge_options(parser.add_argument_group("judge"))
     _add_limit_options(parser.add_argument_group("limits"))
@@ -275,6 +286,15 @@ def _add_script_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _shard(text: str) -> Shard:
+    from mind2web2.runs.sharding.shards import Shard
+
+    try:
+        return Shard.parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
     from mind2web2.cli.settings_file import apply_settings_file
@@ -298,6 +318,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     paths = paths_of(options)
     work = select_work(paths, agent_name, options.task_ids or ())
+    if options.shard is not None:
+        work = options.shard.share_of(work)
     if options.estimate:
         from mind2web2.cli.evaluate_report import print_estimate
 

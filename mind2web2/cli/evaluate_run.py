@@ -19,7 +19,7 @@ from rich.console import Console
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, line, plain_console
-from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported, write_usage
+from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
     BATCHES,
@@ -46,7 +46,8 @@ from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
-from mind2web2.runs.progress_file import ProgressFile
+from mind2web2.runs.progress_file import ProgressFile, write_usage
+from mind2web2.runs.results import write_file
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
@@ -59,6 +60,8 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
+from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
+from mind2web2.runs.sharding.shards import Shard, ShardState, shard_states, shards_text
 from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
@@ -112,8 +115,22 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
+    if options.shard is not None:
+        _note_shard(options.shard, folders, "started" if work else "ended")
+        if not work:
+            line(plain_console(), f"Shard {options.shard} has no answers: there is nothing to judge.")
+            return 0
     run = _Run(options, folders, work, plain_console(outlives_reader=True), _budget(options))
     return run_to_exit(_stored_evaluation(run), run.report_stop)
+
+
+def _note_shard(shard: Shard | None, folders: RunFolders, state: ShardState) -> None:
+    """Write which shards the folder holds, none after a run over all answers."""
+    path = folders.agent_results / SHARDS_NAME
+    if shard is not None:
+        write_file(path, shards_text(shard_states(folders.agent_results) | {str(shard): state}))
+    else:
+        path.unlink(missing_ok=True)
 
 
 async def _stored_evaluation(run: _Run) -> int:
@@ -160,6 +177,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             await client.close()
     if options.self_debug:
         _print_reused(run, outcomes)
+    if options.shard is not None or not options.task_ids:
+        _note_shard(options.shard, run.folders, "ended")
     summary = await asyncio.to_thread(_summed_up, run)
     agent_name = run.folders.agent_name
     report = RunReport(
@@ -287,7 +306,8 @@ def _budget(options: argparse.Namespace) -> Budget | None:
 
 def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
     try:
-        write_usage(run.folders.agent_results, judge)
+        shard = run.options.shard
+        write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
     except ResultWriteError as error:
         run.progress.problems.append(str(error))
 
@@ -341,6 +361,9 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
 async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:
     """Print which batches are open, which scripts have changed, and how many pages are not cached."""
     options, folders = run.options, run.folders
+    if options.shard is not None:
+        here = sum(len(task.answers) for task in run.work)
+        run.print(f"Shard {options.shard}: {here} answers; the others are judged elsewhere.")
     is_direct = options.llm_provider != REPLAY and not options.batch
     if (
         is_direct

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Handler = Callable[[argparse.Namespace], int]
 Subcommands = Any  # the type of argparse's subparsers action is private
 
-JUDGE_PROVIDERS = ("openai", "azure_openai", "bedrock_anthropic")
+JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
 # The folder of an agent's results that keeps the state of its batches.
@@ -33,6 +33,7 @@ BATCHES = "batches"
 JUDGE_PROVIDERS_HELP = (
     "who judges (default: openai). openai needs OPENAI_API_KEY (and takes OPENAI_BASE_URL); "
     "azure_openai AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT_URL, AZURE_OPENAI_API_VERSION; "
+    "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
     "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
 )
 _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
@@ -462,7 +463,6 @@ _FOLDERS = {
     "show": ("eval_results_root", "cache_root"),
 }
 _USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
-_OPENAI = "https://api.openai.com/v1"
 
 
 def suggested_command(options: argparse.Namespace, command: str, *words: str) -> str:
@@ -547,9 +547,13 @@ def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "llm_provider", provider
     yield "judge_model", str(judge.get("model"))
     # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
-    server = str(judge.get("endpoint")).rpartition(" ")[2]
-    if provider == "openai" and "://" in server and server != (os.environ.get("OPENAI_BASE_URL") or _OPENAI):
-        yield "judge_base_url", server
+    endpoint = str(judge.get("endpoint"))
+    server = endpoint.rpartition(" ")[2]
+    if provider in ("openai", "anthropic", "gemini") and "://" in server:
+        from mind2web2.llm_client.settings import endpoint_of
+
+        if endpoint != endpoint_of(provider):
+            yield "judge_base_url", server
     for name in ("reasoning_effort", "temperature"):
         if judge.get(name) is not None:
             yield f"judge_{name}", str(judge[name])

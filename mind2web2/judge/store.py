@@ -24,6 +24,7 @@ from mind2web2.errors import JudgmentStoreError
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
+from mind2web2.utils.files import network_file_system
 
 
 class Judgment(BaseModel):
@@ -403,6 +404,13 @@ class JudgmentStore:
                 raise JudgmentStoreError(
                     f"cannot make folder {self.path.parent}: {error.strerror}"
                 ) from error
+            if kind := network_file_system(self.path.parent):
+                raise JudgmentStoreError(
+                    f"judgments cannot be stored in {self.path.parent}, which is on a network file system "
+                    f"({kind}): SQLite's log needs memory that all writers share. Put results on a disk of "
+                    "this machine (--eval_results_root); --shard and mind2web2 merge divide the work among "
+                    "machines"
+                )
         connection = sqlite3.connect(
             self.path or ":memory:", timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )

@@ -1,4 +1,4 @@
-"""Judges: clients for OpenAI and compatible servers, Azure OpenAI, and Claude on Bedrock."""
+"""Judges: clients for OpenAI and compatible servers, Azure OpenAI, and Claude."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""Clients of judges: OpenAI and compatible servers, Azure, and the one that a run receives."""
+"""Clients of judges: OpenAI, compatible servers, Azure, and the client that a run receives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.llm_client.failures import Service
 from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport, SdkPool
 from mind2web2.llm_client.provider import AsyncProviderClient, SyncProviderClient
 from mind2web2.llm_client.rate_limiter import Slowdown
@@ -17,12 +17,9 @@ from mind2web2.llm_client.retry import Retries, RetryPolicy
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     KEY_GIVEN,
-    OPENAI_ADDRESS,
+    OPENAI_LIKE,
     Setting,
-    check_address,
-    check_keys,
-    endpoint_name,
-    public_address,
+    checked_service,
     require_all,
     setting,
     variable,
@@ -102,20 +99,26 @@ class AzureOpenAIClient(SyncProviderClient):
         )
 
 
-def openai_connection(base_url: str | None = None, api_key: str | None = None) -> Connection:
+def openai_connection(
+    base_url: str | None = None, api_key: str | None = None, provider: str = "openai"
+) -> Connection:
     """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
+
+    Args:
+        provider: one of ``OPENAI_LIKE``.
 
     Raises:
         UsageError: a setting is missing or invalid; the text names it.
     """
-    given = setting(base_url, ADDRESS_GIVEN, "OPENAI_BASE_URL")
-    address = Setting(given.value or OPENAI_ADDRESS, given.name)
-    key = setting(api_key, KEY_GIVEN, "OPENAI_API_KEY")
-    check_address(address.value, address.name)
-    if not key.value and "api.openai.com" in address.value:
+    key_name, address_name, default = OPENAI_LIKE[provider]
+    given = setting(base_url, ADDRESS_GIVEN, address_name)
+    address = Setting(given.value or default, given.name)
+    key = setting(api_key, KEY_GIVEN, key_name)
+    service = checked_service(provider, address, {key.name: key.value})
+    if not key.value and str(urlsplit(default).hostname) in address.value:
         raise UsageError(
-            "no judge key: set OPENAI_API_KEY (or, for a server that needs none, give --judge_base_url or "
-            "set OPENAI_BASE_URL)"
+            f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
+            f"set {address_name})"
         )
 
     def client(**parameters: Any) -> AsyncOpenAI:
@@ -123,7 +126,7 @@ def openai_connection(base_url: str | None = None, api_key: str | None = None) -
 
         return openai.AsyncOpenAI(base_url=address.value, api_key=key.value or _NO_KEY, **parameters)
 
-    return _connection("openai", client, address, key)
+    return _connector(client), service
 
 
 def azure_connection(
@@ -144,7 +147,7 @@ def azure_connection(
             "AZURE_OPENAI_API_VERSION": version,
         }
     )
-    check_address(address.value, address.name)
+    service = checked_service("azure_openai", address, {key.name: key.value})
 
     def client(**parameters: Any) -> AsyncOpenAI:
         import openai  # takes two seconds
@@ -153,26 +156,14 @@ def azure_connection(
             azure_endpoint=address.value, api_key=key.value, api_version=version, **parameters
         )
 
-    return _connection("azure_openai", client, address, key)
+    return _connector(client), service
 
 
-def _connection(
-    provider: str, client: Callable[..., AsyncOpenAI], address: Setting, key: Setting
-) -> Connection:
-    check_keys({key.name: key.value})
-    service = Service(
-        endpoint=endpoint_name(provider, address.value),
-        key_name=key.name,
-        address_name=address.name,
-        secrets=(key.value,),
-        address=public_address(address.value),
-    )
-    return partial(SdkPool, lambda http: client(http_client=http, max_retries=0)), service
+def _connector(client: Callable[..., AsyncOpenAI]) -> Callable[[], SdkPool]:
+    return partial(SdkPool, lambda http: client(http_client=http, max_retries=0))
 
 
-ProviderName = Literal["openai", "azure_openai", "bedrock_anthropic"]
-
-PROVIDERS: tuple[ProviderName, ...] = ("openai", "azure_openai", "bedrock_anthropic")
+PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 
 
 @script_api
@@ -270,9 +261,14 @@ def _build(
         return AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "azure_openai":
         return AsyncAzureOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
-    if provider == "bedrock_anthropic":
+    if provider == "gemini":
+        transport = OpenAITransport(*openai_connection(base_url, api_key, provider))
+        return AsyncProviderClient(transport, retry or RetryPolicy())
+    if provider in ("anthropic", "bedrock_anthropic"):
         # Most runs do not need it.
-        from mind2web2.llm_client.bedrock_client import AsyncBedrockClient
+        from mind2web2.llm_client.claude_client import AsyncAnthropicClient, AsyncBedrockClient
 
+        if provider == "anthropic":
+            return AsyncAnthropicClient(base_url=base_url, api_key=api_key, retry=retry)
         return AsyncBedrockClient(base_url=base_url, retry=retry)
     raise ValueError(f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}")

@@ -107,6 +107,8 @@ _OUTAGE_STATUSES = frozenset({502, 503, 504})
 
 # A quota is refilled by a person; other 429s are temporary.
 _QUOTA_MARKS = ("insufficient_quota", "billing_hard_limit", "billing_not_active")
+# Anthropic's, with status 400.
+_QUOTA_STARTS = ("your credit balance is too low", "you have reached your specified api usage limits")
 # OpenAI's words for a spent quota; Gemini uses them for limits per minute, with a time to retry.
 _QUOTA_WORDS = "exceeded your current quota"
 _TIME_TO_COME_BACK = re.compile(r"retry in [\d.]+ ?m?s|\bretrydelay\b")
@@ -291,6 +293,8 @@ class RequestFailedError(Exception):
     @property
     def is_quota_spent(self) -> bool:
         """Tell whether the account has run out of money or quota."""
+        if self.status == 400:
+            return self.text.lower().startswith(_QUOTA_STARTS)
         if self.status != 429:
             return self.status == 402
         if any(mark in self.words for mark in _QUOTA_MARKS):
@@ -355,7 +359,7 @@ def judge_error(failure: RequestFailedError, service: Service, model: str) -> Ju
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
     # Of the others, a firewall may reject one request for its content, and a router may ask more credit for a
     # long one.
-    is_for_all = failure.status == 401 or (failure.is_quota_spent and failure.status == 429)
+    is_for_all = failure.status == 401 or (failure.is_quota_spent and failure.status != 402)
     if is_for_all or failure.status in (402, 403, 404):
         return JudgeAccessError(text, is_for_all=is_for_all)
     return JudgeRequestError(text)

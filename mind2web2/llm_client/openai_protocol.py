@@ -197,7 +197,7 @@ if TYPE_CHECKING:
 Connection = tuple["Callable[[], SdkPool]", Service]
 
 
-_MODELS_TIMEOUT_S = 5.0
+MODELS_TIMEOUT_S = 5.0
 
 
 class _CachedTokens(ReplyPart):
@@ -285,16 +285,25 @@ class OpenAITransport:
             response = await self._pools.here().sdk.get(
                 "/models",
                 cast_to=httpx2.Response,
-                options={"timeout": openai.Timeout(_MODELS_TIMEOUT_S)},
+                options={"timeout": openai.Timeout(MODELS_TIMEOUT_S)},
             )
-        try:
-            return [model.id for model in _Models.model_validate_json(response.content).data]
-        except ValidationError as error:
-            raise RequestFailedError("the reply is no list of models") from error
+        return read_models(response.content)
 
     async def close(self) -> None:
         """Close the pool."""
         await self._pools.close()
+
+
+def read_models(content: bytes) -> list[str]:
+    """Return the names in a server's list of models.
+
+    Raises:
+        RequestFailedError: it is no such list.
+    """
+    try:
+        return [model.id for model in _Models.model_validate_json(content).data]
+    except ValidationError as error:
+        raise RequestFailedError("the reply is no list of models") from error
 
 
 @contextmanager
@@ -306,21 +315,23 @@ def sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except (openai.APIStatusError, httpx2.HTTPStatusError) as error:
-        response = error.response
-        raise failure_from_body(
-            response.status_code,
-            response.text,
-            retry_after_s(response.headers),
-            secrets,
-            allowances_in(response.headers),
-        ) from error
+        raise failed_response(error.response, secrets) from error
     except openai.APIConnectionError as error:
-        raise _not_connected(error.__cause__ or error, secrets) from error
+        raise not_connected(error.__cause__ or error, secrets) from error
     except httpx2.HTTPError as error:
-        raise _not_connected(error, secrets) from error
+        raise not_connected(error, secrets) from error
 
 
-def _not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFailedError:
+def failed_response(response: httpx2.Response, secrets: tuple[str, ...]) -> RequestFailedError:
+    """Return the failure that a response with an error status describes."""
+    headers = response.headers
+    return failure_from_body(
+        response.status_code, response.text, retry_after_s(headers), secrets, allowances_in(headers)
+    )
+
+
+def not_connected(error: BaseException, secrets: tuple[str, ...]) -> RequestFailedError:
+    """Return the failure for an error of the HTTP client."""
     reason = connection_reason(error) or one_line(f"{error or type(error).__name__}", secrets)
     text = f"connection error: {reason}"
     return RequestFailedError(text, is_sent=not _is_unconnected(error), is_connection_lost=True)
@@ -343,13 +354,12 @@ def connection_reason(error: BaseException) -> str | None:
 
 def _is_unconnected(error: BaseException) -> bool:
     import aiohttp
+    import httpcore2
     import httpx2
 
-    # aiohttp's own error is exact; httpx reports a timeout even for a lost connection.
-    cause = error.__cause__
-    return isinstance(error, httpx2.ConnectError) or isinstance(
-        cause, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError
-    )
+    # The cause is exact; httpx on aiohttp reports a timeout even for a lost connection.
+    exact = aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError | httpcore2.ConnectTimeout
+    return isinstance(error, httpx2.ConnectError) or isinstance(error.__cause__, exact)
 
 
 def request_body(wire: WireRequest) -> JsonBody:

@@ -22,7 +22,15 @@ _SHORT_PROMPT_TOKENS = 32_000
 _RATES_HOLD_S = 60
 
 # Routers' prefixes of model names, and the providers whose price lists hold the models.
-_PREFIXES = {"openai/": "openai", "azure/": "azure", "anthropic/": "anthropic", "bedrock/": "aws"}
+_PREFIXES = {
+    "openai/": "openai",
+    "azure/": "azure",
+    "anthropic/": "anthropic",
+    "bedrock/": "aws",
+    "gemini/": "google",
+    "google/": "google",
+    "models/": "google",
+}
 
 
 class OwnPrice(NamedTuple):

@@ -7,10 +7,21 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from mind2web2.errors import UsageError
+from mind2web2.llm_client.failures import Service
 
 _MAX_SHOWN_CHARS = 200
 
-OPENAI_ADDRESS = "https://api.openai.com/v1"
+# By provider: the environment variables of key and address, and the default address, for those that speak
+# chat completions at one address.
+OPENAI_LIKE = {
+    "openai": ("OPENAI_API_KEY", "OPENAI_BASE_URL", "https://api.openai.com/v1"),
+    "gemini": (
+        "GEMINI_API_KEY",
+        "GEMINI_BASE_URL",
+        "https://generativelanguage.googleapis.com/v1beta/openai",
+    ),
+}
+ANTHROPIC_ADDRESS = "https://api.anthropic.com"
 
 # An address may be given in code or on the command line, a key in code alone.
 ADDRESS_GIVEN = "the base URL given (--judge_base_url)"
@@ -90,11 +101,24 @@ def endpoint_name(provider: str, url: str) -> str:
     return f"{provider} {address}"
 
 
-_VARIABLES = {
-    "openai": "OPENAI_BASE_URL",
-    "azure_openai": "AZURE_OPENAI_ENDPOINT_URL",
-    "bedrock_anthropic": "AWS_REGION",
-}
+def checked_service(provider: str, address: Setting, keys: dict[str, str]) -> Service:
+    """Return the server of a judge.
+
+    Args:
+        keys: by their names for the user.
+
+    Raises:
+        UsageError: the address or a key is invalid.
+    """
+    check_address(address.value, address.name)
+    check_keys(keys)
+    return Service(
+        endpoint=endpoint_name(provider, address.value),
+        key_name=" and ".join(keys),
+        address_name=address.name,
+        secrets=tuple(keys.values()),
+        address=public_address(address.value),
+    )
 
 
 def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
@@ -105,12 +129,17 @@ def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
     """
     region = variable("AWS_REGION")
     addresses = {
-        "openai": variable("OPENAI_BASE_URL") or OPENAI_ADDRESS,
-        "azure_openai": variable("AZURE_OPENAI_ENDPOINT_URL"),
-        "bedrock_anthropic": f"https://bedrock-runtime.{region}.amazonaws.com" if region else "",
+        "anthropic": ("ANTHROPIC_BASE_URL", variable("ANTHROPIC_BASE_URL") or ANTHROPIC_ADDRESS),
+        "azure_openai": ("AZURE_OPENAI_ENDPOINT_URL", variable("AZURE_OPENAI_ENDPOINT_URL")),
+        "bedrock_anthropic": (
+            "AWS_REGION",
+            f"https://bedrock-runtime.{region}.amazonaws.com" if region else "",
+        ),
     }
-    address = base_url or addresses[provider]
+    for name, (_, address_name, default) in OPENAI_LIKE.items():
+        addresses[name] = (address_name, variable(address_name) or default)
+    name, address = (ADDRESS_GIVEN, base_url) if base_url else addresses[provider]
     if not address:
         return None
-    check_address(address, ADDRESS_GIVEN if base_url else _VARIABLES[provider])
+    check_address(address, name)
     return endpoint_name(provider, address)

@@ -29,18 +29,19 @@ from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts.blocks import flags_of
+from mind2web2.runs.analysis.bounds import score_bounds
 from mind2web2.runs.answers import AnswerJob, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
-from mind2web2.runs.reader import TREE_FORMAT, other_pages, quote_counts
+from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts
 from mind2web2.runs.results import (
     LoadedResult,
-    content_sha256,
     has_checksum,
     is_edited,
     latest_result,
     newest_result_name,
     replace_result,
+    same_but_run,
     with_checksum,
     write_file,
     write_result,
@@ -311,8 +312,7 @@ def _same_result(job: AnswerJob, result: Mapping[str, Any]) -> LoadedResult | No
     earlier = latest_result(job.folder / "results")
     if earlier is None or is_edited(earlier.content) or not has_checksum(earlier.content):
         return None
-    one, other = ({**each, "run": None} for each in (earlier.content, result))
-    return earlier if content_sha256(one) == content_sha256(other) else None
+    return earlier if same_but_run(earlier.content, result) else None
 
 
 @asynccontextmanager
@@ -409,6 +409,8 @@ async def _evaluate_logged(
             "judged_to": ledger.last_created,
         },
     }
+    bounds = await asyncio.to_thread(score_bounds, complete)
+    complete[SCORE_BOUNDS] = None if bounds is None else asdict(bounds)
     return await asyncio.to_thread(with_checksum, complete)
 
 

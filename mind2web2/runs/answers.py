@@ -120,6 +120,7 @@ class TaskWork:
         problems: notes for the user, such as ignored files; one line each.
         failed_runs: why the agent has no answer in runs that count as 0, by answer name.
         stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
+        elsewhere: names of further answers, which other shards judge.
     """
 
     task_id: str
@@ -130,6 +131,7 @@ class TaskWork:
     problems: tuple[str, ...] = ()
     failed_runs: Mapping[str, str] = field(default_factory=dict)
     stopped_runs: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

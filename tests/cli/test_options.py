@@ -96,7 +96,7 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--judge_temperature", "2.5", "'2.5' is not a temperature from 0 to 2"),
         ("--judge_temperature", "nan", "'nan' is not a temperature from 0 to 2"),
         ("--judge_temperature", "-0.1", "'-0.1' is not a temperature from 0 to 2"),
-        ("--llm_provider", "gemini", "'gemini'"),
+        ("--llm_provider", "mistral", "'mistral'"),
         ("--unknown", "x", "unrecognized arguments: --unknown=x"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ("[prices.m]\ninput = 1\noutput = -2", 'prices of m: write [prices."MODEL"]'),
         (f"[prices.m]\ninput = 1\noutput = {10**400}", 'prices of m: write [prices."MODEL"]'),
         ("prices = 3", 'prices: write [prices."MODEL"]'),
-        ('llm_provider = "gemini"', "llm_provider: 'gemini' is none of openai, azure_openai"),
+        ('llm_provider = "mistral"', "llm_provider: 'mistral' is none of openai, azure_openai"),
         ("no_screenshots = true", "unknown key no_screenshots: write max_images = 0"),
         ('api_key = "sk"', "unknown key api_key: API keys come from environment variables, such as"),
         ("[prices.gpt-4.1]\ninput = 1\noutput = 2", 'name with a dot in quotes: [prices."gpt-4.1"]'),

@@ -26,8 +26,8 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 PARSED_ONLY = (
     *("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache"),
     *("mind2web2 get", "mind2web2 answer", "pages import", "mind2web2 validate", "mind2web2 submit"),
-    # Until Ctrl-C; and what needs a person's labels.
-    *("mind2web2 view", "mind2web2 audit"),
+    # Until Ctrl-C; what needs labels of a person, or results of several machines.
+    *("mind2web2 view", "mind2web2 audit", "mind2web2 merge", "--shard"),
 )
 # What stands in a document for names of a user's own.
 NAMES = {"my_task": "museum_saturday"}

@@ -32,7 +32,7 @@ from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
-from mind2web2.llm_client import bedrock_client, openai_protocol
+from mind2web2.llm_client import claude_client, openai_protocol
 from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.failures import RequestFailedError, allowances_in, failure_from_body
 from mind2web2.llm_client.settings import check_address, public_address
@@ -293,7 +293,7 @@ def _read_reply(content: bytes, _: Path) -> None:
         with contextlib.suppress(InvalidOutputError):
             read_template(Completion(text=text), template)
     with contextlib.suppress(RequestFailedError):
-        bedrock_client.read_completion(content)
+        claude_client.read_completion(content)
     read_template(openai_protocol.read_completion(content), _Verdict)
 
 

@@ -123,17 +123,26 @@ def test_the_synchronous_classes_work_without_a_loop(quick, monkeypatch):
     ]
 
 
-async def test_bedrock_is_a_provider_as_well(quick, monkeypatch):
-    """The third provider's keys come from the environment."""
-    for name in ("AWS_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_REGION"):
+@pytest.mark.parametrize(
+    ("provider", "variables", "path"),
+    [
+        ("bedrock_anthropic", ("AWS_ACCESS_KEY", "AWS_SECRET_KEY", "AWS_REGION"), ""),
+        ("anthropic", ("ANTHROPIC_API_KEY",), ""),
+        ("gemini", ("GEMINI_API_KEY",), "/v1beta/openai"),
+    ],
+)
+async def test_other_providers_take_their_keys_from_the_environment(
+    quick, monkeypatch, provider, variables, path
+):
+    """Their addresses may be given."""
+    for name in variables:
         monkeypatch.setenv(name, "us-east-1")
     with JudgeServer() as server:
-        async with LLMClient("bedrock_anthropic", True, base_url=server.url, retry=quick) as client:
-            reply = await client.chat(
-                ChatRequest("anthropic.claude", MESSAGES, Verdict), asyncio.Semaphore(1)
-            )
-            assert client.endpoint == f"bedrock_anthropic {server.url}"
+        async with LLMClient(provider, True, base_url=server.url + path, retry=quick) as client:
+            reply = await client.chat(ChatRequest("model-1", MESSAGES, Verdict), asyncio.Semaphore(1))
+            assert client.endpoint == f"{provider} {server.url}{path}"
     assert reply.value == Verdict(**VERDICT)
+    assert "us-east-1" in server.calls[0].headers["authorization"]
 
 
 def test_an_unknown_provider_is_named():
@@ -147,6 +156,8 @@ def test_an_unknown_provider_is_named():
     [
         ("openai", "OPENAI_API_KEY"),
         ("azure_openai", "AZURE_OPENAI_API_KEY"),
+        ("anthropic", "ANTHROPIC_API_KEY"),
+        ("gemini", "GEMINI_API_KEY"),
         ("bedrock_anthropic", "AWS_ACCESS_KEY"),
     ],
 )

@@ -10,12 +10,16 @@ from mind2web2.llm_client.settings import endpoint_of
 ADDRESSES = {
     "openai": ("OPENAI_BASE_URL", "http://user:pass@localhost:9/v1/"),
     "azure_openai": ("AZURE_OPENAI_ENDPOINT_URL", "https://mine.openai.azure.com/"),
+    "anthropic": ("ANTHROPIC_BASE_URL", "http://user:pass@localhost:9/"),
+    "gemini": ("GEMINI_BASE_URL", "http://localhost:9/v1beta/openai/"),
     "bedrock_anthropic": ("AWS_REGION", "us-east-1"),
 }
 KEYS = (
     "OPENAI_API_KEY",
     "AZURE_OPENAI_API_KEY",
     "AZURE_OPENAI_API_VERSION",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
     "AWS_ACCESS_KEY",
     "AWS_SECRET_KEY",
 )
@@ -46,8 +50,10 @@ def test_one_server_is_one_judge_with_and_without_v1(spelling):
 
 
 def test_an_unset_address_is_not_known():
-    """OpenAI itself is the default, the others have none."""
+    """A provider with one address is the default, the others have none."""
     assert endpoint_of("openai") == "openai https://api.openai.com/v1"
+    assert endpoint_of("anthropic") == "anthropic https://api.anthropic.com"
+    assert endpoint_of("gemini") == "gemini https://generativelanguage.googleapis.com/v1beta/openai"
     assert endpoint_of("azure_openai") is None
     assert endpoint_of("bedrock_anthropic") is None
 

@@ -69,7 +69,11 @@ def test_contradicting_counts_still_have_a_price():
 
 @pytest.mark.parametrize(
     ("name", "same_as"),
-    [("openai/gpt-4o", "gpt-4o"), ("anthropic/claude-opus-4-5", "claude-opus-4-5")],
+    [
+        ("openai/gpt-4o", "gpt-4o"),
+        ("anthropic/claude-opus-4-5", "claude-opus-4-5"),
+        ("gemini/gemini-2.5-pro", "gemini-2.5-pro"),
+    ],
 )
 def test_prefixes_of_routers_are_understood(name, same_as):
     """A router's name of a model leads to its price."""

@@ -1,4 +1,4 @@
-"""A judge on loopback: chat completions as OpenAI and Azure speak them, and Claude's messages as on Bedrock.
+"""A judge on loopback: OpenAI's and Azure's chat completions, Anthropic's and Bedrock's messages.
 
 with JudgeServer(reply=lambda body: {"reasoning": "...", "result": True}) as server:
     client = LLMClient("openai", is_async=True, base_url=server.base_url)
@@ -44,6 +44,17 @@ def status(
 ) -> Fault:
     """Answer with an HTTP status and OpenAI's error object."""
     return Fault(status=status_code, headers=headers or {}, body={"error": {"message": message, **error}})
+
+
+def claude_error(
+    status_code: int, message: str, kind: str = "invalid_request_error", **headers: str
+) -> Fault:
+    """Answer with an HTTP status and Anthropic's error object; Bedrock's has the message alone."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    error = {"type": kind, "message": message}
+    return Fault(
+        status=status_code, headers=named, body={"type": "error", "error": error, "message": message}
+    )
 
 
 def rate_limited(**headers: str) -> Fault:
@@ -237,8 +248,10 @@ class JudgeServer:
             self._at_once -= 1
 
     def _ordinary(self, call: Call, index: int) -> Fault:
-        if not call.path.partition("?")[0].endswith(("/chat/completions", "/invoke")):
+        if not call.path.partition("?")[0].endswith(("/chat/completions", "/invoke", "/v1/messages")):
             return status(404, f"no such path: {call.path}")
+        if call.path == "/v1/messages" and (mistake := _mistake_in_message(call)):
+            return claude_error(400, mistake)
         refused = self._refused(call.body)
         if refused is not None:
             return refused
@@ -255,6 +268,24 @@ class JudgeServer:
         if "temperature" in body and not self._takes_temperature:
             return status(400, "Unsupported value: 'temperature' does not support 0.", param="temperature")
         return None
+
+
+def _mistake_in_message(call: Call) -> str | None:
+    """Return why Anthropic's API would refuse the form of a request."""
+    body = call.body
+    turns = body.get("messages", ())
+    blocks = [block for turn in turns for block in turn["content"] if isinstance(block, dict)]
+    tools = [tool["name"] for tool in body.get("tools", ())]
+    mistakes = {
+        "anthropic-version: header is required": "anthropic-version" not in call.headers,
+        "model, max_tokens, messages: Field required": not {"model", "max_tokens", "messages"} <= body.keys(),
+        "messages: Unexpected role": any(turn["role"] not in ("user", "assistant") for turn in turns),
+        "messages: Input tag": any(block["type"] not in ("text", "image") for block in blocks),
+        "messages: text content blocks must be non-empty": {"type": "text", "text": ""} in blocks,
+        "Extra inputs are not permitted": "response_format" in body or "reasoning_effort" in body,
+        "tool_choice: not found in tools": "tool_choice" in body and body["tool_choice"]["name"] not in tools,
+    }
+    return next((mistake for mistake, is_made in mistakes.items() if is_made), None)
 
 
 def prompt_text(body: Body) -> str:
@@ -319,7 +350,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _payload(self, fault: Fault, body: Body) -> bytes:
         if fault.body is not None:
             return (fault.body if isinstance(fault.body, str) else json.dumps(fault.body)).encode()
-        describe = self._claude_message if self.path.startswith("/model/") else self._chat_completion
+        describe = (
+            self._claude_message
+            if self.path.startswith(("/model/", "/v1/messages"))
+            else self._chat_completion
+        )
         return json.dumps(describe(fault, body)).encode()
 
     def _chat_completion(self, fault: Fault, body: Body) -> Body:

@@ -40,6 +40,7 @@ function Agents({ agents, answers }) {
     ["partial completion", (agent) => withInterval(agent, "avg_score", agent.metrics.avg_score)],
     ["success rate", (agent) => withInterval(agent, "success_rate", agent.metrics.success_rate)],
     ["pass@k", (agent) => [`@${agent.pass_at.k} `, withInterval(agent, "pass_at", agent.pass_at.value)]],
+    ["partial completion, had weak verdicts gone either way", (agent) => (agent.bounds?.avg_score ? agent.bounds.avg_score.map(percent).join(" to ") : "not recorded")],
     ["std over runs", (agent) => number(agent.metrics.avg_score_std)],
     ["tasks × runs", (agent) => `${agent.metrics.num_tasks} × ${agent.metrics.num_runs}`],
     ["answers without a score", (agent) => agent.missing.length],

@@ -1,4 +1,4 @@
-"""The real Anthropic SDK against a judge on loopback that speaks Bedrock's protocol."""
+"""The real Anthropic SDK against a judge on loopback that speaks Claude's messages, as two providers do."""
 
 import sys
 
@@ -6,9 +6,9 @@ import pytest
 from pydantic import BaseModel, RootModel
 from servers.judge_server import (
     VERDICT,
-    Fault,
     JudgeServer,
     broken_body,
+    claude_error,
     content,
     drop_before_reply,
     prompt_text,
@@ -18,13 +18,20 @@ from servers.judge_server import (
 
 from mind2web2.errors import (
     ContextTooLongError,
+    JudgeAccessError,
     JudgeOutputError,
     JudgeRequestError,
     JudgeUnavailableError,
+    JudgeUnusableError,
     UsageError,
 )
-from mind2web2.llm_client.bedrock_client import AsyncBedrockClient, claude_messages
 from mind2web2.llm_client.chat import ChatRequest, Usage
+from mind2web2.llm_client.claude_client import (
+    AsyncAnthropicClient,
+    AsyncBedrockClient,
+    claude_messages,
+    read_completion,
+)
 from mind2web2.llm_client.retry import counted_requests
 
 MODEL = "us.anthropic.claude-sonnet-4-20250514-v1:0"
@@ -58,21 +65,24 @@ class Names(RootModel[list[str]]):
     """A list at the root, which a tool cannot take."""
 
 
-def bedrock_error(status, message):
-    """Answer with an HTTP status and Bedrock's error object."""
-    return Fault(status=status, body={"message": message})
-
-
 def question(**changes):
     """Return a request for a verdict, with these fields changed."""
     return ChatRequest(**{"model": MODEL, "messages": MESSAGES, "template": Verdict, **changes})
 
 
+@pytest.fixture(params=["anthropic", "bedrock"])
+def provider(request):
+    """Return who serves Claude."""
+    return request.param
+
+
 @pytest.fixture
-def bedrock(quick):
+def claude(quick, provider):
     """Build a client for the server."""
 
     def build(server):
+        if provider == "anthropic":
+            return AsyncAnthropicClient(base_url=server.url, api_key="wJalr-secret", retry=quick)
         return AsyncBedrockClient(
             base_url=server.url,
             access_key="AKIATEST",
@@ -85,24 +95,28 @@ def bedrock(quick):
 
 
 @pytest.fixture
-def ask(bedrock):
+def ask(claude):
     """Ask the server once."""
 
     async def ask_once(server, request=None):
-        async with bedrock(server) as client:
+        async with claude(server) as client:
             return await client.chat(request or question())
 
     return ask_once
 
 
-async def test_a_template_is_a_tool_that_must_be_called(ask):
-    """The call's input fills the template; the request is signed with the keys."""
+async def test_a_template_is_a_tool_that_must_be_called(ask, provider):
+    """The call's input fills the template; the request carries the key, or is signed with the keys."""
     with JudgeServer() as server:
         reply = await ask(server)
     (call,) = server.calls
     assert reply.value == Verdict(**VERDICT)
-    assert call.path == f"/model/{MODEL}/invoke"
-    assert "Credential=AKIATEST/" in call.headers["authorization"]
+    path, proof = {
+        "anthropic": ("/v1/messages", "Bearer wJalr-secret"),
+        "bedrock": (f"/model/{MODEL}/invoke", "Credential=AKIATEST/"),
+    }[provider]
+    assert call.path == path
+    assert proof in call.headers["authorization"]
     assert call.body["tool_choice"] == {"type": "tool", "name": "Verdict"}
     assert call.body["tools"][0]["input_schema"]["required"] == ["reasoning", "result"]
     assert (call.body["temperature"], call.body["max_tokens"]) == (0, 8192)
@@ -160,11 +174,11 @@ async def test_parameters_are_passed_on(ask):
         ("Thinking may not be enabled when tool_choice forces tool use.", lambda body: "tools" not in body),
     ],
 )
-async def test_refused_parameters_are_left_out_and_remembered(bedrock, message, is_left_out):
+async def test_refused_parameters_are_left_out_and_remembered(claude, message, is_left_out):
     """Newer models refuse a temperature, older ones cache marks: each is learned once."""
     reply = '{"reasoning": "r", "result": true}'
-    with JudgeServer(reply, faults=[bedrock_error(400, message)]) as server:
-        async with bedrock(server) as client:
+    with JudgeServer(reply, faults=[claude_error(400, message)]) as server:
+        async with claude(server) as client:
             replies = [await client.chat(question()) for _ in range(2)]
     assert [is_left_out(body) for body in server.requests] == [False, True, True]
     assert all(reply.value == Verdict(reasoning="r", result=True) for reply in replies)
@@ -172,7 +186,13 @@ async def test_refused_parameters_are_left_out_and_remembered(bedrock, message, 
 
 @pytest.mark.parametrize(
     "fault",
-    [bedrock_error(429, "Too many requests"), bedrock_error(503, "busy"), drop_before_reply(), broken_body()],
+    [
+        claude_error(429, "Too many requests", "rate_limit_error", retry_after="0"),
+        claude_error(529, "Overloaded", "overloaded_error"),
+        claude_error(503, "busy"),
+        drop_before_reply(),
+        broken_body(),
+    ],
 )
 async def test_temporary_failures_are_retried(ask, fault):
     """Throttling, outages, dropped connections and broken bodies pass."""
@@ -185,12 +205,24 @@ async def test_temporary_failures_are_retried(ask, fault):
     ("fault", "error_class", "words"),
     [
         (
-            bedrock_error(403, "The security token is invalid: wJalr-secret"),
+            claude_error(403, "The security token is invalid: wJalr-secret"),
             JudgeRequestError,
-            "AWS_SECRET_KEY",
+            "AWS_SECRET_KEY|the key given",
         ),
-        (bedrock_error(400, "The provided model identifier is invalid."), JudgeRequestError, "judge model"),
-        (bedrock_error(400, "Input is too long for requested model."), ContextTooLongError, "too long"),
+        (claude_error(400, "The provided model identifier is invalid."), JudgeRequestError, "judge model"),
+        (claude_error(400, "Input is too long for requested model."), ContextTooLongError, "too long"),
+        (
+            claude_error(400, "prompt is too long: 210000 tokens > 200000 maximum"),
+            ContextTooLongError,
+            "too long",
+        ),
+        (
+            claude_error(400, "Your credit balance is too low to access the Anthropic API."),
+            JudgeAccessError,
+            "quota of .* is spent",
+        ),
+        (claude_error(402, "No credit.", "billing_error"), JudgeAccessError, "quota of .* is spent"),
+        (claude_error(404, "model: claude-9", "not_found_error"), JudgeAccessError, "no such model"),
     ],
 )
 async def test_permanent_failures_are_not_retried(ask, fault, error_class, words):
@@ -233,6 +265,30 @@ async def test_a_refusal_is_no_error_and_no_verdict(ask):
     assert (reply.value, len(server.requests)) == (None, 1)
 
 
+def test_a_refusal_without_text_has_the_explanation():
+    """Newer models give it beside the reply."""
+    body = b'{"content": [], "stop_reason": "refusal", "stop_details": {"explanation": "It is harmful."}}'
+    assert read_completion(body).declined == "refusal: It is harmful."
+
+
+async def test_anthropic_lists_its_models(quick):
+    """So that an error names the model that was meant."""
+    with JudgeServer(faults=[claude_error(404, "model: claude-9")], models=["claude-8"]) as server:
+        async with AsyncAnthropicClient(base_url=server.url, api_key="k", retry=quick) as client:
+            await client.check_reachable()
+            with pytest.raises(JudgeAccessError, match="no model claude-9; did you mean claude-8"):
+                await client.chat(question(model="claude-9"))
+
+
+async def test_an_unreachable_server_is_found_before_the_first_request(quick):
+    """The run then ends with one line."""
+    with JudgeServer() as server:
+        pass
+    async with AsyncAnthropicClient(base_url=server.url, api_key="k", retry=quick) as client:
+        with pytest.raises(JudgeUnusableError, match="cannot connect to the judge at http"):
+            await client.check_reachable()
+
+
 def test_images_keep_their_type_and_empty_texts_go():
     """JPEG stays JPEG, its common misnomer becomes right, and Claude is sent no empty text."""
     urls = [f"data:image/{kind};base64,aGk=" for kind in ("jpeg", "jpg", "webp")]
@@ -245,7 +301,7 @@ def test_images_keep_their_type_and_empty_texts_go():
 
 
 async def test_an_image_by_url_is_refused(ask):
-    """Bedrock fetches nothing; the error names the accepted form."""
+    """The error names the accepted form."""
     image = {"type": "image_url", "image_url": {"url": "https://town.example/map.png"}}
     with JudgeServer() as server:
         with pytest.raises(JudgeRequestError, match="data URLs"):
@@ -258,14 +314,19 @@ def test_missing_keys_are_named(monkeypatch):
     monkeypatch.setenv("AWS_ACCESS_KEY", "AKIATEST")
     with pytest.raises(UsageError, match=r"set AWS_SECRET_KEY and AWS_REGION$"):
         AsyncBedrockClient()
+    with pytest.raises(UsageError, match=r"set ANTHROPIC_API_KEY$"):
+        AsyncAnthropicClient()
 
 
 @pytest.mark.parametrize("package", ["anthropic", "boto3"])
 def test_a_missing_package_is_named(monkeypatch, package):
     """Without the optional extra the error says how to install it."""
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(UsageError, match=r"mind2web2\[bedrock\]"):
+    with pytest.raises(UsageError, match=r"pip install 'mind2web2\[bedrock\]'"):
         AsyncBedrockClient(access_key="a", secret_key="b", region="us-east-1")
+    if package == "anthropic":
+        with pytest.raises(UsageError, match=r"pip install 'mind2web2\[anthropic\]'"):
+            AsyncAnthropicClient(api_key="k")
 
 
 def test_a_bearer_token_beside_the_keys_is_explained(monkeypatch):

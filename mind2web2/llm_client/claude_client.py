@@ -1,11 +1,12 @@
-"""Claude on Amazon Bedrock, over the official SDK (the optional extra ``bedrock``)."""
+"""Claude at Anthropic and on Bedrock, over the official SDK (extras ``anthropic`` and ``bedrock``)."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
@@ -14,28 +15,31 @@ from pydantic import ValidationError
 
 from mind2web2.errors import JudgeRequestError, UsageError
 from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, Usage, WireRequest
-from mind2web2.llm_client.failures import (
-    RequestFailedError,
-    Service,
-    allowances_in,
-    failure_from_body,
-    one_line,
+from mind2web2.llm_client.failures import RequestFailedError, Service, allowances_in, one_line
+from mind2web2.llm_client.openai_protocol import (
+    CONNECT_TIMEOUT_S,
+    MODELS_TIMEOUT_S,
+    PoolPerLoop,
+    failed_response,
+    not_connected,
+    read_models,
 )
-from mind2web2.llm_client.openai_protocol import CONNECT_TIMEOUT_S, PoolPerLoop
 from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
-    check_address,
+    ANTHROPIC_ADDRESS,
+    KEY_GIVEN,
+    Setting,
     check_keys,
-    endpoint_name,
+    checked_service,
     require_all,
+    setting,
     variable,
 )
-from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:
-    from anthropic import AsyncAnthropicBedrock
+    from anthropic import AsyncAnthropic, AsyncAnthropicBedrock
 
 Block = dict[str, Any]
 
@@ -68,11 +72,42 @@ class _Usage(ReplyPart):
         return Usage(self.input_tokens + read + written, read, self.output_tokens, written)
 
 
+class _StopDetails(ReplyPart):
+    explanation: str | None = None
+
+
 class _Body(ReplyPart):
     content: list[_Block]
     stop_reason: str | None = None
+    stop_details: _StopDetails | None = None
     usage: _Usage = _Usage()
     model: str | None = None
+
+
+class AsyncAnthropicClient(AsyncProviderClient):
+    """A judge at Anthropic, or behind a gateway that speaks its messages protocol.
+
+    Args:
+        base_url: without ``/v1``; default ``ANTHROPIC_BASE_URL``, else Anthropic itself.
+        api_key: default ``ANTHROPIC_API_KEY``.
+
+    Raises:
+        UsageError: the key or the optional package is missing, or the address is invalid.
+    """
+
+    def __init__(
+        self, *, base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
+    ) -> None:
+        key = setting(api_key, KEY_GIVEN, "ANTHROPIC_API_KEY")
+        require_all({"ANTHROPIC_API_KEY": key.value})
+        address = setting(base_url, ADDRESS_GIVEN, "ANTHROPIC_BASE_URL")
+        address = Setting(address.value or ANTHROPIC_ADDRESS, address.name)
+        service = checked_service("anthropic", address, {key.name: key.value})
+        anthropic = _package("anthropic", "Anthropic's API", "anthropic")
+        connect = partial(
+            anthropic.AsyncAnthropic, api_key=key.value, base_url=address.value, **_connecting(anthropic)
+        )
+        super().__init__(ClaudeTransport(connect, service), retry or RetryPolicy())
 
 
 class AsyncBedrockClient(AsyncProviderClient):
@@ -97,68 +132,118 @@ class AsyncBedrockClient(AsyncProviderClient):
         region: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        settings = {
+        keys = {
             "AWS_ACCESS_KEY": access_key or variable("AWS_ACCESS_KEY"),
             "AWS_SECRET_KEY": secret_key or variable("AWS_SECRET_KEY"),
-            "AWS_REGION": region or variable("AWS_REGION"),
         }
-        require_all(settings)
-        check_keys(settings)
-        super().__init__(_transport(settings, base_url), retry or RetryPolicy())
+        region = region or variable("AWS_REGION")
+        require_all({**keys, "AWS_REGION": region})
+        check_keys({"AWS_REGION": region})
+        address = Setting(
+            base_url or f"https://bedrock-runtime.{region}.amazonaws.com",
+            ADDRESS_GIVEN if base_url else "AWS_REGION",
+        )
+        service = checked_service("bedrock_anthropic", address, keys)
+        anthropic = _package("anthropic", "Bedrock", "bedrock")
+        _package(
+            "boto3", "Bedrock", "bedrock"
+        )  # signs the requests; the SDK imports it only with the first one
+        connect = partial(
+            anthropic.AsyncAnthropicBedrock,
+            aws_access_key=keys["AWS_ACCESS_KEY"],
+            aws_secret_key=keys["AWS_SECRET_KEY"],
+            aws_session_token=variable("AWS_SESSION_TOKEN") or None,
+            aws_region=region,
+            base_url=address.value,
+            **_connecting(anthropic),
+        )
+        try:
+            transport = ClaudeTransport(connect, service, lists_models=False)
+        except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
+            raise UsageError(f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}") from error
+        super().__init__(transport, retry or RetryPolicy())
 
 
-class BedrockTransport:
+def _package(name: str, judge: str, extra: str) -> Any:
+    """Return an optional package; it takes seconds to import, and may be absent."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UsageError(f"{judge} needs the package {name}: run pip install 'mind2web2[{extra}]'") from error
+
+
+def _connecting(anthropic: Any) -> dict[str, Any]:
+    return {"max_retries": 0, "timeout": anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S)}
+
+
+class ClaudeTransport:
     """Speaks Claude's messages protocol; a template is a tool that Claude must call.
 
     Args:
         connect: makes the SDK's client, without retries.
         service: the server.
+        lists_models: whether the server has a list of its models.
     """
 
     modes = (OutputMode.TOOL, OutputMode.PLAIN)
 
-    def __init__(self, connect: Callable[[], AsyncAnthropicBedrock], service: Service) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], AsyncAnthropic | AsyncAnthropicBedrock],
+        service: Service,
+        *,
+        lists_models: bool = True,
+    ) -> None:
         self._sdk = PoolPerLoop(connect)
         self.service = service
+        self._lists_models = lists_models
 
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request."""
-        import anthropic  # takes three seconds, and may be absent
-        import httpx2
-
-        secrets = self.service.secrets
         system, turns = claude_messages(wire.messages, marks_cache=wire.marks_cache)
         parameters = _parameters(wire) | ({"system": system} if system else {})
-        try:
+        with _sdk_failures(self.service.secrets):
             raw = await self._sdk.here().messages.with_raw_response.create(
                 model=wire.model,
                 max_tokens=parameters.pop("max_tokens"),
                 messages=cast(Any, turns),
                 extra_body=parameters,
             )
-        except anthropic.APIStatusError as error:
-            headers = error.response.headers
-            raise failure_from_body(
-                error.status_code,
-                error.response.text,
-                retry_after_s(headers),
-                secrets,
-                allowances_in(headers),
-            ) from error
-        except anthropic.APIConnectionError as error:
-            is_sent = not isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout)
-            text = one_line(f"{error.message} {error.__cause__ or ''}", secrets)
-            raise RequestFailedError(text, is_sent=is_sent, is_connection_lost=True) from error
-        completion = read_completion(await raw.http_response.aread(), secrets)
+            content = await raw.http_response.aread()
+        completion = read_completion(content, self.service.secrets)
         return replace(completion, allowances=allowances_in(raw.http_response.headers))
 
     async def models(self) -> list[str]:
-        """Return nothing: this protocol has no such list."""
-        return []
+        """Return the names of the server's models."""
+        import httpx2
+
+        if not self._lists_models:
+            return []
+        with _sdk_failures(self.service.secrets):
+            response = await self._sdk.here().get(
+                "/v1/models", cast_to=httpx2.Response, options={"timeout": MODELS_TIMEOUT_S}
+            )
+        return read_models(response.content)
 
     async def close(self) -> None:
         """Close the pool."""
         await self._sdk.close()
+
+
+@contextmanager
+def _sdk_failures(secrets: tuple[str, ...]) -> Iterator[None]:
+    """Turn errors of the SDK and its HTTP client into ``RequestFailedError``."""
+    import anthropic  # takes three seconds, and may be absent
+    import httpx2
+
+    try:
+        yield
+    except anthropic.APIStatusError as error:
+        raise failed_response(error.response, secrets) from error
+    except anthropic.APIConnectionError as error:
+        raise not_connected(error.__cause__ or error, secrets) from error
+    except httpx2.HTTPError as error:
+        raise not_connected(error, secrets) from error
 
 
 def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion:
@@ -174,9 +259,10 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
         raise RequestFailedError(f"the reply is no message but {start!r}") from error
     calls = [block.input for block in body.content if block.type == "tool_use" and block.input is not None]
     text = "".join(block.text or "" for block in body.content if block.type == "text")
+    reason = text or (body.stop_details.explanation if body.stop_details else None) or ""
     return Completion(
         text=json.dumps(calls[0], ensure_ascii=False) if calls else text,
-        declined=f"refusal: {text}".rstrip(": ") if body.stop_reason == "refusal" else None,
+        declined=f"refusal: {reason}".rstrip(": ") if body.stop_reason == "refusal" else None,
         is_truncated=body.stop_reason in _TRUNCATED,
         usage=body.usage.counted(),
         served_model=body.model,
@@ -219,7 +305,7 @@ def _block(part: Mapping[str, Any]) -> Block:
     url = part["image_url"]["url"]
     found = _DATA_URL.match(url)
     if found is None:
-        raise JudgeRequestError(f"bedrock takes images as base64 data URLs only, not {url[:60]}")
+        raise JudgeRequestError(f"Claude is sent images as base64 data URLs only, not {url[:60]}")
     media_type = found.group(1).lower()
     source = {
         "type": "base64",
@@ -243,45 +329,3 @@ def _parameters(wire: WireRequest) -> dict[str, Any]:
         }
         parameters |= {"tools": [tool], "tool_choice": {"type": "tool", "name": wire.schema.name}}
     return parameters
-
-
-def _transport(settings: dict[str, str], base_url: str | None) -> BedrockTransport:
-    region = settings["AWS_REGION"]
-    address = base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
-    address_name = ADDRESS_GIVEN if base_url else "AWS_REGION"
-    check_address(address, address_name)
-    _require_packages()
-
-    import anthropic  # takes three seconds, and may be absent
-
-    connect = partial(
-        anthropic.AsyncAnthropicBedrock,
-        aws_access_key=settings["AWS_ACCESS_KEY"],
-        aws_secret_key=settings["AWS_SECRET_KEY"],
-        aws_session_token=variable("AWS_SESSION_TOKEN") or None,
-        aws_region=region,
-        base_url=address,
-        max_retries=0,
-        timeout=anthropic.Timeout(None, connect=CONNECT_TIMEOUT_S),
-    )
-    service = Service(
-        endpoint=endpoint_name("bedrock_anthropic", address),
-        key_name="AWS_ACCESS_KEY and AWS_SECRET_KEY",
-        address_name=address_name,
-        secrets=(settings["AWS_ACCESS_KEY"], settings["AWS_SECRET_KEY"]),
-    )
-    try:
-        return BedrockTransport(connect, service)
-    except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
-        raise UsageError(f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}") from error
-
-
-def _require_packages() -> None:
-    # boto3 signs the requests; the SDK imports it only with the first one
-    for package in ("anthropic", "boto3"):
-        try:
-            importlib.import_module(package)
-        except ImportError as error:
-            raise UsageError(
-                f"Bedrock needs the package {package}: run pip install 'mind2web2[bedrock]'"
-            ) from error

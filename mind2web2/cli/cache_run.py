@@ -29,7 +29,7 @@ from mind2web2.pages.citations import FOLDER_NAME, AskForUrls, LinkJudge, judged
 from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive, CrawlProgress, crawl, find_citations
 from mind2web2.runs.answers import AnswerFile, read_answer
 from mind2web2.runs.run import DEFAULT_JUDGE_MODEL
-from mind2web2.scripts.clock import answer_moment
+from mind2web2.scripts.inputs import answer_moment
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars
 

@@ -47,8 +47,16 @@ from mind2web2.runs.results import (
     write_result,
 )
 from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
-from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_reading
-from mind2web2.scripts.inputs import InputRecorder, ScriptInputs, inputs_recorded, variable_digests
+from mind2web2.scripts.inputs import (
+    AsOf,
+    InputRecorder,
+    ScriptInputs,
+    inputs_recorded,
+    known_zone,
+    recorded_moment,
+    static_reading,
+    variable_digests,
+)
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import ProcessLock, remove_leftovers

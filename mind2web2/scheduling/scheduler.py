@@ -25,7 +25,7 @@ from mind2web2.rubric.evidence import Evidence, skip_reason
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.preconditions import possible_blocks
 from mind2web2.utils.aio import loop_turn
-from mind2web2.utils.installation import is_installed
+from mind2web2.utils.api_misuse import is_installed
 
 log = logging.getLogger(__name__)
 

@@ -41,8 +41,7 @@ from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options, watching
-from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
+from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.fork_server import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (
     Message,

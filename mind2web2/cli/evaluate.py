@@ -148,9 +148,9 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
     )
     add(
         "--judgments",
-        metavar="FILE",
+        metavar="FILE_OR_URL",
         help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
-        "own under eval_results/)",
+        "own under eval_results/). Else postgresql://HOST/DATABASE: judgments that several machines share",
     )
 
 

@@ -1,6 +1,6 @@
 // All agents: their metrics, and a matrix of tasks by runs in which a cell is a score.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html, address, counted, MARKS, number, percent, Score, useData, Waiting } from "viewer/parts";
 
 const FILTERS = { failed: "below 1", zero: "score 0", unscored: "no score", changed: "score changed", ...MARKS };
@@ -13,6 +13,21 @@ export function Overview({ options }) {
   const chosen = options.filter || "";
   const [query, setQuery] = useState(options.search || "");
   const found = useSearch(query.trim().toLowerCase());
+  // What the address has: it follows when typing pauses, and leads where it is changed by a link.
+  const kept = useRef(options.search || "");
+  useEffect(() => {
+    const search = options.search || "";
+    if (search === kept.current) return;
+    kept.current = search;
+    setQuery(search);
+  }, [options]);
+  useEffect(() => {
+    const later = setTimeout(() => {
+      kept.current = query;
+      keepInAddress(query);
+    }, 150);
+    return () => clearTimeout(later);
+  }, [query]);
   if (!data) return html`<${Waiting} error=${error} />`;
   return html`
     <h1>Results</h1>
@@ -31,6 +46,17 @@ export function Overview({ options }) {
     <${Matrix} data=${data} chosen=${chosen} found=${found} />
     ${found && html`<${ClaimsFound} found=${found} />`}
   `;
+}
+
+/**
+ * Put the search into the address that this view has by now, without an event, which would come after the next letter.
+ * @param {string} search
+ */
+function keepInAddress(search) {
+  const [path, query] = location.hash.split("?");
+  if (path && path !== address("overview")) return;
+  const options = Object.fromEntries(new URLSearchParams(query));
+  if (search !== (options.search || "")) history.replaceState(null, "", address("overview", [], { ...options, search }));
 }
 
 /** @param {{agents: any[], answers: any[]}} props */

@@ -288,8 +288,8 @@ class SharedCaptures:
                 return await _page_from(await self._opened_browser(), url, logger)
             except MachineError as error:
                 raise MachineError(
-                    f"{error}. Or evaluate with --no_capture: what is not cached then counts as a page that "
-                    "cannot be had"
+                    f"{error}. Or evaluate with --no_capture: a page that is not cached then counts "
+                    "as unavailable"
                 ) from error
 
     async def _opened_browser(self) -> PageCapture:

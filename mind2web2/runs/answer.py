@@ -90,7 +90,7 @@ async def answer_locked(folder: Path) -> AsyncIterator[bool]:
 
 
 async def _clear_left_lock(folder: Path) -> None:
-    """Remove the lock file of a process that was killed right after it had written its result."""
+    """Remove the lock file of a process that was killed right after writing its result."""
     if await asyncio.to_thread((folder / _LOCK_NAME).exists):
         with suppress(ResultWriteError):
             async with answer_locked(folder):

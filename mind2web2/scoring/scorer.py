@@ -538,14 +538,14 @@ class _StoredPagesOnly(SharedCaptures):
     def __init__(self) -> None:
         super().__init__(_no_browser)
 
-    async def bring(
+    async def capture_into(
         self,
         url: str,
         cache: PageCache,
         limit: Limit,  # noqa: ARG002 (as the base class has it)
         logger: logging.Logger,  # noqa: ARG002
         *,
-        anew: bool = False,  # noqa: ARG002
+        is_retry: bool = False,  # noqa: ARG002
     ) -> None:
         """Raise ``PageMissingError`` for a page that is not stored, ``CaptureError`` for one that fails."""
         if lookup_key(url) is None:

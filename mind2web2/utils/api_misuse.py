@@ -42,11 +42,11 @@ _SYSTEM = (
 _PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
 _SITE_FOLDERS = frozenset({"site-packages", "dist-packages"})
 
-Caller = Literal["own", "script", "nobody"]
+Caller = Literal["own", "script", "other"]
 
 
 def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Caller:
-    """Return for whom the code in a frame runs: our own code, a script, or ("nobody") neither of them.
+    """Return for whom the code in a frame runs: our own code, a script, or ("other") neither of them.
 
     A library runs for its caller.
 
@@ -66,7 +66,7 @@ def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Calle
             if not has_left_task and not is_installed(name) and not name.startswith(_TOOLS):
                 return "script"
         frame = frame.f_back
-    return "nobody"
+    return "other"
 
 
 @lru_cache(maxsize=4096)
@@ -255,15 +255,15 @@ def _next_operation(frame: FrameType) -> str:
 
 
 def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
-    what = function.__qualname__
+    called = function.__qualname__
     unknown = _UNKNOWN_KEYWORD.search(str(error))
     problem = str(error).partition("() ")[2] or str(error)
     if unknown is not None:
         known = [name for name in inspect.signature(function).parameters if name != "self"]
         problem = f"unknown keyword {unknown[1]!r}{_hint(unknown[1], known)}"
     frame = _script_frame(sys._getframe(1))
-    _report(frame, f"calls {what}{_in_line(frame)} with arguments that it does not take: {problem}")
-    raise TypeError(f"{what}() takes other arguments: {problem}") from error
+    _report(frame, f"calls {called}{_in_line(frame)} with arguments that it does not take: {problem}")
+    raise TypeError(f"{called}() takes other arguments: {problem}") from error
 
 
 def report_missing(owner: Any, name: str) -> None:

@@ -108,8 +108,7 @@ def _open_new(folder: Path, stem: str) -> logging.FileHandler:
 class LogFile(logging.FileHandler):
     """A log file; where it cannot be written any more, a line on standard error says so, once.
 
-    What it would have said is lost then, and nothing else: a full disk is reported by whatever has results
-    to write.
+    Its lines are lost then, and nothing else: writing a result reports a full disk.
     """
 
     def __init__(self, path: Path, mode: str = "a") -> None:

@@ -20,8 +20,7 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text, status
 
-from mind2web2.errors import JudgeUnusableError, UsageError
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.runs.run import (
     Concurrency,
@@ -193,38 +192,6 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="dummy") as client:
             outcomes = outcomes_by_name(await evaluate(project, client))
     assert outcomes["answer_2.md"].score == 1.0
-
-
-async def test_a_wrong_key_fails_at_once(project):
-    """Nothing is tried twice, and the reason names the setting to correct."""
-    with JudgeServer(faults=lambda _body: status(401, "Incorrect API key provided")) as server:
-        async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="wrong") as client:
-            with pytest.raises(JudgeUnusableError, match="check the key given"):
-                await evaluate(project, client)
-        # Both trials of all three claims of both answers are in flight when the first of them fails.
-        assert len(server.requests) <= 12
-    assert project.result_paths("answer_1") == project.result_paths("answer_2") == []
-    with JudgmentStore(project.results / FILE_NAME) as store:
-        assert store.all() == []
-
-
-async def test_answers_without_a_result_are_in_the_log(project, caplog):
-    """Also an answer that could not even be read, and so has no log of its own."""
-    caplog.set_level("INFO", "mind2web2")
-    project.add_answer("answer_2", b"")
-    await evaluate(project, ClaimJudge())
-    [line] = [record.getMessage() for record in caplog.records if "no result" in record.getMessage()]
-    assert "task=lake answer=answer_2.md" in line and "is empty" in line
-
-
-async def test_a_task_without_a_script_is_listed(project):
-    """With the reason; the other task is unharmed."""
-    project.add_answer(task="other")
-    outcomes = await evaluate(project, ClaimJudge())
-    [other] = [outcome for outcome in outcomes if outcome.task_id == "other"]
-    assert "no script for task other" in other.reason
-    assert project.task_summary("other")["answer_1.md"]["status"] == "unscored"
-    assert sum(outcome.score == 1.0 for outcome in outcomes) == 2
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"https://a.example": 7}'])

@@ -292,6 +292,7 @@ def _marks(facts: ResultFacts) -> set[str]:
         "quote_missing": any("not_found" in claim.quotes for claim in facts.claims),
         "in_doubt": facts.in_doubt,
         "flagged": facts.is_flagged,
+        "barred": facts.is_barred,
         "no_tree": facts.is_treeless,
     }
     return marks | {name for name, is_so in named.items() if is_so}
@@ -300,7 +301,7 @@ def _marks(facts: ResultFacts) -> set[str]:
 def _making(result: Mapping[str, Any]) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
-    kept = ("run", "provenance", "judge_usage", "quotes", "doubts", "answer_flags", "time_seconds")
+    kept = ("run", "provenance", "judge_usage", "quotes", "doubts", "answer_flags", "barred", "time_seconds")
     return {"judge": facts.judge, "server": facts.server, "script": facts.script} | {
         name: result[name] for name in kept if name in result
     }

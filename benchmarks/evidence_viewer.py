@@ -22,7 +22,7 @@ from viewer.made_results import Results, leaf, result
 
 from mind2web2.capture.browser.program import find_browser
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.report import ReportContent, report_html
+from mind2web2.viewer.report import ReportContent, write_report
 
 TASKS, RUNS, LEAVES = 130, 3, 60
 TIMES = 3
@@ -124,9 +124,8 @@ async def main() -> None:
         folder = Path(name)
         results = made(folder)
         started = time.perf_counter()
-        text = await report_html(Catalog(results.paths), ReportContent(pages=False))
         file = folder / "report.html"
-        file.write_text(text, encoding="utf-8")
+        await write_report(file, Catalog(results.paths), ReportContent(pages=False))
         written_s = time.perf_counter() - started
         title(f"file without pages: {file.stat().st_size / 1e6:.1f} MB, written in {written_s:.1f} s")
         async with async_playwright() as playwright:

@@ -170,7 +170,8 @@ class RecordedJudge:
             judgment = await self._ask(self._provider, replace(request, name=key), subject, source, limit)
             # A paid reply is stored even if the caller is cancelled.
             await to_the_end(self._write(judgment))
-            self._asked_now.add(key)
+            if self._overwrite:
+                self._asked_now.add(key)
             return judgment
 
     def raise_if_unusable(self) -> None:
@@ -180,6 +181,11 @@ class RecordedJudge:
         total = self.usage.total()
         if self._breaker.reason is not None and not total.asked.judgments and not total.reused.judgments:
             raise JudgeUnusableError(str(self._breaker.reason)) from self._breaker.reason
+
+    def try_again(self) -> None:
+        """Send requests again although the judge was unreachable or has rejected requests."""
+        self._breaker = CircuitBreaker(one_by_one=not self.settings.batch)
+        self._unreachable, self._is_checked = None, False
 
     async def write_rest(self) -> None:
         """Store replies that could not be stored before.

@@ -254,11 +254,14 @@ class JudgmentStore:
     Args:
         path: the file, made when missing; ``None`` keeps everything in memory.
         damage_cure: what an error tells the user to do about a damaged file.
+        most: judgments to keep, about; older ones are dropped. ``None`` keeps all.
     """
 
-    def __init__(self, path: Path | None, damage_cure: str = OWN_STORE) -> None:
+    def __init__(self, path: Path | None, damage_cure: str = OWN_STORE, *, most: int | None = None) -> None:
         self.path = path
         self._damage_cure = damage_cure
+        self._most = most
+        self._puts = 0
         # One thread owns the connection, so that neither reads nor writes block the event loop.
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
         # Work that waits for the thread, by event loop; it shares a transaction.
@@ -374,6 +377,14 @@ class JudgmentStore:
         if isinstance(work, _Lookup):
             return self._select(work.key, work.endpoint)
         self._write([work], "INSERT OR REPLACE")
+        self._puts += 1
+        # Each time, a fifth of them goes: the search takes a while.
+        if self._most is not None and self._puts % max(self._most // 5, 1) == 0:
+            self._connection.execute(
+                "DELETE FROM judgments WHERE created < "
+                "(SELECT created FROM judgments ORDER BY created DESC LIMIT 1 OFFSET ?)",
+                (self._most - self._most // 5,),
+            )
         return None
 
     @contextmanager

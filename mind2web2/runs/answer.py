@@ -26,14 +26,15 @@ from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.pages.barred import BarredList, default_barred
+from mind2web2.pages.barred import BarredList
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts.injection_flags import flags_of
-from mind2web2.runs.answers import AnswerJob, read_answer
+from mind2web2.runs.analysis.bounds import score_bounds
+from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
-from mind2web2.runs.reader import TREE_FORMAT, other_pages, quote_counts
+from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts
 from mind2web2.runs.results import (
     LoadedResult,
     has_checksum,
@@ -143,7 +144,7 @@ class RunParts:
     pace: Pace = field(default_factory=Pace)
     isolation: Isolation | None = None
     as_of: AsOf | None = None
-    barred: BarredList | None = field(default_factory=default_barred)
+    barred: BarredList | None = None
 
     @property
     def conditions(self) -> Conditions:
@@ -163,11 +164,14 @@ class RunParts:
 
 
 @dataclass(frozen=True)
-class _ScriptTime:
+class ScriptTime:
     """The clock of a script: where it stands still, and its time zone; ``None`` for the real ones."""
 
     as_of: datetime | None = None
     zone: str | None = None
+
+
+_REAL_TIME = ScriptTime()
 
 
 @dataclass(frozen=True)
@@ -290,27 +294,28 @@ def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text
     return LoadedResult(found.path, content)
 
 
-def _barred(job: AnswerJob, run: RunParts, text: str, judged: Iterable[str]) -> dict[str, Any] | None:
+def _barred(job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]) -> dict[str, Any] | None:
     if run.barred is None:
         return None
     sources = run.barred.sources_of(text, judged, job.task_cache)
     return {"list_sha256": run.barred.sha256, "sources": sources}
 
 
-def _script_time(job: AnswerJob, run: RunParts) -> _ScriptTime:
+def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     if run.as_of is not None:
-        return _ScriptTime(moment_of(job.answer, run.as_of))
+        return ScriptTime(moment_of(job.answer, run.as_of))
     found = latest_result(job.folder / "results") if run.judge.is_replay else None
     made_from = None if found is None else provenance_in(found.content)
     clock = None if made_from is None else made_from.inputs.clock
-    return _ScriptTime() if clock is None else _ScriptTime(recorded_moment(clock), known_zone(clock.zone))
+    return _REAL_TIME if clock is None else ScriptTime(recorded_moment(clock), known_zone(clock.zone))
 
 
 async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[dict[str, Any], bool]:
     """Return the result, and whether it is the same as a replay has written before."""
     async with _answer_logger(job, run) as logger:
         try:
-            complete = await _evaluate_logged(job, run, text, logger)
+            script_time = await asyncio.to_thread(_script_time, job, run)
+            complete = await evaluated(job, run, text, logger, script_time)
             earlier = await asyncio.to_thread(_same_result, job, complete) if run.is_replay else None
             if earlier is not None:
                 logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
@@ -354,12 +359,20 @@ async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging
             cleanup_logger(logger)
 
 
-async def _evaluate_logged(
-    job: AnswerJob, run: RunParts, text: str, logger: logging.Logger
+async def evaluated(
+    job: AnswerSetting,
+    run: RunParts,
+    text: str,
+    logger: logging.Logger,
+    script_time: ScriptTime = _REAL_TIME,
 ) -> dict[str, Any]:
+    """Run the task's script on an answer's text and return the complete result; nothing is written.
+
+    Raises:
+        Mind2Web2Error: there is no result; the text says why.
+    """
     started = time.monotonic()
     provenance = await asyncio.to_thread(provenance_now, job, text, run.conditions)
-    script_time = await asyncio.to_thread(_script_time, job, run)
     # Before the script can store pages itself.
     await run.library.note_stored(job.task_cache)
     cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
@@ -426,6 +439,8 @@ async def _evaluate_logged(
             "judged_to": ledger.last_created,
         },
     }
+    bounds = await asyncio.to_thread(score_bounds, complete)
+    complete[SCORE_BOUNDS] = None if bounds is None else asdict(bounds)
     return await asyncio.to_thread(with_checksum, complete)
 
 
@@ -441,11 +456,11 @@ def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | N
 
 
 async def _script_result(
-    job: AnswerJob,
+    job: AnswerSetting,
     run: RunParts,
     call: ScriptCall,
     cache: AnswerCache,
-    script_time: _ScriptTime,
+    script_time: ScriptTime,
     logger: logging.Logger,
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
     """Run the script, isolated or in this process; return its result, judge usage and inputs."""

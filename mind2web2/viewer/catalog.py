@@ -14,7 +14,7 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
-from mind2web2.runs.reader import ResultFacts, result_facts
+from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
 from mind2web2.runs.results import (
     LoadedResult,
     answer_dir,
@@ -231,6 +231,7 @@ class Catalog:
             "metrics": {name: summary.get(name) for name in (*_METRICS, "avg_time_seconds")},
             "pass_at": {"k": int(passes.removeprefix("pass_at_")), "value": summary[passes]},
             "intervals": _intervals(summary, passes),
+            "bounds": summary.get("bounds"),
             "warnings": summary["warnings"],
             "missing": summary["missing"],
             "judges": sorted({answer.facts.judge for answer in read.answers if answer.facts.judge}),
@@ -301,7 +302,17 @@ def _marks(facts: ResultFacts) -> set[str]:
 def _making(result: Mapping[str, Any]) -> Json:
     """Return how a result was made."""
     facts = result_facts(result)
-    kept = ("run", "provenance", "judge_usage", "quotes", "doubts", "answer_flags", "barred", "time_seconds")
+    kept = (
+        "run",
+        "provenance",
+        "judge_usage",
+        "quotes",
+        "doubts",
+        "answer_flags",
+        "barred",
+        "time_seconds",
+        SCORE_BOUNDS,
+    )
     return {"judge": facts.judge, "server": facts.server, "script": facts.script} | {
         name: result[name] for name in kept if name in result
     }

@@ -27,8 +27,9 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 PARSED_ONLY = (
     *("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache"),
     *("mind2web2 get", "mind2web2 answer", "pages import", "mind2web2 validate", "mind2web2 submit"),
-    # Until Ctrl-C; what needs labels of a person, or results of several machines.
+    # Until Ctrl-C; what needs labels of a person, results of several machines, or a judge that knows the set.
     *("mind2web2 view", "mind2web2 audit", "mind2web2 serve", "mind2web2 merge", "--shard", "--barred"),
+    "mind2web2 check-judge",
 )
 # What stands in a document for names of a user's own.
 NAMES = {"my_task": "museum_saturday"}
@@ -127,6 +128,7 @@ def test_the_workflow_works():
     assert (outcome.returncode, "Below --fail_under 0.99: my_agent " in outcome.stdout) == (5, True)
 
 
+@pytest.mark.usefixtures("project")
 @pytest.mark.parametrize(("document", "text"), blocks("python"))
 def test_python_snippets_run(tmp_path, document, text):
     """A snippet that defines an evaluation is loaded as an eval script."""

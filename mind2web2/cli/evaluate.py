@@ -111,6 +111,18 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
         default="openai",
         help=f"{JUDGE_PROVIDERS_HELP}; replay answers from stored judgments alone",
     )
+    add_judge_parameters(group)
+    add(
+        "--judgments",
+        metavar="FILE",
+        help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
+        "own under eval_results/)",
+    )
+
+
+def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
+    """Add the options that choose the judge of a provider."""
+    add = group.add_argument
     add(
         "--judge_model",
         metavar="M",
@@ -145,12 +157,6 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
         type=positive_seconds,
         default=120.0,
         help="seconds to wait for a judge that becomes unreachable during the run (default: 120)",
-    )
-    add(
-        "--judgments",
-        metavar="FILE",
-        help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
-        "own under eval_results/)",
     )
 
 

@@ -111,23 +111,23 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
         default="openai",
         help=f"{JUDGE_PROVIDERS_HELP}; replay answers from stored judgments alone",
     )
-    add_judge_parameters(group)
-    add(
-        "--judgments",
-        metavar="FILE",
-        help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
-        "own under eval_results/)",
-    )
-
-
-def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
-    """Add the options that choose the judge of a provider."""
-    add = group.add_argument
     add(
         "--judge_model",
         metavar="M",
         help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
     )
+    add_judge_parameters(group)
+    add(
+        "--judgments",
+        metavar="FILE_OR_URL",
+        help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
+        "own under eval_results/). Else postgresql://HOST/DATABASE: judgments that several machines share",
+    )
+
+
+def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
+    """Add the options of a judge beside provider and model."""
+    add = group.add_argument
     add("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
     add("--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high")
     add(

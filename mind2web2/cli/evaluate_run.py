@@ -405,15 +405,21 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 
 @contextmanager
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
-    path = _judgments_path(options, folders)
     if options.llm_provider != REPLAY:
-        with JudgmentStore(path) as store:
+        own = folders.agent_results / FILE_NAME
+        with JudgmentStore(own) if options.judgments is None else _shared(own, options.judgments) as store:
             yield store
         return
     from mind2web2.judge.transfer import open_for_replay
 
-    with open_for_replay(path) as store:
+    with open_for_replay(_judgments_path(options, folders)) as store:
         yield store
+
+
+def _shared(own: Path, url: str) -> JudgmentStore:
+    from mind2web2.judge.shared_store import SharedJudgmentStore
+
+    return SharedJudgmentStore(own, url)
 
 
 def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:

@@ -28,6 +28,7 @@ Subcommands = Any  # the type of argparse's subparsers action is private
 JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
+DATABASE_URLS = ("postgresql://", "postgres://")
 # The folder of an agent's results that keeps the state of its batches.
 BATCHES = "batches"
 JUDGE_PROVIDERS_HELP = (
@@ -402,8 +403,13 @@ def _given(options: argparse.Namespace, *names: str) -> str:
 
 def _conflicts(options: argparse.Namespace) -> Iterator[str]:
     is_replay = options.llm_provider == REPLAY
-    if options.judgments is not None and not is_replay:
-        yield "--judgments goes with --llm_provider replay"
+    is_shared = str(options.judgments).startswith(DATABASE_URLS)
+    if options.judgments is not None and not is_replay and not is_shared:
+        yield "--judgments FILE goes with --llm_provider replay; a judge shares postgresql://HOST/DATABASE"
+    if is_shared and is_replay:
+        yield "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave --judgments out"
+    if is_shared and options.batch:
+        yield "--batch keeps its own record of requests: leave --judgments out"
     if is_replay and options.overwrite:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if options.batch_poll is not None and not options.batch:

@@ -160,19 +160,25 @@ class RecordedJudge:
             stored = await self._stored(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
-                if stored.outcome != "fewer_images":
-                    self.usage.of(source[0]).reused += usage_of(stored)
-                return stored
+                return self._reused(stored, source)
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            judgment = await self._ask(self._provider, replace(request, name=key), subject, source, limit)
-            # A paid reply is stored even if the caller is cancelled.
-            await to_the_end(self._write(judgment))
+            async with self._store.claimed(key, self.endpoint) as theirs:
+                if theirs is not None and not self._overwrite and await _fits(theirs, request):
+                    return self._reused(theirs, source)
+                judgment = await self._ask(self._provider, replace(request, name=key), subject, source, limit)
+                # A paid reply is stored even if the caller is cancelled.
+                await to_the_end(self._write(judgment))
             if self._overwrite:
                 self._asked_now.add(key)
             return judgment
+
+    def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
+        if judgment.outcome != "fewer_images":
+            self.usage.of(source[0]).reused += usage_of(judgment)
+        return judgment
 
     def raise_if_unusable(self) -> None:
         """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""

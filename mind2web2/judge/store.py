@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
-from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -24,6 +21,7 @@ from mind2web2.errors import JudgmentStoreError
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
+from mind2web2.utils.aio import ThreadQueue
 from mind2web2.utils.files import network_file_system
 
 
@@ -243,7 +241,6 @@ class _Lookup(NamedTuple):
 
 _Work = _Lookup | Judgment
 _Outcome = Judgment | BaseException | None
-_Batch = list[tuple[_Work, "asyncio.Future[Judgment | None]"]]
 _COLUMNS = tuple(Judgment.model_fields)
 _row_of = attrgetter(*_COLUMNS)
 
@@ -263,22 +260,24 @@ class JudgmentStore:
         self._most = most
         self._puts = 0
         # One thread owns the connection, so that neither reads nor writes block the event loop.
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
-        # Work that waits for the thread, by event loop; it shares a transaction.
-        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch] = WeakKeyDictionary()
+        self._queue = ThreadQueue("judgments", self._done_together)
         try:
             self._connection = self._in_thread(self._open)
         except BaseException:
-            self._thread.shutdown()
+            self._queue.close()
             raise
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest where several endpoints have one."""
-        return await self._queued(_Lookup(key, endpoint))
+        return await self._queue.done(_Lookup(key, endpoint))
 
     async def put(self, judgment: Judgment) -> None:
         """Store a judgment, in place of an older one with the same key and endpoint."""
-        await self._queued(judgment)
+        await self._queue.done(judgment)
+
+    def claimed(self, key: str, endpoint: str) -> AbstractAsyncContextManager[Judgment | None]:  # noqa: ARG002
+        """Hold a question while it is asked; a file belongs to one run, which asks each question once."""
+        return nullcontext()
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""
@@ -319,7 +318,7 @@ class JudgmentStore:
     def close(self) -> None:
         """Close the file."""
         self._in_thread(self._connection.close)
-        self._thread.shutdown()
+        self._queue.close()
 
     def __enter__(self) -> Self:
         return self
@@ -330,38 +329,7 @@ class JudgmentStore:
         self.close()
 
     def _in_thread(self, work: Callable[[], Value]) -> Value:
-        return self._thread.submit(self._translated, work).result()
-
-    async def _queued(self, work: _Work) -> Judgment | None:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Judgment | None] = loop.create_future()
-        waiting = self._waiting.get(loop)
-        if waiting is None:
-            self._begin(loop, [(work, done)])
-        else:
-            waiting.append((work, done))
-        return await done
-
-    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
-        self._waiting[loop] = []
-        # No task: the loop may run a script, whose tasks are cancelled at its end.
-        running = loop.run_in_executor(self._thread, self._done_together, [work for work, _ in batch])
-        running.add_done_callback(partial(self._end, loop, batch))
-
-    def _end(
-        self, loop: asyncio.AbstractEventLoop, batch: _Batch, running: asyncio.Future[list[_Outcome]]
-    ) -> None:
-        if waiting := self._waiting.pop(loop):
-            self._begin(loop, waiting)
-        error = running.exception()
-        outcomes = running.result() if error is None else [error] * len(batch)
-        for (_, done), outcome in zip(batch, outcomes, strict=True):
-            if done.done():  # the caller was cancelled
-                continue
-            if isinstance(outcome, BaseException):
-                done.set_exception(outcome)
-            else:
-                done.set_result(outcome)
+        return self._queue.call(partial(self._translated, work))
 
     def _done_together(self, works: Sequence[_Work]) -> list[_Outcome]:
         """Do all in one transaction, or each in its own where one of them fails."""

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Coroutine, Hashable, Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -83,6 +85,73 @@ async def _ended(task: asyncio.Task[Any]) -> None:
         task.cancel()
         await asyncio.wait([task])
 
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+
+class ThreadQueue(Generic[Work, Value]):
+    """Work that one thread does together, as much as is waiting when the thread is free.
+
+    Args:
+        name: of the thread.
+        do: called in the thread; returns a result or an error for each piece of work, in their order.
+    """
+
+    def __init__(self, name: str, do: Callable[[Sequence[Work]], Sequence[Value | BaseException]]) -> None:
+        self._do = do
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch[Work, Value]] = WeakKeyDictionary()
+
+    def call(self, work: Callable[[], Result]) -> Result:
+        """Call a function in the thread and wait for it."""
+        return self._thread.submit(work).result()
+
+    async def done(self, work: Work) -> Value:
+        """Return the result of a piece of work, or raise its error."""
+        return await self.send(work)
+
+    def send(self, work: Work) -> asyncio.Future[Value]:
+        """Begin a piece of work; the future has its result or error."""
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[Value] = loop.create_future()
+        waiting = self._waiting.get(loop)
+        if waiting is None:
+            self._begin(loop, [(work, result)])
+        else:
+            waiting.append((work, result))
+        return result
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch[Work, Value]) -> None:
+        self._waiting[loop] = []
+        # No task: the loop may run a script, whose tasks are cancelled at its end.
+        running = loop.run_in_executor(self._thread, self._do, [work for work, _ in batch])
+        running.add_done_callback(partial(self._end, loop, batch))
+
+    def _end(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: _Batch[Work, Value],
+        running: asyncio.Future[Sequence[Value | BaseException]],
+    ) -> None:
+        if waiting := self._waiting.pop(loop):
+            self._begin(loop, waiting)
+        error = running.exception()
+        outcomes = running.result() if error is None else [error] * len(batch)
+        for (_, result), outcome in zip(batch, outcomes, strict=True):
+            if result.done():  # the caller was cancelled
+                continue
+            if isinstance(outcome, BaseException):
+                result.set_exception(outcome)
+            else:
+                result.set_result(outcome)
+
+
+_Batch = list[tuple[Work, "asyncio.Future[Value]"]]
 
 # Short beside what a request takes, long beside a round of the loop (some 30 microseconds).
 _LONGEST_S = 0.002

@@ -96,6 +96,7 @@ def _add_page_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_judge_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--llm_provider", choices=JUDGE_PROVIDERS, default="openai", help=JUDGE_PROVIDERS_HELP)
+    group.add_argument("--judge_model", metavar="M", help="the model that judges (default: o4-mini)")
     add_judge_parameters(group)
     group.add_argument(
         "--judgments", metavar="FILE", type=Path, help="keep the judge's replies there (default: in memory)"

@@ -28,6 +28,7 @@ from mind2web2.cli.options import (
     network_of,
     paths_of,
     storage_state_of,
+    suggested_check,
     suggested_command,
     suggested_forgetting,
 )
@@ -36,6 +37,7 @@ from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge_check.record import CheckRecord, last_check
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
@@ -145,10 +147,11 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     options, console = run.options, run.console
     batches = _open_batches(run, settings.model, store)
     with loading():
-        client = _client(options, batches)
+        client = judge_client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
-    parts = _parts(options, judge, captures, batches)
+    judge_check = last_check(run.folders.eval_results_root, judge.identity)
+    parts = _parts(options, judge, captures, batches, judge_check)
     run.usages.append(judge.usage)
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
@@ -193,6 +196,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         recapture=caching_command(agent_name, options, "--only", "suspect"),
         show=suggested_command(options, "show", agent_name, "TASK", "ANSWER"),
     )
+    if judge_check is None and judge.usage.total().asked.judgments:
+        run.print(f"How often is this judge right? {suggested_check(options)}")
     print_run(console, report)
     return outcomes
 
@@ -202,6 +207,7 @@ def _parts(
     judge: RecordedJudge,
     captures: SharedCaptures | None,
     batches: BatchJobs | None,
+    judge_check: CheckRecord | None,
 ) -> RunParts:
     requests = asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
     return RunParts(
@@ -221,6 +227,7 @@ def _parts(
         pace=Order(options.sequential, _ALL if options.batch else MOST_PENDING),
         isolation=_isolation(options),
         as_of=options.as_of,
+        judge_check=judge_check,
     )
 
 
@@ -267,7 +274,10 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     return BatchJobs(endpoints, folder, model, pace, overwrite=options.overwrite, is_stored=is_stored)
 
 
-def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
+def judge_client(
+    options: argparse.Namespace, batches: BatchJobs | None = None
+) -> BatchClient | LLMClient | None:
+    """Return the client of the judge that the options name, ``None`` for a replay."""
     if batches is not None:
         from mind2web2.judge.batch.jobs import BatchClient
 

@@ -234,6 +234,7 @@ def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequenc
 def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
     from mind2web2.cli.console import line
     from mind2web2.cli.metric_tables import print_metrics, print_now, print_variation, print_verdicts
+    from mind2web2.judge_check.record import check_text
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 
     summary = agent.summary
@@ -250,6 +251,8 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
     if has_scores:
         print_verdicts(console, summary["verdicts"])
         print_variation(console, summary)
+        if agent.newest is not None and (check := check_text(agent.newest)) is not None:
+            line(console, f"The judge's last check: {check}.")
         for caution in agent.cautions:
             line(console, f"Warning: {caution}")
     print_now(console, agent.now, suggested_evaluation(options, agent.name, agent.newest))

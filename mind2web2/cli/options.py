@@ -463,6 +463,7 @@ def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
 
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
+    "check-judge": ("eval_results_root",),
     "evaluate": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
     "judgments": ("eval_results_root",),
     "metrics": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
@@ -483,6 +484,16 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
     folders = [(name, given.get(name)) for name in _FOLDERS[command]]
     named = [word for name, value in folders if value is not None for word in (f"--{name}", str(value))]
     return shlex.join([*_program(), command, *words, *named])
+
+
+def suggested_check(options: argparse.Namespace) -> str:
+    """Return the command that checks the judge of an evaluation with these options."""
+    names = ("llm_provider", "judge_model", "judge_base_url", "judge_reasoning_effort", "judge_temperature")
+    given = given_options(options)
+    words = [word for name in names if name in given for word in (f"--{name}", str(getattr(options, name)))]
+    if options.max_images is not None and "max_images" in given:
+        words += ["--max_images", str(options.max_images)] if options.max_images else ["--no_screenshots"]
+    return suggested_command(options, "check-judge", *words)
 
 
 def suggested_evaluation(

@@ -39,6 +39,7 @@ from mind2web2.judge.protocol import (
 )
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.store import (
+    JudgeIdentity,
     Judgment,
     JudgmentSource,
     JudgmentStore,
@@ -136,6 +137,18 @@ class RecordedJudge:
     def is_replay(self) -> bool:
         """Tell whether only stored judgments answer."""
         return self._provider is None
+
+    @property
+    def identity(self) -> JudgeIdentity:
+        """Return the judge whose judgments these are, also in a replay."""
+        settings = self.settings
+        return JudgeIdentity(
+            model=settings.model,
+            endpoint=(settings.replayed_endpoint if self.is_replay else None) or self.endpoint,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+            max_images=settings.max_images,
+        )
 
     @property
     def endpoint(self) -> str:

@@ -25,6 +25,7 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
+from mind2web2.judge_check.record import CheckRecord
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -128,6 +129,7 @@ class RunParts:
         isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
         as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
+        judge_check: the judge's last check on the labelled set, for the results.
     """
 
     judge: RecordedJudge
@@ -142,6 +144,7 @@ class RunParts:
     pace: Pace = field(default_factory=Pace)
     isolation: Isolation | None = None
     as_of: AsOf | None = None
+    judge_check: CheckRecord | None = None
 
     @property
     def conditions(self) -> Conditions:
@@ -420,11 +423,17 @@ async def evaluated(
             "judge_retries": ledger.usage.requests - ledger.usage.judgments,
             "judged_from": ledger.first_created,
             "judged_to": ledger.last_created,
+            **_judge_check(run.judge_check),
         },
     }
     bounds = await asyncio.to_thread(score_bounds, complete)
     complete[SCORE_BOUNDS] = None if bounds is None else asdict(bounds)
     return await asyncio.to_thread(with_checksum, complete)
+
+
+def _judge_check(check: CheckRecord | None) -> dict[str, Any]:
+    # The judge itself is in the provenance.
+    return {} if check is None else {"judge_check": check.model_dump(mode="json", exclude={"judge"})}
 
 
 def _as_of_text(as_of: AsOf | None) -> str | None:

@@ -26,8 +26,8 @@ LINK = re.compile(r"\]\(([^)\s]+)\)")
 PARSED_ONLY = (
     *("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache"),
     *("mind2web2 get", "mind2web2 answer", "pages import", "mind2web2 validate", "mind2web2 submit"),
-    # Until Ctrl-C; what needs labels of a person, or results of several machines.
-    *("mind2web2 view", "mind2web2 audit", "mind2web2 serve", "mind2web2 merge", "--shard"),
+    # Until Ctrl-C; what needs labels of a person, results of several machines, or a judge that knows the set.
+    *("mind2web2 view", "mind2web2 audit", "mind2web2 serve", "mind2web2 merge", "--shard", "check-judge"),
 )
 # What stands in a document for names of a user's own.
 NAMES = {"my_task": "museum_saturday"}

@@ -42,6 +42,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
@@ -226,6 +227,7 @@ def _parts(
         execution=ExecutionOptions(options.sequential, _ALL if options.batch else MOST_PENDING),
         isolation=_isolation(options),
         as_of=options.as_of,
+        barred=None if options.no_barred else options.barred or default_barred(),
         judge_check=judge_check,
     )
 

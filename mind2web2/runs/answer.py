@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,6 +27,7 @@ from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge_check.record import CheckRecord
 from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.barred import BarredList
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts.blocks import flags_of
@@ -134,6 +135,7 @@ class RunParts:
         clock: returns the seconds that count towards ``answer_timeout_s``.
         execution: which verifications may run ahead of the script.
         isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
+        barred: the sources that flag an answer; ``None`` flags none.
         as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
         judge_check: the judge's last check on the labelled set, for the results.
@@ -151,6 +153,7 @@ class RunParts:
     execution: ExecutionOptions = field(default_factory=ExecutionOptions)
     isolation: Isolation | None = None
     as_of: AsOf | None = None
+    barred: BarredList | None = None
     judge_check: CheckRecord | None = None
 
     @property
@@ -222,7 +225,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
-        if earlier is None or _has_other_time(earlier, job):
+        if earlier is None or not _is_current(earlier, job, run):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
@@ -231,7 +234,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
                     return await _judged(job, run, text, changed)
-                earlier = await asyncio.to_thread(_with_time, earlier, job)
+                earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
         await _clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except JudgeUnusableError:
@@ -281,18 +284,31 @@ def _outcome(
     )
 
 
-def _has_other_time(found: LoadedResult, job: AnswerJob) -> bool:
-    return found.content.get("time_seconds") != job.answer.time_s
+def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
+    """Tell whether a result has the agent's time and the list of barred sources of now."""
+    barred = found.content.get("barred")
+    known = barred.get("list_sha256") if isinstance(barred, dict) else None
+    list_sha256 = None if run.barred is None else run.barred.sha256
+    return found.content.get("time_seconds") == job.answer.time_s and known == list_sha256
 
 
-def _with_time(found: LoadedResult, job: AnswerJob) -> LoadedResult:
-    """Return the result with the agent's time as it is known now, which changes no verdict."""
-    if not _has_other_time(found, job):
+def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text: str) -> LoadedResult:
+    """Return the result with the agent's time and barred sources as known now, which change no verdict."""
+    if _is_current(found, job, run):
         return found
-    content = with_checksum({**found.content, "time_seconds": job.answer.time_s})
+    made_from = found.content["provenance"]
+    barred = _barred(job, run, text, made_from["pages"])
+    content = with_checksum({**found.content, "time_seconds": job.answer.time_s, "barred": barred})
     replace_result(found.path, content)
-    log.info("time of the agent updated path=%s time_s=%s", found.path, job.answer.time_s)
+    log.info("time and barred sources updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
+
+
+def _barred(job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]) -> dict[str, Any] | None:
+    if run.barred is None:
+        return None
+    sources = run.barred.sources_of(text, judged, job.task_cache)
+    return {"list_sha256": run.barred.sha256, "sources": sources}
 
 
 def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
@@ -421,6 +437,7 @@ async def evaluated(
         "doubts": sorted(ledger.doubts),
         "ignored_arguments": sorted(set(ledger.ignored_arguments)),
         "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],
+        "barred": await asyncio.to_thread(_barred, job, run, text, pages),
         "run": {
             "version": __version__,
             "tree_format": TREE_FORMAT,

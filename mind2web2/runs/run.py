@@ -17,6 +17,7 @@ from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider
 from mind2web2.judge.protocol import Admission, DualSemaphore
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -346,6 +347,7 @@ async def evaluate_task(
             reuse=not overwrite,
             answer_timeout_s=None,
             log_to_console=is_self_debug,
+            barred=default_barred(),
         )
         async with captures:
             outcomes = await evaluate_work(

@@ -50,7 +50,7 @@ Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer", "summar
 
 _MAX_NAMED = 5
 # These keys differ in every replay, or are compared apart.
-_NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage"})
+_NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage", "barred"})
 
 
 class Finding(NamedTuple):
@@ -351,7 +351,7 @@ def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) ->
     content = _mapping(_read(path))
     tasks = _mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
     derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks).summary()
-    for name in ("warnings", *({"bounds", "variation"} - content.keys())):
+    for name in ("warnings", *({"barred", "bounds", "variation"} - content.keys())):
         del derived[name]
     findings = _summary_findings(
         path, content, json.loads(json.dumps(derived)), folder.glob("*/*/results/*.md.json")

@@ -293,6 +293,7 @@ def _marks(facts: ResultFacts) -> set[str]:
         "quote_missing": any("not_found" in claim.quotes for claim in facts.claims),
         "in_doubt": facts.in_doubt,
         "flagged": facts.is_flagged,
+        "barred": facts.is_barred,
         "no_tree": facts.is_treeless,
     }
     return marks | {name for name, is_so in named.items() if is_so}
@@ -308,6 +309,7 @@ def _making(result: Mapping[str, Any]) -> Json:
         "quotes",
         "doubts",
         "answer_flags",
+        "barred",
         "time_seconds",
         SCORE_BOUNDS,
     )

@@ -90,7 +90,7 @@ function Leaf({ number, given, labelled, go, last }) {
           <button onClick=${() => go(number - 1)} disabled=${number === 0}>Previous</button> ${" "}
           <button onClick=${forward} disabled=${number === last}>Next</button>
         </p>
-        <${KeyHelp} keys=${[["y", "supported"], ["n", "not supported"], ["u", "undecidable"], ["Enter", "next"]]} />
+        <${KeyHelp} keys=${[["Enter", "next"], ["k", "previous"]]} />
         <details><summary>The task</summary><p class="pre">${data.task_text}</p></details>
       </section>
       <section aria-label="Page" class="beside">

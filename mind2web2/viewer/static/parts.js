@@ -73,6 +73,14 @@ export function percent(value) {
   return value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)}%`;
 }
 
+/**
+ * A moment of a record, "2026-11-21T08:12:31+00:00", as people read it.
+ * @param {string | null | undefined} value
+ */
+export function moment(value) {
+  return value?.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:[\d.]+)?(Z|\+00:00)$/, "$1 $2 UTC");
+}
+
 /** @param {number} count @param {string} noun */
 export function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;

@@ -118,8 +118,9 @@ export function useKeys(handlers) {
     const pressed = (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select")) return;
-      // On a link or a button, Enter has its own meaning.
-      if (event.key === "Enter" && target.closest("a, button, summary")) return;
+      // On a link that leads elsewhere or a button, Enter has its own meaning.
+      const control = target.closest("a, button, summary");
+      if (event.key === "Enter" && control && control.getAttribute("href") !== location.hash) return;
       const handler = handlers[event.key];
       if (!handler) return;
       event.preventDefault();

@@ -22,6 +22,7 @@ from mind2web2.cli.options import (
     positive_seconds,
     temperature,
 )
+from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
 
 _DESCRIPTION = """\
 Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
@@ -105,7 +106,7 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
         metavar="M",
         help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
     )
-    add("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+    add_judge_server_options(group)
     add("--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high")
     add(
         "--judge_temperature",
@@ -277,7 +278,6 @@ def _add_script_options(group: argparse._ArgumentGroup) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
     from mind2web2.utils.gc_tuning import loading
 

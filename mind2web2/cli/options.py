@@ -50,6 +50,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
         # Names of tasks and answers may begin with a dash: only known options are read as options.
         self._negative_number_matcher = re.compile("-[^-]")
+        self.register("action", "given_urls", _GivenUrls)
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
 
@@ -85,6 +86,23 @@ class _StoreOnce(argparse.Action):
                 parser.error(f"--{self.dest} was given twice")
             namespace.given = given | {self.dest}
         setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
+
+
+class _GivenUrls(argparse.Action):
+    """Add a value to a list, and note that the option was given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002 (argparse's signature)
+    ) -> None:
+        urls = getattr(namespace, self.dest) or []
+        if values in urls:
+            parser.error(f"--{self.dest} {values} was given twice")
+        namespace.given = given_options(namespace) | {self.dest}
+        setattr(namespace, self.dest, [*urls, values])
 
 
 class _OptionWord(str):
@@ -385,7 +403,7 @@ def check_caching_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: says which option to leave out.
     """
-    given = _given(options, "judge_model", "judge_base_url")
+    given = _given(options, "judge_model", "judge_base_url", "judge_pool", "judge_extra_body")
     if options.no_llm and given:
         raise UsageError(f"--no_llm asks no model: leave {given} out")
     if options.archive_url is not None and not options.archive:
@@ -406,6 +424,11 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         yield "--judgments goes with --llm_provider replay"
     if is_replay and options.overwrite:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
+    if options.judge_pool is not None or len(options.judge_base_url or ()) > 1:
+        if is_replay:
+            yield "a replay asks no server: leave the judge pool out"
+        if options.batch:
+            yield "--batch asks the batch endpoints of one provider: leave the judge pool out"
     if options.batch_poll is not None and not options.batch:
         yield "--batch_poll goes with --batch"
     if options.batch and options.llm_provider not in BATCH_PROVIDERS:
@@ -554,6 +577,10 @@ def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
         if endpoint != endpoint_of(provider):
             yield "judge_base_url", server
+    if server == "pool":
+        yield "judge_pool", "FILE"
+    if judge.get("extra_body"):
+        yield "judge_extra_body", str(judge["extra_body"])
     for name in ("reasoning_effort", "temperature"):
         if judge.get(name) is not None:
             yield f"judge_{name}", str(judge[name])

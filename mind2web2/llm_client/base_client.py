@@ -18,6 +18,7 @@ from mind2web2.llm_client.settings import (
     ADDRESS_GIVEN,
     KEY_GIVEN,
     OPENAI_LIKE,
+    PoolSource,
     Setting,
     checked_service,
     require_all,
@@ -100,17 +101,22 @@ class AzureOpenAIClient(SyncProviderClient):
 
 
 def openai_connection(
-    base_url: str | None = None, api_key: str | None = None, provider: str = "openai"
+    base_url: str | None = None,
+    api_key: str | None = None,
+    provider: str = "openai",
+    key_name: str | None = None,
 ) -> Connection:
     """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
 
     Args:
         provider: one of ``OPENAI_LIKE``.
+        key_name: the environment variable of the key, if not the provider's.
 
     Raises:
         UsageError: a setting is missing or invalid; the text names it.
     """
-    key_name, address_name, default = OPENAI_LIKE[provider]
+    usual_key_name, address_name, default = OPENAI_LIKE[provider]
+    key_name = key_name or usual_key_name
     given = setting(base_url, ADDRESS_GIVEN, address_name)
     address = Setting(given.value or default, given.name)
     key = setting(api_key, KEY_GIVEN, key_name)
@@ -173,8 +179,9 @@ class LLMClient:
     Args:
         provider: one of ``PROVIDERS``.
         is_async: ``True`` for ``async_response`` and ``chat``, ``False`` for ``response``.
-        base_url: default from the provider's environment variable.
-        api_key: default from the provider's environment variable; Bedrock's keys come only from there.
+        base_url: default from the provider's environment variable; or the source of a pool of servers.
+        api_key: default from the provider's environment variable; a pool's and Bedrock's keys come only
+            from there.
 
     Raises:
         ValueError: there is no such provider.
@@ -186,7 +193,7 @@ class LLMClient:
         provider: str,
         is_async: bool = False,
         *,
-        base_url: str | None = None,
+        base_url: str | PoolSource | None = None,
         api_key: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
@@ -255,8 +262,12 @@ class LLMClient:
 
 
 def _build(
-    provider: str, base_url: str | None, api_key: str | None, retry: RetryPolicy | None
+    provider: str, base_url: str | PoolSource | None, api_key: str | None, retry: RetryPolicy | None
 ) -> AsyncProviderClient:
+    if isinstance(base_url, PoolSource):
+        from mind2web2.llm_client.pool import PoolClient
+
+        return PoolClient(base_url, retry or RetryPolicy())
     if provider == "openai":
         return AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "azure_openai":

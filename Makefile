@@ -2,10 +2,10 @@
 RUN ?= uv run
 FAULTS ?=
 FUZZ ?=
-# The tests on two cores.
-TESTS = pytest -n 2 --dist worksteal
+# The tests on two cores: they often wait for a browser or a timer, so that four processes keep both busy.
+TESTS = pytest -n 4 --dist worksteal
 
-.PHONY: check coverage faults fuzz injection mutants test
+.PHONY: check coverage faults fuzz injection mutants test types-js
 
 test:
 	$(RUN) $(TESTS)
@@ -15,6 +15,10 @@ check:
 	$(RUN) ruff check .
 	$(RUN) mypy
 	$(RUN) $(TESTS)
+
+# Types of the viewer's JavaScript.
+types-js:
+	.ci/types_js
 
 # Lines that the tests reach, in the processes that they start as well; told even where a test fails. Killed
 # processes leave broken files, which are left out with a warning.

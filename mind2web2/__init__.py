@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from mind2web2.llm_client import LLMClient, calculate_api_cost
     from mind2web2.pages.cache import CacheFileSys
     from mind2web2.rubric.node import AggregationStrategy, VerificationNode
+    from mind2web2.scoring.scorer import Judge, NoScore, Score, Scorer
     from mind2web2.scripts.load import load_eval_script
     from mind2web2.verification.extractor import EvaluatorConfig, Extractor, Verifier, create_evaluator
 
 __version__ = "0.1.0"
 
-# What eval scripts import from here (eval-scripts.md), and where it lives; loaded when first asked for,
-# so that commands which need little start quickly.
+# What eval scripts (eval-scripts.md) and trainers (in-process.md) import from here, and where it lives;
+# loaded when first asked for, so that commands which need little start quickly.
 _HOMES = {
     "AggregationStrategy": "mind2web2.rubric.node",
     "ArxivTool": "mind2web2.api_tools",
@@ -27,8 +28,12 @@ _HOMES = {
     "EvaluatorConfig": "mind2web2.verification.extractor",
     "Extractor": "mind2web2.verification.extractor",
     "GoogleMapsTool": "mind2web2.api_tools",
+    "Judge": "mind2web2.scoring.scorer",
     "LLMClient": "mind2web2.llm_client",
+    "NoScore": "mind2web2.scoring.scorer",
     "PDFParser": "mind2web2.api_tools",
+    "Score": "mind2web2.scoring.scorer",
+    "Scorer": "mind2web2.scoring.scorer",
     "VerificationNode": "mind2web2.rubric.node",
     "Verifier": "mind2web2.verification.extractor",
     "calculate_api_cost": "mind2web2.llm_client",
@@ -44,8 +49,12 @@ __all__ = [
     "EvaluatorConfig",
     "Extractor",
     "GoogleMapsTool",
+    "Judge",
     "LLMClient",
+    "NoScore",
     "PDFParser",
+    "Score",
+    "Scorer",
     "VerificationNode",
     "Verifier",
     "calculate_api_cost",

@@ -41,6 +41,10 @@ class CacheWriteError(Mind2Web2Error):
     """A cache folder cannot be written."""
 
 
+class PageMissingError(Mind2Web2Error):
+    """A page is not stored, and nothing says whether it exists; no claim may fail for that."""
+
+
 class CaptureError(Mind2Web2Error):
     """A page could not be fetched; the text says why."""
 

@@ -19,10 +19,10 @@ from mind2web2.judge.transfer import export_judgments
 from mind2web2.pages.citations import cited_urls
 from mind2web2.runs.answers import is_expected, read_answer, read_run_record, run_record_path
 from mind2web2.runs.freshness import results_now
-from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS, is_time_s
-from mind2web2.runs.summaries import agent_answers
+from mind2web2.runs.sharding.shards import shard_caution
+from mind2web2.runs.summaries import agent_answers, stored_metrics
 from mind2web2.utils.files import is_leftover, read_regular_file, staged_file
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
@@ -104,7 +104,9 @@ def leaderboard_entry(
 ) -> tuple[dict[str, str | None] | None, str]:
     """Return the agent's entry for the leaderboard, or the reason why there is none."""
     answers = agent_answers(paths.eval_results_root, agent_name)
-    summary = agent_metrics(agent_name, answers, task_ids).summary()
+    summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids).summary()
+    if caution := shard_caution(paths.eval_results_root / agent_name):
+        return None, caution
     now = results_now(paths, agent_name, answers, task_ids)
     unscored = [
         f"{each['task_id']}/{str(each['answer_name']).removesuffix('.md')}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
@@ -23,6 +24,9 @@ from mind2web2.cli.options import (
     temperature,
 )
 from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
+
+if TYPE_CHECKING:
+    from mind2web2.runs.sharding.shards import Shard
 
 _DESCRIPTION = """\
 Judge an agent's answers: run each task's eval script, check every claim against the cited pages, score
@@ -70,6 +74,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="version of the eval scripts, a folder such as 2025_07_14 (default: the newest dated one that "
         "has the task, then the undated ones)",
     )
+    add(
+        "--shard",
+        metavar="I/N",
+        type=_shard,
+        help="judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
+        "mind2web2 merge brings the results together",
+    )
     _add_judge_options(parser.add_argument_group("judge"))
     _add_limit_options(parser.add_argument_group("limits"))
     _add_cost_options(parser.add_argument_group("costs"))
@@ -106,6 +117,18 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
         metavar="M",
         help="the model that judges, whatever the scripts name (default: o4-mini; replay: the one stored)",
     )
+    add_judge_parameters(group)
+    add(
+        "--judgments",
+        metavar="FILE_OR_URL",
+        help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
+        "own under eval_results/). Else postgresql://HOST/DATABASE: judgments that several machines share",
+    )
+
+
+def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
+    """Add the options of a judge beside provider and model."""
+    add = group.add_argument
     add_judge_server_options(group)
     add("--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high")
     add(
@@ -135,12 +158,6 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
         type=positive_seconds,
         default=120.0,
         help="seconds to wait for a judge that becomes unreachable during the run (default: 120)",
-    )
-    add(
-        "--judgments",
-        metavar="FILE",
-        help="with --llm_provider replay: a judgments.sqlite3 or exported .jsonl file (default: the agent's "
-        "own under eval_results/)",
     )
 
 
@@ -276,6 +293,15 @@ def _add_script_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
+def _shard(text: str) -> Shard:
+    from mind2web2.runs.sharding.shards import Shard
+
+    try:
+        return Shard.parsed(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
     from mind2web2.errors import UsageError
@@ -298,6 +324,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     paths = paths_of(options)
     work = select_work(paths, agent_name, options.task_ids or ())
+    if options.shard is not None:
+        work = options.shard.share_of(work)
     if options.estimate:
         from mind2web2.cli.evaluate_report import print_estimate
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -51,18 +48,13 @@ from mind2web2.runs.reader import (
     refused_downloads,
     refused_pages,
 )
-from mind2web2.runs.results import write_file, writing_in
 from mind2web2.runs.run import DEFAULT_JUDGE_MODEL, RunFolders
-from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given
 
 log = logging.getLogger(__name__)
 
-FILE_NAME = "usage.json"
-# One line of totals each, so that the file stays small however often an agent is evaluated.
-_RUNS_KEPT = 200
 _USAGE_COLUMNS = ("asked", "requests", "tokens in", "cached", "out", "cost", "reused", "saved")
 _ESTIMATE_COLUMNS = ("answers", "judge requests", "tokens in", "cached", "out", "dollars", "based on")
 
@@ -283,46 +275,6 @@ def budget_text(budget: Budget) -> str:
         f"{spent}, and nothing more was asked. The same command (without --overwrite) continues with another "
         f"${limit}; a higher --max_cost goes further."
     )
-
-
-def write_usage(folder: Path, judge: RecordedJudge) -> None:
-    """Add the run to ``usage.json``: the newest run by task, earlier ones as totals.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
-    if not judge.usage.tasks:
-        return
-    path = folder / FILE_NAME
-    run = {
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "judge_model": judge.settings.model,
-        "endpoint": judge.endpoint,
-        **judge.usage.total().as_json(),
-        "sent_again": dict(judge.usage.retries.reasons),
-    }
-    tasks = {task_id: judge.usage.tasks[task_id].as_json() for task_id in sorted(judge.usage.tasks)}
-    with writing_in(folder):
-        runs = [*_earlier_runs(path), run][-_RUNS_KEPT:]
-        content = {"newest_run": {**run, "tasks": tasks}, "runs": runs}
-        write_file(path, json.dumps(content, ensure_ascii=True, indent=2) + "\n")
-
-
-def _earlier_runs(path: Path) -> list[Any]:
-    try:
-        runs = json.loads(read_regular_file(path))["runs"]
-        if not isinstance(runs, list):
-            raise TypeError("its runs are no list")
-    except FileNotFoundError:
-        return []
-    except (OSError, ValueError, RecursionError, LookupError, TypeError) as error:
-        log.warning(
-            "%s is damaged and is replaced: the judge use of earlier runs is lost, nothing else (%s)",
-            path,
-            error,
-        )
-        return []
-    return runs
 
 
 # Reasons why scores may be wrong

@@ -19,7 +19,7 @@ from rich.console import Console
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, line, plain_console
-from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported, write_usage
+from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
     BATCHES,
@@ -28,6 +28,7 @@ from mind2web2.cli.options import (
     network_of,
     paths_of,
     storage_state_of,
+    suggested_check,
     suggested_command,
     suggested_forgetting,
 )
@@ -37,6 +38,7 @@ from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.judge_check.record import CheckRecord, last_check
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
@@ -47,7 +49,8 @@ from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
-from mind2web2.runs.progress_file import ProgressFile
+from mind2web2.runs.progress_file import ProgressFile, write_usage
+from mind2web2.runs.results import write_file
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
@@ -60,6 +63,8 @@ from mind2web2.runs.run import (
     merge_all_results,
     uncached_pages,
 )
+from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
+from mind2web2.runs.sharding.shards import Shard, ShardState, shard_states, shards_text
 from mind2web2.scheduling.scheduler import MOST_PENDING
 from mind2web2.scheduling.scheduler import Pace as Order
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
@@ -114,8 +119,22 @@ def run_evaluation(
 ) -> int:
     """Evaluate the work and return the exit status."""
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
+    if options.shard is not None:
+        _note_shard(options.shard, folders, "started" if work else "ended")
+        if not work:
+            line(plain_console(), f"Shard {options.shard} has no answers: there is nothing to judge.")
+            return 0
     run = _Run(options, folders, work, plain_console(outlives_reader=True), _budget(options))
     return run_to_exit(_stored_evaluation(run), run.report_stop)
+
+
+def _note_shard(shard: Shard | None, folders: RunFolders, state: ShardState) -> None:
+    """Write which shards the folder holds, none after a run over all answers."""
+    path = folders.agent_results / SHARDS_NAME
+    if shard is not None:
+        write_file(path, shards_text(shard_states(folders.agent_results) | {str(shard): state}))
+    else:
+        path.unlink(missing_ok=True)
 
 
 async def _stored_evaluation(run: _Run) -> int:
@@ -129,10 +148,11 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     options, console = run.options, run.console
     batches = _open_batches(run, settings.model, store)
     with loading():
-        client = _client(options, batches)
+        client = judge_client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
-    parts = _parts(options, judge, captures, batches)
+    judge_check = last_check(run.folders.eval_results_root, judge.identity)
+    parts = _parts(options, judge, captures, batches, judge_check)
     run.usages.append(judge.usage)
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
@@ -162,6 +182,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             await client.close()
     if options.self_debug:
         _print_reused(run, outcomes)
+    if options.shard is not None or not options.task_ids:
+        _note_shard(options.shard, run.folders, "ended")
     summary = await asyncio.to_thread(_summed_up, run)
     agent_name = run.folders.agent_name
     report = RunReport(
@@ -175,6 +197,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         recapture=caching_command(agent_name, options, "--only", "suspect"),
         show=suggested_command(options, "show", agent_name, "TASK", "ANSWER"),
     )
+    if judge_check is None and judge.usage.total().asked.judgments:
+        run.print(f"How often is this judge right? {suggested_check(options)}")
     print_run(console, report)
     return outcomes
 
@@ -184,6 +208,7 @@ def _parts(
     judge: RecordedJudge,
     captures: SharedCaptures | None,
     batches: BatchJobs | None,
+    judge_check: CheckRecord | None,
 ) -> RunParts:
     requests = asyncio.Semaphore(options.max_llm_requests or DEFAULT_JUDGE_LIMIT)
     return RunParts(
@@ -203,6 +228,7 @@ def _parts(
         pace=Order(options.sequential, _ALL if options.batch else MOST_PENDING),
         isolation=_isolation(options),
         as_of=options.as_of,
+        judge_check=judge_check,
     )
 
 
@@ -249,7 +275,10 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     return BatchJobs(endpoints, folder, model, pace, overwrite=options.overwrite, is_stored=is_stored)
 
 
-def _client(options: argparse.Namespace, batches: BatchJobs | None) -> BatchClient | LLMClient | None:
+def judge_client(
+    options: argparse.Namespace, batches: BatchJobs | None = None
+) -> BatchClient | LLMClient | None:
+    """Return the client of the judge that the options name, ``None`` for a replay."""
     if batches is not None:
         from mind2web2.judge.batch.jobs import BatchClient
 
@@ -289,7 +318,8 @@ def _budget(options: argparse.Namespace) -> Budget | None:
 
 def _keep_usage(run: _Run, judge: RecordedJudge) -> None:
     try:
-        write_usage(run.folders.agent_results, judge)
+        shard = run.options.shard
+        write_usage(run.folders.agent_results, judge, None if shard is None else str(shard))
     except ResultWriteError as error:
         run.progress.problems.append(str(error))
 
@@ -343,6 +373,9 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
 async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:
     """Print which batches are open, which scripts have changed, and how many pages are not cached."""
     options, folders = run.options, run.folders
+    if options.shard is not None:
+        here = sum(len(task.answers) for task in run.work)
+        run.print(f"Shard {options.shard}: {here} answers; the others are judged elsewhere.")
     is_direct = options.llm_provider != REPLAY and not options.batch
     if (
         is_direct
@@ -383,15 +416,21 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 
 @contextmanager
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
-    path = _judgments_path(options, folders)
     if options.llm_provider != REPLAY:
-        with JudgmentStore(path) as store:
+        own = folders.agent_results / FILE_NAME
+        with JudgmentStore(own) if options.judgments is None else _shared(own, options.judgments) as store:
             yield store
         return
     from mind2web2.judge.transfer import open_for_replay
 
-    with open_for_replay(path) as store:
+    with open_for_replay(_judgments_path(options, folders)) as store:
         yield store
+
+
+def _shared(own: Path, url: str) -> JudgmentStore:
+    from mind2web2.judge.shared_store import SharedJudgmentStore
+
+    return SharedJudgmentStore(own, url)
 
 
 def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:

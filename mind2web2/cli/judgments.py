@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, suggested_command
+from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, paths_of, suggested_command
 from mind2web2.errors import UsageError
 from mind2web2.utils.names import check_name
 
@@ -32,14 +33,20 @@ def add_command(commands: Subcommands) -> None:
     for name, summary, handler in (
         (
             "export",
-            "write the agent's judgments to a .jsonl file; a folder that does not exist is created",
+            "write the agent's judgments to a .jsonl file, or add them to a database",
             run_export,
         ),
-        ("import", "add the judgments of a .jsonl file to the agent's; those stored before stay", run_import),
+        (
+            "import",
+            "add the judgments of a file or database to the agent's; those stored before stay",
+            run_import,
+        ),
     ):
         action = actions.add_parser(name, help=summary, description=summary)
         action.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
-        action.add_argument("file", metavar="FILE", type=Path, help="a .jsonl file")
+        action.add_argument(
+            "file", metavar="FILE_OR_URL", help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE"
+        )
         add_folder_options(action, "eval_results_root")
         action.set_defaults(run=handler)
 
@@ -55,9 +62,11 @@ def run_export(options: argparse.Namespace) -> int:
     if not store_path.is_file():
         evaluate = suggested_command(options, "evaluate", options.agent)
         raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
+    if options.file.startswith(DATABASE_URLS):
+        return _export_to_database(options, store_path)
     with JudgmentStore(store_path) as store:
         try:
-            keys = set(export_judgments(store, options.file))
+            keys = set(export_judgments(store, Path(options.file)))
             judges = store.identities()
         except OSError as error:
             raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
@@ -72,6 +81,18 @@ def run_export(options: argparse.Namespace) -> int:
         command = suggested_command(options, "evaluate", options.agent, *replay, *_chosen(judge, judges))
         of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
         line(console, f"To score the same answers{of_judge} from this file: {command}")
+    return 0
+
+
+def _export_to_database(options: argparse.Namespace, store_path: Path) -> int:
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.judge.shared_store import JudgmentDatabase
+    from mind2web2.judge.store import JudgmentStore
+
+    with JudgmentStore(store_path) as store, closing(JudgmentDatabase(options.file)) as database:
+        judgments = [judgment for judgment in store.all() if judgment.purpose != "gate"]
+        added = database.add(judgments)
+    line(plain_console(), f"{added} of {len(judgments)} judgments were new to the database")
     return 0
 
 
@@ -94,7 +115,13 @@ def run_import(options: argparse.Namespace) -> int:
     from mind2web2.judge.store import JudgmentStore
     from mind2web2.judge.transfer import read_judgments
 
-    judgments = list(read_judgments(options.file))
+    if options.file.startswith(DATABASE_URLS):
+        from mind2web2.judge.shared_store import JudgmentDatabase
+
+        with closing(JudgmentDatabase(options.file)) as database:
+            judgments = list(database.all())
+    else:
+        judgments = list(read_judgments(Path(options.file)))
     with JudgmentStore(_store_path(options)) as store:
         added = store.add(judgments)
     line(plain_console(), f"{added} of {len(judgments)} judgments were new")

@@ -95,6 +95,30 @@ def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
             line(console, f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})")
 
 
+def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print how far the scores depend on weak verdicts, and on tasks and runs."""
+    bounds, variation = summary["bounds"], summary["variation"]
+    if bounds["avg_score"] is not None:
+        (low, high), (low_rate, high_rate) = bounds["avg_score"], bounds["success_rate"]
+        line(
+            console,
+            f"Bounds, had verdicts on weak evidence gone either way: partial completion {number(low)} to "
+            f"{number(high)}, success rate {number(low_rate)} to {number(high_rate)}.",
+        )
+    elif bounds["without"]:
+        line(
+            console,
+            f"No bounds for weak evidence: {counted(bounds['without'], 'result')} of an earlier version or "
+            "without a rubric tree; `evaluate --llm_provider replay` writes results with bounds.",
+        )
+    if variation is not None and variation["between_runs"] is not None:
+        line(
+            console,
+            f"Variance of scores: between tasks {variation['between_tasks']:.4f}, between runs of a task "
+            f"{variation['between_runs']:.4f} (the judge's own included).",
+        )
+
+
 def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
     """Print which results are out of date, and which answers have none.
 

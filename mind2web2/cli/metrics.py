@@ -130,9 +130,8 @@ def _summed_up(
     from mind2web2.cli.evaluate_report import lasting_cautions
     from mind2web2.runs.answer import AnswerOutcome
     from mind2web2.runs.freshness import results_now
-    from mind2web2.runs.metrics import agent_metrics
     from mind2web2.runs.results import latest_results
-    from mind2web2.runs.summaries import agent_answers, summarised_answers
+    from mind2web2.runs.summaries import agent_answers, stored_metrics, summarised_answers
 
     root = paths.eval_results_root
     not_written = None
@@ -142,7 +141,7 @@ def _summed_up(
         # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
-        found = (answers, agent_metrics(agent_name, answers, task_ids).summary()) if answers else None
+        found = (answers, stored_metrics(root, agent_name, answers, task_ids).summary()) if answers else None
     if found is None:
         raise no_results(options, root, agent_name)
     answers, summary = found
@@ -234,7 +233,8 @@ def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequenc
 
 def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
     from mind2web2.cli.console import line
-    from mind2web2.cli.metric_tables import print_metrics, print_now, print_verdicts
+    from mind2web2.cli.metric_tables import print_metrics, print_now, print_variation, print_verdicts
+    from mind2web2.judge_check.record import check_text
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
 
     summary = agent.summary
@@ -250,6 +250,9 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
             line(console, f"No result: {name}: {missing['reason']}")
     if has_scores:
         print_verdicts(console, summary["verdicts"])
+        print_variation(console, summary)
+        if agent.newest is not None and (check := check_text(agent.newest)) is not None:
+            line(console, f"The judge's last check: {check}.")
         for caution in agent.cautions:
             line(console, f"Warning: {caution}")
     print_now(console, agent.now, suggested_evaluation(options, agent.name, agent.newest))

@@ -28,6 +28,7 @@ Subcommands = Any  # the type of argparse's subparsers action is private
 JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
+DATABASE_URLS = ("postgresql://", "postgres://")
 # The folder of an agent's results that keeps the state of its batches.
 BATCHES = "batches"
 JUDGE_PROVIDERS_HELP = (
@@ -420,8 +421,13 @@ def _given(options: argparse.Namespace, *names: str) -> str:
 
 def _conflicts(options: argparse.Namespace) -> Iterator[str]:
     is_replay = options.llm_provider == REPLAY
-    if options.judgments is not None and not is_replay:
-        yield "--judgments goes with --llm_provider replay"
+    is_shared = str(options.judgments).startswith(DATABASE_URLS)
+    if options.judgments is not None and not is_replay and not is_shared:
+        yield "--judgments FILE goes with --llm_provider replay; a judge shares postgresql://HOST/DATABASE"
+    if is_shared and is_replay:
+        yield "a replay reads a file: run `mind2web2 judgments import AGENT URL`, and leave --judgments out"
+    if is_shared and options.batch:
+        yield "--batch keeps its own record of requests: leave --judgments out"
     if is_replay and options.overwrite:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
     if options.judge_pool is not None or len(options.judge_base_url or ()) > 1:
@@ -480,6 +486,7 @@ def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
 
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
+    "check-judge": ("eval_results_root",),
     "evaluate": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
     "judgments": ("eval_results_root",),
     "metrics": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
@@ -500,6 +507,16 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
     folders = [(name, given.get(name)) for name in _FOLDERS[command]]
     named = [word for name, value in folders if value is not None for word in (f"--{name}", str(value))]
     return shlex.join([*_program(), command, *words, *named])
+
+
+def suggested_check(options: argparse.Namespace) -> str:
+    """Return the command that checks the judge of an evaluation with these options."""
+    names = ("llm_provider", "judge_model", "judge_base_url", "judge_reasoning_effort", "judge_temperature")
+    given = given_options(options)
+    words = [word for name in names if name in given for word in (f"--{name}", str(getattr(options, name)))]
+    if options.max_images is not None and "max_images" in given:
+        words += ["--max_images", str(options.max_images)] if options.max_images else ["--no_screenshots"]
+    return suggested_command(options, "check-judge", *words)
 
 
 def suggested_evaluation(

@@ -196,6 +196,7 @@ class _AnswerPage:
             self._print_values(found.content)
 
     def _print_origin(self, result: Mapping[str, Any]) -> None:
+        from mind2web2.judge_check.record import check_text
         from mind2web2.runs.reader import result_facts
 
         facts = result_facts(result)
@@ -205,6 +206,8 @@ class _AnswerPage:
         parts += [f"on {created} UTC"] if created else []
         parts += [f"with the script {facts.script}"] if facts.script else []
         self._text(" ".join(parts) + ".")
+        if (check := check_text(result)) is not None:
+            self._text(f"This judge's check: {check}.")
         if doubts := _strings(result.get("doubts")):
             self._text(f"In doubt: {'; '.join(doubts)}.")
 

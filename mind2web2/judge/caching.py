@@ -40,6 +40,7 @@ from mind2web2.judge.protocol import (
 )
 from mind2web2.judge.services import ServiceAnswers
 from mind2web2.judge.store import (
+    JudgeIdentity,
     Judgment,
     JudgmentSource,
     JudgmentStore,
@@ -165,6 +166,18 @@ class RecordedJudge:
         return self._provider is None
 
     @property
+    def identity(self) -> JudgeIdentity:
+        """Return the judge whose judgments these are, also in a replay."""
+        settings = self.settings
+        return JudgeIdentity(
+            model=settings.model,
+            endpoint=(settings.replayed_endpoint if self.is_replay else None) or self.endpoint,
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+            max_images=settings.max_images,
+        )
+
+    @property
     def endpoint(self) -> str:
         """Return the name of the judge's server."""
         return REPLAY_ENDPOINT if self._provider is None else self._provider.endpoint
@@ -190,19 +203,26 @@ class RecordedJudge:
             stored = await self._stored(key)
             # If a script's own checks changed, a stored reply may no longer fill the template.
             if stored is not None and (self._provider is None or await _fits(stored, request)):
-                if stored.outcome != "fewer_images":
-                    self.usage.of(source[0]).reused += usage_of(stored)
-                return stored
+                return self._reused(stored, source)
             if self._provider is None:
                 raise JudgmentMissingError(_missing(subject, source))
             await self._write_unwritten()
             await self.check_reachable()
-            asked = replace(request, name=key, extra={**extra, **self._extra})
-            judgment = await self._ask(self._provider, asked, subject, source, limit)
-            # A paid reply is stored even if the caller is cancelled.
-            await to_the_end(self._write(judgment))
-            self._asked_now.add(key)
+            async with self._store.claimed(key, self.endpoint) as theirs:
+                if theirs is not None and not self._overwrite and await _fits(theirs, request):
+                    return self._reused(theirs, source)
+                asked = replace(request, name=key, extra={**extra, **self._extra})
+                judgment = await self._ask(self._provider, asked, subject, source, limit)
+                # A paid reply is stored even if the caller is cancelled.
+                await to_the_end(self._write(judgment))
+            if self._overwrite:
+                self._asked_now.add(key)
             return judgment
+
+    def _reused(self, judgment: Judgment, source: tuple[str, str]) -> Judgment:
+        if judgment.outcome != "fewer_images":
+            self.usage.of(source[0]).reused += usage_of(judgment)
+        return judgment
 
     def raise_if_unusable(self) -> None:
         """Raise ``JudgeUnusableError`` if the judge is unreachable or has rejected all requests."""
@@ -211,6 +231,11 @@ class RecordedJudge:
         total = self.usage.total()
         if self._breaker.reason is not None and not total.asked.judgments and not total.reused.judgments:
             raise JudgeUnusableError(str(self._breaker.reason)) from self._breaker.reason
+
+    def try_again(self) -> None:
+        """Send requests again although the judge was unreachable or has rejected requests."""
+        self._breaker = CircuitBreaker(one_by_one=not self.settings.batch)
+        self._unreachable, self._is_checked = None, False
 
     async def write_rest(self) -> None:
         """Store replies that could not be stored before.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -44,7 +45,7 @@ class ClientProvider:
     def __init__(self, client: ScriptedClient) -> None:
         self._client = client
 
-    @property
+    @cached_property
     def endpoint(self) -> str:
         """Return the client's class and an id, as two clients of a class may judge differently."""
         kind = type(self._client)

@@ -125,7 +125,8 @@ class ServiceAnswers:
                 claim=request.in_words(),
             )
         )
-        self._asked_now.add(key)
+        if self._overwrite:
+            self._asked_now.add(key)
         return text
 
 

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from functools import lru_cache, partial
 from operator import attrgetter
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TypeVar
-from weakref import WeakKeyDictionary
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -24,6 +21,8 @@ from mind2web2.errors import JudgmentStoreError
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.llm_client.failures import one_line
 from mind2web2.prompts import HashedText
+from mind2web2.utils.aio import ThreadQueue
+from mind2web2.utils.files import network_file_system
 
 
 class Judgment(BaseModel):
@@ -245,7 +244,6 @@ class _Lookup(NamedTuple):
 
 _Work = _Lookup | Judgment
 _Outcome = Judgment | BaseException | None
-_Batch = list[tuple[_Work, "asyncio.Future[Judgment | None]"]]
 _COLUMNS = tuple(Judgment.model_fields)
 _row_of = attrgetter(*_COLUMNS)
 
@@ -256,28 +254,33 @@ class JudgmentStore:
     Args:
         path: the file, made when missing; ``None`` keeps everything in memory.
         damage_cure: what an error tells the user to do about a damaged file.
+        most: judgments to keep, about; older ones are dropped. ``None`` keeps all.
     """
 
-    def __init__(self, path: Path | None, damage_cure: str = OWN_STORE) -> None:
+    def __init__(self, path: Path | None, damage_cure: str = OWN_STORE, *, most: int | None = None) -> None:
         self.path = path
         self._damage_cure = damage_cure
+        self._most = most
+        self._puts = 0
         # One thread owns the connection, so that neither reads nor writes block the event loop.
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="judgments")
-        # Work that waits for the thread, by event loop; it shares a transaction.
-        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch] = WeakKeyDictionary()
+        self._queue = ThreadQueue("judgments", self._done_together)
         try:
             self._connection = self._in_thread(self._open)
         except BaseException:
-            self._thread.shutdown()
+            self._queue.close()
             raise
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest where several endpoints have one."""
-        return await self._queued(_Lookup(key, endpoint))
+        return await self._queue.done(_Lookup(key, endpoint))
 
     async def put(self, judgment: Judgment) -> None:
         """Store a judgment, in place of an older one with the same key and endpoint."""
-        await self._queued(judgment)
+        await self._queue.done(judgment)
+
+    def claimed(self, key: str, endpoint: str) -> AbstractAsyncContextManager[Judgment | None]:  # noqa: ARG002
+        """Hold a question while it is asked; a file belongs to one run, which asks each question once."""
+        return nullcontext()
 
     def all(self) -> list[Judgment]:
         """Return every judgment, in a fixed order."""
@@ -318,7 +321,7 @@ class JudgmentStore:
     def close(self) -> None:
         """Close the file."""
         self._in_thread(self._connection.close)
-        self._thread.shutdown()
+        self._queue.close()
 
     def __enter__(self) -> Self:
         return self
@@ -329,38 +332,7 @@ class JudgmentStore:
         self.close()
 
     def _in_thread(self, work: Callable[[], Value]) -> Value:
-        return self._thread.submit(self._translated, work).result()
-
-    async def _queued(self, work: _Work) -> Judgment | None:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[Judgment | None] = loop.create_future()
-        waiting = self._waiting.get(loop)
-        if waiting is None:
-            self._begin(loop, [(work, done)])
-        else:
-            waiting.append((work, done))
-        return await done
-
-    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch) -> None:
-        self._waiting[loop] = []
-        # No task: the loop may run a script, whose tasks are cancelled at its end.
-        running = loop.run_in_executor(self._thread, self._done_together, [work for work, _ in batch])
-        running.add_done_callback(partial(self._end, loop, batch))
-
-    def _end(
-        self, loop: asyncio.AbstractEventLoop, batch: _Batch, running: asyncio.Future[list[_Outcome]]
-    ) -> None:
-        if waiting := self._waiting.pop(loop):
-            self._begin(loop, waiting)
-        error = running.exception()
-        outcomes = running.result() if error is None else [error] * len(batch)
-        for (_, done), outcome in zip(batch, outcomes, strict=True):
-            if done.done():  # the caller was cancelled
-                continue
-            if isinstance(outcome, BaseException):
-                done.set_exception(outcome)
-            else:
-                done.set_result(outcome)
+        return self._queue.call(partial(self._translated, work))
 
     def _done_together(self, works: Sequence[_Work]) -> list[_Outcome]:
         """Do all in one transaction, or each in its own where one of them fails."""
@@ -376,6 +348,14 @@ class JudgmentStore:
         if isinstance(work, _Lookup):
             return self._select(work.key, work.endpoint)
         self._write([work], "INSERT OR REPLACE")
+        self._puts += 1
+        # Each time, a fifth of them goes: the search takes a while.
+        if self._most is not None and self._puts % max(self._most // 5, 1) == 0:
+            self._connection.execute(
+                "DELETE FROM judgments WHERE created < "
+                "(SELECT created FROM judgments ORDER BY created DESC LIMIT 1 OFFSET ?)",
+                (self._most - self._most // 5,),
+            )
         return None
 
     @contextmanager
@@ -406,6 +386,13 @@ class JudgmentStore:
                 raise JudgmentStoreError(
                     f"cannot make folder {self.path.parent}: {error.strerror}"
                 ) from error
+            if kind := network_file_system(self.path.parent):
+                raise JudgmentStoreError(
+                    f"judgments cannot be stored in {self.path.parent}, which is on a network file system "
+                    f"({kind}): SQLite's log needs memory that all writers share. Put results on a disk of "
+                    "this machine (--eval_results_root); --shard and mind2web2 merge divide the work among "
+                    "machines"
+                )
         connection = sqlite3.connect(
             self.path or ":memory:", timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
         )

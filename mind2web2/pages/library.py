@@ -295,6 +295,8 @@ class PageLibrary:
             is_doubtful = isinstance(error, WorkerError | DoubtfulPageError)
             reason = DoubtfulPageError(str(error)) if is_doubtful else CaptureError(str(error))
             known = _Known(reason, was_absent=kind is None)
+            if known.was_absent and request.capture is None:
+                return known  # as quickly found again, and answers may name any number of such pages
         self._remember(key, known)
         return known
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, Self, TypeGuard
 
 Status = Literal["initialized", "passed", "failed", "partial", "skipped"]
@@ -51,16 +51,20 @@ class Scored(Protocol):
         """Yield this node and all below it, each before its children."""
 
 
-def aggregate(root: Scored) -> dict[int, Outcome]:
+def aggregate(root: Scored, verdicts: Mapping[int, Outcome] | None = None) -> dict[int, Outcome]:
     """Return the outcome of every node from ``root`` down, by ``id(node)``, in linear time.
 
     Leaves count as decided; nothing is written to the nodes.
+
+    Args:
+        verdicts: by ``id(leaf)``, in place of the leaves' own.
     """
+    verdicts = verdicts or {}
     outcomes: dict[int, Outcome] = {}
     # Each node comes before its children in walk(), so that the reverse has children first, however deep.
     for node in reversed(list(root.walk())):
         if not node.children:
-            outcomes[id(node)] = node.verdict
+            outcomes[id(node)] = verdicts.get(id(node), node.verdict)
             continue
         children = [outcomes[id(child)] for child in node.children]
         if node.strategy == "sequential":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -113,6 +114,20 @@ def _vote_faults(votes: Sequence[Vote], num_trials: int | None, about: str) -> I
 
 def _majority(votes: Sequence[Vote]) -> bool:
     return 2 * sum(vote.supported for vote in votes) > len(votes)
+
+
+_SKIP_REASON = re.compile(r"not judged, because '(.*)' (?:failed|was skipped)", re.DOTALL)
+
+
+def skip_reason(leaf_id: str, status: str) -> str:
+    """Return why a verification is skipped: a prerequisite failed or was skipped itself."""
+    return f"not judged, because '{leaf_id}' {'failed' if status == 'failed' else 'was skipped'}"
+
+
+def blocking_leaf_id(reason: str) -> str | None:
+    """Return the leaf that ``skip_reason`` names, ``None`` for another reason."""
+    found = _SKIP_REASON.fullmatch(reason)
+    return None if found is None else found[1]
 
 
 # In the notes on a page, where the judge takes fewer images than it has.
@@ -240,6 +255,7 @@ class Evidence(BaseModel):
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
         flags: what in the claim looks as if it were meant for the judge.
+        prerequisites: ids of the nodes that the script named as ``extra_prerequisites``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -252,3 +268,4 @@ class Evidence(BaseModel):
     pages: tuple[PageCheck, ...] = ()
     reason: str | None = None
     flags: tuple[Flag, ...] = ()
+    prerequisites: tuple[str, ...] = ()

@@ -25,22 +25,24 @@ from mind2web2.errors import (
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
+from mind2web2.judge_check.record import CheckRecord
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts.injection_flags import flags_of
-from mind2web2.runs.answers import AnswerJob, read_answer
+from mind2web2.runs.analysis.bounds import score_bounds
+from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
-from mind2web2.runs.reader import TREE_FORMAT, other_pages, quote_counts
+from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts
 from mind2web2.runs.results import (
     LoadedResult,
-    content_sha256,
     has_checksum,
     is_edited,
     latest_result,
     newest_result_name,
     replace_result,
+    same_but_run,
     with_checksum,
     write_file,
     write_result,
@@ -127,6 +129,7 @@ class RunParts:
         isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
         as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
+        judge_check: the judge's last check on the labelled set, for the results.
     """
 
     judge: RecordedJudge
@@ -141,6 +144,7 @@ class RunParts:
     pace: Pace = field(default_factory=Pace)
     isolation: Isolation | None = None
     as_of: AsOf | None = None
+    judge_check: CheckRecord | None = None
 
     @property
     def conditions(self) -> Conditions:
@@ -160,11 +164,14 @@ class RunParts:
 
 
 @dataclass(frozen=True)
-class _ScriptTime:
+class ScriptTime:
     """The clock of a script: where it stands still, and its time zone; ``None`` for the real ones."""
 
     as_of: datetime | None = None
     zone: str | None = None
+
+
+_REAL_TIME = ScriptTime()
 
 
 @dataclass(frozen=True)
@@ -281,20 +288,21 @@ def _with_time(found: LoadedResult, job: AnswerJob) -> LoadedResult:
     return LoadedResult(found.path, content)
 
 
-def _script_time(job: AnswerJob, run: RunParts) -> _ScriptTime:
+def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
     if run.as_of is not None:
-        return _ScriptTime(moment_of(job.answer, run.as_of))
+        return ScriptTime(moment_of(job.answer, run.as_of))
     found = latest_result(job.folder / "results") if run.judge.is_replay else None
     made_from = None if found is None else provenance_in(found.content)
     clock = None if made_from is None else made_from.inputs.clock
-    return _ScriptTime() if clock is None else _ScriptTime(recorded_moment(clock), known_zone(clock.zone))
+    return _REAL_TIME if clock is None else ScriptTime(recorded_moment(clock), known_zone(clock.zone))
 
 
 async def _evaluate(job: AnswerJob, run: RunParts, text: str) -> tuple[dict[str, Any], bool]:
     """Return the result, and whether it is the same as a replay has written before."""
     async with _answer_logger(job, run) as logger:
         try:
-            complete = await _evaluate_logged(job, run, text, logger)
+            script_time = await asyncio.to_thread(_script_time, job, run)
+            complete = await evaluated(job, run, text, logger, script_time)
             earlier = await asyncio.to_thread(_same_result, job, complete) if run.is_replay else None
             if earlier is not None:
                 logger.info("the same as before path=%s score=%s", earlier.path, complete["final_score"])
@@ -312,8 +320,7 @@ def _same_result(job: AnswerJob, result: Mapping[str, Any]) -> LoadedResult | No
     earlier = latest_result(job.folder / "results")
     if earlier is None or is_edited(earlier.content) or not has_checksum(earlier.content):
         return None
-    one, other = ({**each, "run": None} for each in (earlier.content, result))
-    return earlier if content_sha256(one) == content_sha256(other) else None
+    return earlier if same_but_run(earlier.content, result) else None
 
 
 @asynccontextmanager
@@ -339,12 +346,20 @@ async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging
             cleanup_logger(logger)
 
 
-async def _evaluate_logged(
-    job: AnswerJob, run: RunParts, text: str, logger: logging.Logger
+async def evaluated(
+    job: AnswerSetting,
+    run: RunParts,
+    text: str,
+    logger: logging.Logger,
+    script_time: ScriptTime = _REAL_TIME,
 ) -> dict[str, Any]:
+    """Run the task's script on an answer's text and return the complete result; nothing is written.
+
+    Raises:
+        Mind2Web2Error: there is no result; the text says why.
+    """
     started = time.monotonic()
     provenance = await asyncio.to_thread(provenance_now, job, text, run.conditions)
-    script_time = await asyncio.to_thread(_script_time, job, run)
     # Before the script can store pages itself.
     await run.library.note_stored(job.task_cache)
     cache = AnswerCache(job.task_cache, run.library, run.limits.webpage, run.captures)
@@ -408,9 +423,17 @@ async def _evaluate_logged(
             "judge_retries": ledger.usage.requests - ledger.usage.judgments,
             "judged_from": ledger.first_created,
             "judged_to": ledger.last_created,
+            **_judge_check(run.judge_check),
         },
     }
+    bounds = await asyncio.to_thread(score_bounds, complete)
+    complete[SCORE_BOUNDS] = None if bounds is None else asdict(bounds)
     return await asyncio.to_thread(with_checksum, complete)
+
+
+def _judge_check(check: CheckRecord | None) -> dict[str, Any]:
+    # The judge itself is in the provenance.
+    return {} if check is None else {"judge_check": check.model_dump(mode="json", exclude={"judge"})}
 
 
 def _as_of_text(as_of: AsOf | None) -> str | None:
@@ -425,11 +448,11 @@ def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | N
 
 
 async def _script_result(
-    job: AnswerJob,
+    job: AnswerSetting,
     run: RunParts,
     call: ScriptCall,
     cache: AnswerCache,
-    script_time: _ScriptTime,
+    script_time: ScriptTime,
     logger: logging.Logger,
 ) -> tuple[dict[str, Any], JudgeLedger, ScriptInputs]:
     """Run the script, isolated or in this process; return its result, judge usage and inputs."""

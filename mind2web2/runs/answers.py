@@ -120,6 +120,7 @@ class TaskWork:
         problems: notes for the user, such as ignored files; one line each.
         failed_runs: why the agent has no answer in runs that count as 0, by answer name.
         stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
+        elsewhere: names of further answers, which other shards judge.
     """
 
     task_id: str
@@ -130,16 +131,16 @@ class TaskWork:
     problems: tuple[str, ...] = ()
     failed_runs: Mapping[str, str] = field(default_factory=dict)
     stopped_runs: Mapping[str, str] = field(default_factory=dict)
+    elsewhere: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class AnswerJob:
-    """One answer to evaluate.
+class AnswerSetting:
+    """The answer with the script and the pages of its task.
 
     Args:
         script_version: the version folder of the script.
         task_cache: shared by the answers of the task.
-        folder: for results and logs of this answer.
     """
 
     agent_name: str
@@ -148,6 +149,16 @@ class AnswerJob:
     script_path: Path
     script_version: str
     task_cache: CacheFileSys
+
+
+@dataclass(frozen=True)
+class AnswerJob(AnswerSetting):
+    """One answer to evaluate, whose result is written.
+
+    Args:
+        folder: for results and logs of this answer.
+    """
+
     folder: Path
 
 
@@ -218,15 +229,20 @@ def read_answer(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "its link leads back to itself"
         raise AnswerError(f"answer {path} cannot be read: {reason}") from error
     try:
-        text = content.decode("utf-8").removeprefix("\ufeff")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise AnswerError(
             f"answer {path} is not UTF-8 (byte 0x{content[error.start]:02x} at offset {error.start}): "
             "save it as UTF-8"
         ) from error
-    if not text.strip():
+    if not text.removeprefix("\ufeff").strip():
         raise AnswerError(f"answer {path} is empty: write the agent's answer into it or remove the file")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+    return uniform_text(text)
+
+
+def uniform_text(text: str) -> str:
+    r"""Return an answer's text as ``read_answer`` does: no byte order mark, ``\n`` as its only line break."""
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _answer_bytes(path: Path) -> bytes:

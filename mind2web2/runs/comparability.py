@@ -20,6 +20,11 @@ def judge_models(answers: Iterable[ScoredAnswer]) -> dict[str, int]:
     return dict(sorted(Counter(answer.judge_model or UNKNOWN_JUDGE for answer in answers).items()))
 
 
+def judges_of(answers: Iterable[ScoredAnswer]) -> set[str]:
+    """Return the judges of answers, with their parameters."""
+    return {answer.facts.judge or UNKNOWN_JUDGE for answer in answers}
+
+
 def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") -> Iterator[str]:
     """Yield one line for each way in which scored answers were judged differently.
 
@@ -27,7 +32,7 @@ def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") ->
         done: averaged or compared.
     """
     models = judge_models(answers)
-    judges = {answer.facts.judge for answer in answers}
+    judges = judges_of(answers)
     servers = {answer.facts.server for answer in answers} - {None}
     if len(models) > 1:
         listed = _counted(models)
@@ -41,7 +46,7 @@ def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") ->
     if len(served) > 1 and len(models) == 1:
         yield f"the judge was served in different versions, as its server reports: {_counted(served)}"
     yield from _version_warnings(answers, done)
-    yield from _script_warnings(answers)
+    yield from script_warnings(answers)
 
 
 def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[str]:
@@ -57,7 +62,8 @@ def _version_warnings(answers: Sequence[ScoredAnswer], done: str) -> Iterator[st
         yield f"results of different versions are {done}: {listed}"
 
 
-def _script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
+def script_warnings(answers: Sequence[ScoredAnswer]) -> Iterator[str]:
+    """Yield a line that names the tasks whose answers were judged by different scripts, if any."""
     scripts: dict[str, set[str]] = defaultdict(set)
     for answer in answers:
         if answer.facts.script_sha256 is not None:

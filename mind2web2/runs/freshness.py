@@ -18,7 +18,7 @@ from mind2web2.judge.store import FILE_NAME, JudgeIdentity
 from mind2web2.pages.answer_view import listing_sha256
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.runs.answers import AnswerFile, AnswerJob, TaskWork, read_answer, select_answers
+from mind2web2.runs.answers import AnswerFile, AnswerJob, AnswerSetting, TaskWork, read_answer, select_answers
 from mind2web2.runs.provenance import (
     JudgeRecord,
     Present,
@@ -56,7 +56,7 @@ class Conditions:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def provenance_now(job: AnswerJob, text: str, conditions: Conditions) -> Provenance:
+def provenance_now(job: AnswerSetting, text: str, conditions: Conditions) -> Provenance:
     """Return what a result of this answer would be made from now, as far as known before the script runs."""
     return Provenance(
         answer_sha256=text_sha256(text),

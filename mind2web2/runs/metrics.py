@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean, pstdev
 from typing import Any
 
@@ -20,6 +20,7 @@ from mind2web2.statistics.bootstrap import (
     TaskSums,
     sampled_intervals,
 )
+from mind2web2.statistics.variance import NestedVariance, nested_variance
 from mind2web2.utils.names import natural_key
 
 # Digits after the point as published (file-layouts.md), by key; other numbers have four.
@@ -131,6 +132,46 @@ def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:
 
 
 @dataclass(frozen=True, slots=True)
+class MetricBounds:
+    """The least and the greatest value of an agent's averages, by the bounds of the scores behind them.
+
+    Args:
+        without: answers with a score whose result states no bounds; then the averages have none either.
+    """
+
+    avg_score: tuple[float, float] | None
+    success_rate: tuple[float, float] | None
+    without: int
+
+    def summary(self) -> dict[str, Any]:
+        """Return them as they stand in ``summary.json``."""
+        limits = {"avg_score": self.avg_score, "success_rate": self.success_rate}
+        return {
+            name: None if found is None else [round(value, _OTHER_DIGITS) for value in found]
+            for name, found in limits.items()
+        } | {"without": self.without}
+
+
+def metric_bounds(grid: ScoreGrid) -> MetricBounds:
+    """Return the averages with each score at its lower, and at its upper bound."""
+    bounds = {
+        place: (0.0, 0.0) if answer.reason is not None else answer.facts.bounds
+        for place, answer in grid.table.items()
+        if place in grid.scores and answer.score is not None
+    }
+    without = sum(found is None for found in bounds.values())
+    if without or not bounds:
+        return MetricBounds(None, None, without)
+    ends = []
+    for side in (0, 1):
+        own = {place: found[side] for place, found in bounds.items() if found is not None}
+        per_run = _per_run(replace(grid, scores={**grid.scores, **own})).values()
+        ends.append([_mean(run.avg_score for run in per_run), _mean(run.success_rate for run in per_run)])
+    (low, low_rate), (high, high_rate) = ends
+    return MetricBounds((low or 0.0, high or 0.0), (low_rate or 0.0, high_rate or 0.0), 0)
+
+
+@dataclass(frozen=True, slots=True)
 class RunMetrics:
     """The averages of one run over ``num_tasks`` tasks."""
 
@@ -160,6 +201,8 @@ class AgentMetrics:
         warnings: reservations about the numbers, one line each.
         intervals: by the metrics' published names.
         verdicts: counts of doubtful verdicts.
+        bounds: of partial completion and success rate, by weak verdicts.
+        variation: where the variance of the scores comes from; ``None`` with fewer than two tasks.
     """
 
     agent_name: str
@@ -181,6 +224,8 @@ class AgentMetrics:
     warnings: tuple[str, ...]
     intervals: Mapping[str, SampledInterval]
     verdicts: VerdictCounts
+    bounds: MetricBounds
+    variation: NestedVariance | None
 
     def summary(self) -> dict[str, Any]:
         """Return the content of the agent's ``summary.json``, rounded as published."""
@@ -206,11 +251,16 @@ class AgentMetrics:
                 "metrics": {name: found.summary() for name, found in self.intervals.items()},
             },
             "verdicts": self.verdicts.summary(),
+            "bounds": self.bounds.summary(),
+            "variation": None if self.variation is None else self.variation.summary(),
         }
 
 
 def agent_metrics(
-    agent_name: str, answers: Iterable[ScoredAnswer], task_ids: Iterable[str] | None = None
+    agent_name: str,
+    answers: Iterable[ScoredAnswer],
+    task_ids: Iterable[str] | None = None,
+    caution: str | None = None,
 ) -> AgentMetrics:
     """Average an agent's answers over the tasks of each run, then over the runs.
 
@@ -223,7 +273,7 @@ def agent_metrics(
       either. Runs then differ in their tasks, and a warning says so.
 
     Missing answers are listed by name in both cases, and the order of the answers does not matter. Word
-    counts and times average the known values.
+    counts and times average the known values. A ``caution`` becomes the first warning.
 
     Raises:
         ValueError: two answers have the same task and name.
@@ -253,10 +303,24 @@ def agent_metrics(
         judge_models=judge_models(judged),
         missing=grid.missing,
         missing_counted_as_zero=grid.missing_counted_as_zero,
-        warnings=(*grid.warnings, *_failed_run_warnings(grid), *mixture_warnings(judged)),
+        warnings=(
+            *((caution,) if caution else ()),
+            *grid.warnings,
+            *_failed_run_warnings(grid),
+            *mixture_warnings(judged),
+        ),
         intervals=metric_intervals(grid),
         verdicts=verdict_counts(judged),
+        bounds=metric_bounds(grid),
+        variation=_variation(grid),
     )
+
+
+def _variation(grid: ScoreGrid) -> NestedVariance | None:
+    by_task: dict[str, list[list[float]]] = {}
+    for (task, _), score in grid.scores.items():
+        by_task.setdefault(task, []).append([score])
+    return nested_variance(list(by_task.values()))
 
 
 def _failed_run_warnings(grid: ScoreGrid) -> list[str]:

@@ -17,6 +17,8 @@ from mind2web2.rubric.evidence import TO_THIS_JUDGE, QuoteMatch
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 _TOLERANCE = 1e-9
+# The field of a result with the bounds of its score (``analysis.bounds``).
+SCORE_BOUNDS = "score_bounds"
 # ``run.tree_format`` of results: since 2, a tree keeps a leaf's own verdict beside the one that a sequence
 # or a script put in its place.
 TREE_FORMAT = 2
@@ -24,13 +26,19 @@ TREE_FORMAT = 2
 
 @dataclass(frozen=True, slots=True)
 class WrittenNode:
-    """A node of a result's tree; ``verdict`` is a leaf's own, whatever a sequence put in its place."""
+    """A node of a result's tree.
+
+    Args:
+        verdict: a leaf's own, whatever a sequence put in its place.
+        fields: the node as it is written.
+    """
 
     id: str
     critical: bool
     strategy: str
     verdict: Outcome
     children: list[WrittenNode] = field(default_factory=list)
+    fields: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def walk(self) -> Iterator[WrittenNode]:
         """Yield this node and all below it, each before its children, in rubric order."""
@@ -71,7 +79,8 @@ def _node(fields: object) -> WrittenNode | None:
     is_sound = isinstance(name, str) and isinstance(critical, bool) and strategy in ("parallel", "sequential")
     if not is_sound or not is_score(score) or status not in get_args(Status):
         return None
-    return WrittenNode(str(name), bool(critical), str(strategy), Outcome(score, cast(Status, status)))
+    verdict = Outcome(score, cast(Status, status))
+    return WrittenNode(str(name), bool(critical), str(strategy), verdict, fields=own)
 
 
 def score_by_tree(result: Mapping[str, Any]) -> float | None:
@@ -108,7 +117,7 @@ QUOTE_MATCHES: tuple[QuoteMatch, ...] = get_args(QuoteMatch)
 Reservation = Literal["page_not_had", "suspect_page", "declined", "flagged", "error"]
 
 # Values of ``decided_by`` of claims; a script or a prerequisite decides other leaves.
-_JUDGED = ("judge", "page", "error")
+JUDGED = ("judge", "page", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +135,11 @@ class ClaimFacts:
     is_voted: bool
     is_split: bool
     quotes: tuple[QuoteMatch, ...] = ()
+
+    @property
+    def is_weak(self) -> bool:
+        """Tell whether the evidence is too weak to rely on the verdict."""
+        return self.is_split or "not_found" in self.quotes or bool(self.reservations - {"flagged"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +160,7 @@ class ResultFacts:
         is_flagged: the answer's text tries to instruct the judge.
         claims: verdicts of the judge, and on unavailable pages.
         extractions: the reservations of each extraction that has any.
+        bounds: of the score, by its weak verdicts; ``None`` where the result has none.
     """
 
     judge: str | None = None
@@ -162,6 +177,7 @@ class ResultFacts:
     is_flagged: bool = False
     claims: tuple[ClaimFacts, ...] = ()
     extractions: tuple[frozenset[Reservation], ...] = ()
+    bounds: tuple[float, float] | None = None
 
 
 NO_FACTS = ResultFacts()
@@ -184,11 +200,19 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
         is_treeless=not leaves,
         is_off_tree=other_score_by_tree(result) is not None,
         is_flagged=bool(result.get("answer_flags")),
-        claims=tuple(leaf_facts(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in _JUDGED),
+        claims=tuple(leaf_facts(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in JUDGED),
         extractions=tuple(
             found for record in _mappings(result.get("extractions")) if (found := _of_extraction(record))
         ),
+        bounds=stored_bounds(result),
     )
+
+
+def stored_bounds(result: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the bounds that a result states for its score, ``None`` where it has none."""
+    found = _mapping(result.get(SCORE_BOUNDS))
+    low, high = found.get("low"), found.get("high")
+    return (low, high) if is_score(low) and is_score(high) and low <= high else None
 
 
 def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

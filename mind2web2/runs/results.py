@@ -207,6 +207,12 @@ def content_sha256(result: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(read, sort_keys=True).encode()).hexdigest()
 
 
+def same_but_run(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Tell whether two results differ only in when and how fast they were made."""
+    digests = {content_sha256({**each, "run": None}) for each in (one, other)}
+    return len(digests) == 1
+
+
 def has_checksum(result: Mapping[str, Any]) -> bool:
     """Tell whether a result has a checksum; those of other tools have none."""
     return _checksum(result) is not None

@@ -209,7 +209,7 @@ def _write_summary(task: TaskWork, folders: RunFolders, outcomes: Sequence[Answe
     unscored |= task.stopped_runs
     names = {answer.name for answer in task.answers}
     root, agent_name = folders.eval_results_root, folders.agent_name
-    write_task_summary(root, agent_name, task.task_id, unscored, names, task.failed_runs)
+    write_task_summary(root, agent_name, task.task_id, unscored, names, task.failed_runs, task.elsewhere)
 
 
 def _results_dir(task: TaskWork, answer_name: str, folders: RunFolders) -> Path:

@@ -23,6 +23,7 @@ from mind2web2.runs.results import (
     writing_in,
 )
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer, is_time_s
+from mind2web2.runs.sharding.shards import shard_caution
 from mind2web2.utils.files import read_regular_file, write_whole
 from mind2web2.utils.names import is_file_name, natural_key
 
@@ -71,7 +72,19 @@ def summarised_answers(
         answers = agent_answers(output_dir, agent_name)
         if not answers:
             return None
-        return answers, write_agent_summary(output_dir, agent_metrics(agent_name, answers, task_ids))
+        return answers, write_agent_summary(
+            output_dir, stored_metrics(output_dir, agent_name, answers, task_ids)
+        )
+
+
+def stored_metrics(
+    output_dir: Path,
+    agent_name: str,
+    answers: Iterable[ScoredAnswer],
+    task_ids: Iterable[str] | None = None,
+) -> AgentMetrics:
+    """Do as ``agent_metrics`` does, with a warning where the folder lacks shards of the evaluation."""
+    return agent_metrics(agent_name, answers, task_ids, shard_caution(output_dir / agent_name))
 
 
 def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
@@ -108,6 +121,7 @@ def write_task_summary(
     unscored: Mapping[str, str],
     answer_names: Collection[str] | None = None,
     failed: Mapping[str, str] | None = None,
+    elsewhere: Collection[str] = (),
 ) -> list[ScoredAnswer]:
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
@@ -120,13 +134,23 @@ def write_task_summary(
         answer_names: the answers there are now. Results of others, left by earlier runs, are listed as
             ``removed`` and not counted, here or when the folder is read again.
         failed: why the agent failed, by answer name; such a run counts as 0.
+        elsewhere: answers that other shards judge; they remain as they are listed.
 
     Raises:
         ResultWriteError: the file cannot be written.
     """
     folder = output_dir / agent_name / task_id
     with writing_in(folder):
-        answers, entries = _task_entries(folder, unscored, answer_names, failed or {})
+        others = [
+            answer
+            for answer in (task_answers(output_dir, agent_name, task_id) if elsewhere else ())
+            if answer.answer_name in elsewhere
+        ]
+        unscored = {**unscored, **unscored_in(others)}
+        failed = {**(failed or {}), **failed_in(others)}
+        if answer_names is not None:
+            answer_names = {*answer_names, *(answer.answer_name for answer in others)}
+        answers, entries = _task_entries(folder, unscored, answer_names, failed)
         _write_json(folder / SUMMARY_NAME, [entry for entry in entries if entry["score"] is not None])
         without_score = [entry for entry in entries if entry["score"] is None]
         if without_score:
@@ -134,6 +158,20 @@ def write_task_summary(
         else:
             (folder / UNSCORED_NAME).unlink(missing_ok=True)
     return answers
+
+
+def unscored_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:
+    """Return why answers have no score, by answer name."""
+    return {answer.answer_name: answer.reason or NO_RESULT for answer in answers if answer.score is None}
+
+
+def failed_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:
+    """Return why the agent failed at runs that count as 0, by answer name."""
+    return {
+        answer.answer_name: answer.reason
+        for answer in answers
+        if answer.score is not None and answer.reason is not None
+    }
 
 
 def _task_entries(

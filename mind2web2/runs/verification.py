@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import connect
@@ -26,7 +27,7 @@ from mind2web2.runs.answers import TaskWork, answer_files
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
-from mind2web2.runs.reader import leaves_of, other_score_by_tree, score_by_tree
+from mind2web2.runs.reader import SCORE_BOUNDS, leaves_of, other_score_by_tree, score_by_tree
 from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
 from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
 from mind2web2.runs.summaries import (
@@ -304,6 +305,8 @@ async def _replayed(
 
 def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:
     """Yield the differences of a result and its replay; details only where the verdicts are the same."""
+    if SCORE_BOUNDS not in stored:
+        replayed = _without_later_fields(replayed)
     was, now = ({str(leaf.get("id")): leaf for leaf in leaves_of(result)} for result in (stored, replayed))
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
@@ -319,6 +322,15 @@ def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iter
     for key in sorted(replayed.keys() - _NOT_COMPARED - known):
         if json.dumps(stored.get(key), sort_keys=True) != json.dumps(replayed[key], sort_keys=True):
             yield f"its {key} differs"
+
+
+def _without_later_fields(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a result as versions before bounds of scores wrote it."""
+    earlier: dict[str, Any] = deepcopy(dict(result))
+    del earlier[SCORE_BOUNDS]
+    for leaf in leaves_of(earlier):
+        leaf.get("evidence", {}).pop("prerequisites", None)
+    return earlier
 
 
 def _verdict(leaf: Mapping[str, Any]) -> str:
@@ -340,7 +352,8 @@ def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) ->
     content = _mapping(_read(path))
     tasks = _mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
     derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks).summary()
-    del derived["warnings"]
+    for name in ("warnings", *({"bounds", "variation"} - content.keys())):
+        del derived[name]
     findings = _summary_findings(
         path, content, json.loads(json.dumps(derived)), folder.glob("*/*/results/*.md.json")
     )

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeVar
 
 from mind2web2.errors import AttemptRefusedError, JudgeError
 from mind2web2.rubric.aggregation import Status
-from mind2web2.rubric.evidence import Evidence
+from mind2web2.rubric.evidence import Evidence, skip_reason
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.preconditions import possible_blocks
 from mind2web2.utils.aio import loop_turn
@@ -203,7 +203,7 @@ class NotedPrerequisites:
         for each in self.pending:
             status = await each.outcome()
             if status in ("failed", "skipped") and each.leaf is not None:
-                return _skip_reason(each.leaf, status)
+                return skip_reason(each.leaf.id, status)
         return self.decided
 
 
@@ -219,13 +219,9 @@ def noted_prerequisites(
     for leaf in possible_blocks(node, extra):
         verdict = verdicts.get(id(leaf))
         if verdict is None:
-            return NotedPrerequisites(_skip_reason(leaf, leaf.verdict.status), tuple(pending))
+            return NotedPrerequisites(skip_reason(leaf.id, leaf.verdict.status), tuple(pending))
         pending.append(verdict)
     return NotedPrerequisites(None, tuple(pending))
-
-
-def _skip_reason(leaf: VerificationNode, status: str) -> str:
-    return f"not judged, because '{leaf.id}' {'failed' if status == 'failed' else 'was skipped'}"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import itertools
 import re
 import sys
 import warnings
+from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -39,10 +40,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         Exception: any other exception of the script's module code, syntax errors included.
     """
     script_path = Path(path)
-    source = read_script(script_path)
-    # The names are plain ASCII, so that the script's encoding does not matter here.
-    names = HiddenNames.unused_in(source.decode("latin-1"))
-    code = compile_script(deferring_tree(source, script_path, names), script_path)
+    code, names = _deferring_code(read_script(script_path), script_path)
     module, modules_before = new_module(script_path), sys.modules.keys() | set()
     sys.modules[module.__name__] = module
     for function in ("deferred", "read", "settled", "sequentially"):
@@ -53,6 +51,14 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     except BaseException:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
         raise
+
+
+@lru_cache(maxsize=64)
+def _deferring_code(source: bytes, path: Path) -> tuple[CodeType, HiddenNames]:
+    """Return a script's code with verifications deferred; each answer to a task runs the same."""
+    # The names are plain ASCII, so that the script's encoding does not matter here.
+    names = HiddenNames.unused_in(source.decode("latin-1"))
+    return compile_script(deferring_tree(source, path, names), path), names
 
 
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:

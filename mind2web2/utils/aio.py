@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Hashable, Iterable
+from collections import deque
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -83,8 +86,76 @@ async def _ended(task: asyncio.Task[Any]) -> None:
         await asyncio.wait([task])
 
 
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+
+class ThreadQueue(Generic[Work, Value]):
+    """Work that one thread does together, as much as is waiting when the thread is free.
+
+    Args:
+        name: of the thread.
+        do: called in the thread; returns a result or an error for each piece of work, in their order.
+    """
+
+    def __init__(self, name: str, do: Callable[[Sequence[Work]], Sequence[Value | BaseException]]) -> None:
+        self._do = do
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, _Batch[Work, Value]] = WeakKeyDictionary()
+
+    def call(self, work: Callable[[], Result]) -> Result:
+        """Call a function in the thread and wait for it."""
+        return self._thread.submit(work).result()
+
+    async def done(self, work: Work) -> Value:
+        """Return the result of a piece of work, or raise its error."""
+        return await self.send(work)
+
+    def send(self, work: Work) -> asyncio.Future[Value]:
+        """Begin a piece of work; the future has its result or error."""
+        loop = asyncio.get_running_loop()
+        result: asyncio.Future[Value] = loop.create_future()
+        waiting = self._waiting.get(loop)
+        if waiting is None:
+            self._begin(loop, [(work, result)])
+        else:
+            waiting.append((work, result))
+        return result
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.shutdown()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop, batch: _Batch[Work, Value]) -> None:
+        self._waiting[loop] = []
+        # No task: the loop may run a script, whose tasks are cancelled at its end.
+        running = loop.run_in_executor(self._thread, self._do, [work for work, _ in batch])
+        running.add_done_callback(partial(self._end, loop, batch))
+
+    def _end(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        batch: _Batch[Work, Value],
+        running: asyncio.Future[Sequence[Value | BaseException]],
+    ) -> None:
+        if waiting := self._waiting.pop(loop):
+            self._begin(loop, waiting)
+        error = running.exception()
+        outcomes = running.result() if error is None else [error] * len(batch)
+        for (_, result), outcome in zip(batch, outcomes, strict=True):
+            if result.done():  # the caller was cancelled
+                continue
+            if isinstance(outcome, BaseException):
+                result.set_exception(outcome)
+            else:
+                result.set_result(outcome)
+
+
+_Batch = list[tuple[Work, "asyncio.Future[Value]"]]
+
 # Short beside what a request takes, long beside a round of the loop (some 30 microseconds).
 _LONGEST_S = 0.002
+_MOST_ASKING = 16
 
 
 class LoopTurns:
@@ -103,16 +174,36 @@ class LoopTurns:
         self._call_soon = loop.call_soon
         self._clock = clock
         self._began_s: float | None = None
+        self._create_future = loop.create_future
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def turn(self) -> None:
         """Return in a round of the loop that has not taken long yet; the first to ask always has a turn."""
-        while self._began_s is not None:
-            if self._clock() - self._began_s < _LONGEST_S:
-                return
-            await asyncio.sleep(0)
+        if self._waiting or not self._has_time():
+            await self._wait()
+
+    async def _wait(self) -> None:
+        place = self._create_future()
+        self._waiting.append(place)
+        try:
+            # If all that wait asked in each round, a thousand of them would take a millisecond of it.
+            if len(self._waiting) > _MOST_ASKING:
+                await place
+            while self._waiting[0] is not place or not self._has_time():  # noqa: ASYNC110 (each round)
+                await asyncio.sleep(0)
+        finally:
+            self._waiting.remove(place)
+            if len(self._waiting) >= _MOST_ASKING and not self._waiting[_MOST_ASKING - 1].done():
+                self._waiting[_MOST_ASKING - 1].set_result(None)
+
+    def _has_time(self) -> bool:
+        """Return whether this round has not taken long yet; the first to ask begins it."""
+        if self._began_s is not None:
+            return self._clock() - self._began_s < _LONGEST_S
         self._began_s = self._clock()
         # A callback scheduled now runs in the next round, before the tasks that resume in it.
         self._call_soon(self._end_round)
+        return True
 
     def _end_round(self) -> None:
         self._began_s = None

@@ -256,6 +256,7 @@ class Verification:
     additional_instruction: str
     num_trials: int
     use_screenshot: bool
+    prerequisites: tuple[str, ...] = ()
 
 
 class ClaimJudging:
@@ -420,5 +421,6 @@ def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> 
         additional_instruction=None if instruction == NO_INSTRUCTION else instruction,
         num_trials=verification.num_trials if decided_by == "judge" else None,
         flags=flags_of(verification.claim),
+        prerequisites=verification.prerequisites,
         **details,
     )

@@ -135,10 +135,12 @@ class Verifier(ScriptAccess):
         deferral = current_deferral()
         if deferral is not None:
             deferral.count_verification()
-        verification = self._filled_in(
-            claim, node, additional_instruction, majority_vote, num_trials, use_screenshot
+        extra = _nodes(extra_prerequisites)
+        verification = replace(
+            self._filled_in(claim, node, additional_instruction, majority_vote, num_trials, use_screenshot),
+            prerequisites=tuple(encodable(each.id) for each in extra),
         )
-        prerequisites = prerequisites_now(node, _nodes(extra_prerequisites))
+        prerequisites = prerequisites_now(node, extra)
         # While there is one such task, one call comes after another, and what is decided by then is the same
         # in every run.
         self._asking_tasks.add(_current_task())

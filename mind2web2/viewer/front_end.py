@@ -57,22 +57,21 @@ def index_html(nonce: str, features: Iterable[str] = ()) -> str:
     )
 
 
-def file_html(nonce: str, blocks: str) -> str:
-    """Return the page that is written to a file: modules and style within, no network.
-
-    Args:
-        blocks: the elements that hold the data.
-    """
+def file_html(nonce: str) -> tuple[str, str]:
+    """Return the page of a file, before and after the data: with modules and style, without a network."""
     policy = file_policy(nonce)
     style = (STATIC / "style.css").read_text(encoding="utf-8")
-    return _PAGE.format(
+    mark = "<!-- data -->"
+    page = _PAGE.format(
         nonce=nonce,
         features="",
         head=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
         style=f'<style nonce="{nonce}">{style}</style>',
         imports=_import_map({name: _data_url(STATIC / path) for name, path in MODULES.items()}),
-        blocks=blocks,
+        blocks=mark,
     )
+    before, _, after = page.partition(mark)
+    return before, after
 
 
 def content_policy(nonce: str) -> str:

@@ -10,14 +10,20 @@ import shlex
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from mind2web2 import __version__
+from mind2web2.errors import ResultWriteError
+from mind2web2.utils.files import staged_file
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json
 from mind2web2.viewer.front_end import file_html, json_bytes
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 REDACTED = "[redacted]"
+# Browsers open larger files slowly, or not at all.
+LARGE_FILE_BYTES = 100 * 1000**2
+_MAX_PICTURES_OF_A_PAGE_BYTES = 4 * 1000**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +39,29 @@ class ReportContent:
     redact_tasks: bool = False
 
 
-async def report_html(catalog: Catalog, content: ReportContent) -> str:
-    """Return the file: the front end, and compressed data, one block for each answer and page."""
-    blocks = [_element(name, block) async for name, block in _blocks(catalog, content)]
-    return file_html(secrets.token_urlsafe(16), "".join(blocks))
+async def write_report(path: Path, catalog: Catalog, content: ReportContent) -> int:
+    """Write the file: the front end, and compressed data, a block for each answer and page; return its size.
+
+    Blocks are written as they are made, since pages may be larger than the memory.
+
+    Raises:
+        ResultWriteError: it cannot be written.
+    """
+    before, after = file_html(secrets.token_urlsafe(16))
+    try:
+        staged = staged_file(path.parent, before)
+        try:
+            with staged.open("a", encoding="utf-8") as file:
+                async for name, block in _blocks(catalog, content):
+                    file.write(_element(name, block))
+                file.write(after)
+                size = file.tell()
+            staged.replace(path)
+        finally:
+            staged.unlink(missing_ok=True)
+    except OSError as error:
+        raise ResultWriteError(f"cannot write {path}: {error.strerror or error}") from error
+    return size
 
 
 async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tuple[list[str], bytes]]:
@@ -60,9 +85,12 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
         for page in pages:
             found = await stored.page(page)
             yield ["page", page.agent, page.task, page.url], _packed(found)
+            left = _MAX_PICTURES_OF_A_PAGE_BYTES
             for name in found["images"]:
                 image = await stored.image(page, name)
-                yield ["image", page.agent, name, page.task, page.url], image
+                left -= len(image)
+                if left >= 0:
+                    yield ["image", page.agent, name, page.task, page.url], image
 
 
 def _about(overview: Json, content: ReportContent) -> Json:
@@ -83,6 +111,7 @@ def _about(overview: Json, content: ReportContent) -> Json:
         "tasks": len({row["task"] for row in overview["answers"]}),
         "judges": sorted({judge for agent in overview["agents"] for judge in agent["judges"]}),
         "has_pages": content.pages,
+        "most_pictures_mb": _MAX_PICTURES_OF_A_PAGE_BYTES // 1000**2,
         "has_task_texts": not content.redact_tasks,
         "export": [export for export, _ in commands],
         "replay": [replay for _, replay in commands],

@@ -24,7 +24,9 @@ ROOMS = (
         "judge",
         "pages",
     ),
-    *("api_tools", "verification", "evaluator", "scripts", "runs", "viewer", "benchmark", "cli", "__main__"),
+    *("api_tools", "verification", "evaluator", "judge_check", "scripts", "runs", "scoring", "viewer"),
+    "benchmark",
+    *("cli", "__main__"),
 )
 # Names that eval scripts import; the package itself imports the modules behind them.
 PUBLISHED = {

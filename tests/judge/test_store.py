@@ -4,14 +4,17 @@ import asyncio
 import sqlite3
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from projects import clean_environment
 from stored_judgments import judgment
 
 from mind2web2.errors import JudgmentStoreError, Mind2Web2Error
+from mind2web2.judge import store
 from mind2web2.judge.store import FILE_NAME, JudgeIdentity, JudgmentStore
 from mind2web2.judge.transfer import export_judgments, open_for_replay, read_judgments, reading
+from mind2web2.utils.files import network_file_system
 
 
 @pytest.fixture
@@ -315,6 +318,18 @@ def test_a_file_of_an_earlier_version(path):
     for _ in range(2):
         with JudgmentStore(path) as store:
             assert store.all() == [judgment()]
+
+
+def test_a_network_file_system_is_refused(tmp_path, monkeypatch):
+    """One line names the place and the way out; nothing is written there."""
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"40 22 0:35 / {tmp_path.resolve()} rw - nfs4 server:/export rw\n")
+    monkeypatch.setattr(store, "network_file_system", partial(network_file_system, mounts=mounts))
+    with pytest.raises(
+        JudgmentStoreError, match=r"network file system \(nfs4\).*--eval_results_root.*--shard"
+    ):
+        JudgmentStore(tmp_path / "bot" / FILE_NAME)
+    assert list(tmp_path.rglob("*.sqlite3*")) == []
 
 
 def test_a_place_where_nothing_can_be_written(tmp_path):

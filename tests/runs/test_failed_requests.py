@@ -23,7 +23,7 @@ from servers.judge_server import (
 )
 
 from mind2web2.cli.console import totals_text
-from mind2web2.cli.evaluate_report import FILE_NAME, print_usage, write_usage
+from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.errors import ContextTooLongError, JudgeAccessError, JudgeOutputError, JudgeUnavailableError
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
@@ -32,6 +32,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.prices import price_usd
+from mind2web2.runs.progress_file import USAGE_NAME, write_usage
 from mind2web2.verification.claims import BinaryEvalResult
 
 REQUEST = ChatRequest("any", [{"role": "user", "content": "Is it so?"}], BinaryEvalResult)
@@ -144,7 +145,7 @@ async def test_requests_without_reported_tokens_are_counted(faults, tokens, unto
         run = await asked(server)
     assert run.usage.of("lake").asked.unreported_requests == untold
     write_usage(tmp_path, run)
-    newest = json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["newest_run"]
+    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert newest["tasks"]["lake"]["asked"]["untold_requests"] == untold
     console = Console(file=io.StringIO(), width=200)
     print_usage(console, run.usage)
@@ -194,7 +195,7 @@ def test_runs_that_end_at_the_same_time_are_all_kept(tmp_path):
     run.usage.of("lake").asked += Usage(1, 0, 1, requests=1, cost_usd=0.5)
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda _: write_usage(tmp_path, run), range(24)))
-    assert len(json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["runs"]) == 24
+    assert len(json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["runs"]) == 24
 
 
 async def test_a_good_reply_is_counted_once(tmp_path):
@@ -203,5 +204,5 @@ async def test_a_good_reply_is_counted_once(tmp_path):
         run = await asked(server)
     write_usage(tmp_path, run)
     assert asked_counts(run) == (1, 3, 200)
-    newest = json.loads((tmp_path / FILE_NAME).read_text(encoding="utf-8"))["newest_run"]
+    newest = json.loads((tmp_path / USAGE_NAME).read_text(encoding="utf-8"))["newest_run"]
     assert (newest["asked"]["requests"], newest["sent_again"]) == (3, {"503": 1, "unusable output": 1})

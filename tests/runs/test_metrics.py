@@ -1,12 +1,14 @@
 """An agent's metrics: hand-computed cases, and properties that hold for any answers."""
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mind2web2.runs.metrics import agent_metrics
+from mind2web2.runs.reader import NO_FACTS
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.statistics.bootstrap import METHOD
 
@@ -122,6 +124,8 @@ def test_the_published_summary():
             "off_tree": [],
             "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
         },
+        "bounds": {"avg_score": None, "success_rate": None, "without": 6},
+        "variation": {"between_tasks": 0.0, "between_runs": 0.21875, "between_judgments": None},
     }
 
 
@@ -315,3 +319,24 @@ def test_no_answer_vanishes(table):
     unscored = {(answer.task_id, answer.answer_name) for answer in table if answer.score is None}
     assert unscored <= listed
     assert sum(len(task.answers) for task in metrics.tasks.values()) == len(table) - len(unscored)
+
+
+def test_averages_have_the_bounds_of_their_scores():
+    """Over all runs of a task list; a run in which the agent failed is 0 for certain."""
+
+    def scored(task, run, score, bounds, reason=None):
+        facts = replace(NO_FACTS, bounds=bounds)
+        return ScoredAnswer(task, f"answer_{run}.md", score, reason=reason, facts=facts)
+
+    table = [
+        scored("a", 1, 0.5, (0.0, 1.0)),
+        scored("a", 2, 1.0, (1.0, 1.0)),
+        scored("b", 1, 0.25, (0.25, 0.75)),
+        scored("b", 2, 0.0, None, reason="the agent failed"),
+    ]
+    found = agent_metrics("bot", table, ["a", "b", "c"]).summary()["bounds"]
+    low, high = round(1.25 / 6, 4), round(2.75 / 6, 4)
+    assert found == {"avg_score": [low, high], "success_rate": [0.1667, 0.3333], "without": 0}
+    older = [*table[:2], scored("b", 1, 0.25, None)]
+    expected = {"avg_score": None, "success_rate": None, "without": 1}
+    assert agent_metrics("bot", older).summary()["bounds"] == expected

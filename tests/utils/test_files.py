@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mind2web2.utils.files import is_leftover, remove_leftovers, write_new, write_together, write_whole
+from mind2web2.utils.files import (
+    is_leftover,
+    network_file_system,
+    remove_leftovers,
+    write_new,
+    write_together,
+    write_whole,
+)
 
 
 def names_in(folder):
@@ -163,3 +170,40 @@ def test_old_leftovers_are_removed(tmp_path):
     remove_leftovers(tmp_path, min_age_s=0)
     assert names_in(tmp_path) == ["page.txt"]
     remove_leftovers(tmp_path / "missing")
+
+
+MOUNTS = """\
+22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
+40 22 0:35 / /mnt/share rw,relatime shared:20 master:1 - nfs4 server:/export rw,vers=4.2
+41 40 254:1 / /mnt/share/scratch rw - xfs /dev/vdb rw
+42 22 0:36 / /mnt/two\\040words rw - cifs //server/share rw
+43 22 0:37 / /mnt/ssh rw - fuse.sshfs me@host:/ rw
+44 22 0:38 / /mnt/usb rw - fuseblk /dev/sdb1 rw
+45 22 0:39 / /lustre rw - lustre 10.0.0.1@tcp:/fs rw
+46 22 254:2 / /hidden rw - nfs server:/old rw
+47 46 254:2 / /hidden rw - ext4 /dev/vdc rw
+no mount
+"""
+
+
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [
+        ("/home/me/eval_results", None),
+        ("/mnt/share", "nfs4"),
+        ("/mnt/share/eval_results/bot", "nfs4"),
+        ("/mnt/shared", None),
+        ("/mnt/share/scratch/eval_results", None),
+        ("/mnt/two words/eval_results", "cifs"),
+        ("/mnt/ssh/eval_results", "fuse.sshfs"),
+        ("/mnt/usb", None),
+        ("/lustre/project", "lustre"),
+        ("/hidden", None),
+    ],
+)
+def test_network_file_systems_are_known(tmp_path, place, kind):
+    """By the innermost and latest mount; a system without a list of mounts counts as local."""
+    mounts = tmp_path / "mountinfo"
+    assert network_file_system(Path(place), mounts) is None
+    mounts.write_text(MOUNTS)
+    assert network_file_system(Path(place), mounts) == kind

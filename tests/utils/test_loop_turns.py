@@ -11,10 +11,11 @@ class Rounds:
     """Counts the rounds of the running loop, and is a clock that goes on as work is done."""
 
     def __init__(self):
-        self.now_s, self.number, self.work = 0.0, 0, []
+        self.now_s, self.number, self.work, self.looks = 0.0, 0, [], 0
 
     def __call__(self):
         """Return the seconds of work so far."""
+        self.looks += 1
         return self.now_s
 
     async def count(self):
@@ -30,9 +31,9 @@ class Rounds:
         self.work.append((name, self.number))
 
 
-async def worked(takes_s, pieces):
+async def worked(takes_s, pieces, rounds=None):
     """Return which piece was done in which round."""
-    rounds = Rounds()
+    rounds = rounds or Rounds()
     turns = LoopTurns(asyncio.get_running_loop(), rounds)
     counting = asyncio.create_task(rounds.count())
     await asyncio.gather(*(rounds.do(piece, turns, takes_s) for piece in range(pieces)))
@@ -45,6 +46,14 @@ async def test_a_round_takes_what_fits(takes_s, in_a_round):
     """The piece that begins within two milliseconds is the last one; the order stays."""
     work = await worked(takes_s, 12)
     assert work == [(piece, 1 + piece // in_a_round) for piece in range(12)]
+
+
+async def test_waiting_costs_the_same_for_each_of_many():
+    """Of a thousand that wait, few ask in each round; they still work in order."""
+    rounds = Rounds()
+    work = await worked(0.5, 1000, rounds)
+    assert [piece for piece, _ in work] == list(range(1000))
+    assert rounds.looks < 20 * 1000
 
 
 async def test_rounds_without_work_do_not_count():

@@ -273,6 +273,7 @@ async def test_extra_prerequisites_are_taken_as_scripts_give_them(named):
     failed = evaluator.add_leaf("failed", "", evaluator.add_parallel("elsewhere", ""), status="failed")
     leaf = evaluator.add_leaf("leaf", "", evaluator.add_parallel("here", ""))
     assert not await evaluator.verify("claim", leaf, extra_prerequisites=named(failed))
+    assert leaf.evidence.prerequisites == (failed.id,)
     assert leaf.status == "skipped"
 
 

@@ -18,7 +18,7 @@ from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.live_runs import run_routes
 from mind2web2.viewer.page_review import PageReview, Reviewer
 from mind2web2.viewer.page_routes import PageRoutes
-from mind2web2.viewer.report import ReportContent, report_html
+from mind2web2.viewer.report import ReportContent, write_report
 from mind2web2.viewer.server import Session, application, guarded, listen
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -104,7 +104,7 @@ def example_server(example_paths):
 def example_file(example_paths, tmp_path_factory):
     """Return the address of the example's report on disk."""
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(asyncio.run(report_html(Catalog(example_paths), ReportContent())), encoding="utf-8")
+    asyncio.run(write_report(path, Catalog(example_paths), ReportContent()))
     return path.as_uri()
 
 

@@ -13,7 +13,7 @@ from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.report import ReportContent, report_html
+from mind2web2.viewer.report import ReportContent, write_report
 from mind2web2.viewer.server import Session
 
 AGENT, TASK = "hostile", "attacks"
@@ -45,7 +45,7 @@ def homes(results, tmp_path_factory):
 
     path = tmp_path_factory.mktemp("file") / "report.html"
     catalog = Catalog(results.paths)
-    path.write_text(asyncio.run(report_html(catalog, ReportContent())), encoding="utf-8")
+    asyncio.run(write_report(path, catalog, ReportContent()))
     with served(catalog) as address:
         yield {"server": address, "file": path.as_uri()}
 

@@ -33,6 +33,9 @@ async def test_filters_and_search_narrow_the_overview(page, home):
     await page.get_by_role("link", name=re.compile("^all")).click()
     await page.get_by_label("Search tasks and claims").fill("guided TOUR")
     await expect(page.locator("ul.claims li").first).to_contain_text("guided tour")
+    await expect(page).to_have_url(re.compile("search=guided"))
+    await page.reload()
+    await expect(page.get_by_label("Search tasks and claims")).to_have_value("guided TOUR")
     await page.locator("ul.claims a").first.click()
     await expect(page.locator("blockquote.claim")).to_contain_text("guided tour")
 

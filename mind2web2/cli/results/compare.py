@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,6 +73,7 @@ class _Agent(NamedTuple):
     name: str
     answers: list[ScoredAnswer]
     leaves: Leaves
+    caution: str | None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -90,6 +92,8 @@ def run(options: argparse.Namespace) -> int:
     found = ranking(
         [(agent.name, agent.answers) for agent in agents], task_ids, allow_unfair=options.allow_unfair
     )
+    cautions = [f"{agent.name}: {agent.caution}" for agent in agents if agent.caution]
+    found = replace(found, warnings=(*cautions, *found.warnings))
     tasks = set(found.tasks)
     own = {agent.name: {at: leaf for at, leaf in agent.leaves.items() if at[0] in tasks} for agent in agents}
     flips = {other.name: leaf_flips(own[first.name], own[other.name]) for other in others}
@@ -113,6 +117,7 @@ def _loaded(options: argparse.Namespace, name: str) -> _Agent:
     from mind2web2.cli.metrics import has_record, no_results
     from mind2web2.runs.analysis.leaf_flips import judged_leaves
     from mind2web2.runs.results import latest_results
+    from mind2web2.runs.sharding.shards import shard_caution
     from mind2web2.runs.summaries import agent_answers
     from mind2web2.utils.names import check_name
 
@@ -128,4 +133,4 @@ def _loaded(options: argparse.Namespace, name: str) -> _Agent:
     for task_id, answer_name, result in latest_results(root, agent_name):
         if (task_id, answer_name) in scored:
             leaves |= judged_leaves(task_id, answer_name, result.content)
-    return _Agent(name.rstrip("/"), answers, leaves)
+    return _Agent(name.rstrip("/"), answers, leaves, shard_caution(root / agent_name))

@@ -129,14 +129,18 @@ def run_report(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.cli.console import plain_console
-    from mind2web2.utils.files import write_whole
-    from mind2web2.viewer.report import ReportContent, report_html
+    from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 
     content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks)
-    text = asyncio.run(report_html(_catalog(options), content))
-    write_whole(options.output, text)
-    size_mb = len(text.encode()) / 1e6
-    plain_console().print(f"Wrote {options.output} ({size_mb:.1f} MB)", soft_wrap=True, markup=False)
+    size = asyncio.run(write_report(options.output, _catalog(options), content))
+    console = plain_console()
+    console.print(f"Wrote {options.output} ({size / 1e6:.1f} MB)", soft_wrap=True, markup=False)
+    if size > LARGE_FILE_BYTES:
+        console.print(
+            "Warning: browsers open a file of this size slowly, or not at all; leave pages out with "
+            "--no_pages, or choose tasks with --tasks",
+            soft_wrap=True,
+        )
     return 0
 
 

@@ -12,7 +12,7 @@ export function About() {
         <tr><th scope="row">written</th><td>${data.created}, by mind2web2 ${data.version}</td></tr>
         <tr><th scope="row">agents</th><td>${data.agents.join(", ")}</td></tr>
         <tr><th scope="row">content</th><td>${counted(data.answers, "answer")} to ${counted(data.tasks, "task")}, with rubric trees, votes and reasons</td></tr>
-        <tr><th scope="row">pages</th><td>${data.has_pages ? "texts and pictures of the cited pages" : "left out"}</td></tr>
+        <tr><th scope="row">pages</th><td>${data.has_pages ? `texts and pictures of the cited pages, at most ${data.most_pictures_mb} MB of pictures a page` : "left out"}</td></tr>
         <tr><th scope="row">task texts</th><td>${data.has_task_texts ? "included" : "left out"}</td></tr>
         <tr><th scope="row">judged by</th><td>${data.judges.join("; ") || "a judge that the results do not name"}</td></tr>
       </tbody>

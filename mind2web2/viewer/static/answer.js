@@ -1,7 +1,7 @@
 // One answer: its rubric tree, and beside it the answer itself and how the result was made.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { html, address, counted, KeyHelp, Score, Status, useData, useKeys, Waiting } from "viewer/parts";
+import { html, address, counted, KeyHelp, number, Score, Status, useData, useKeys, Waiting } from "viewer/parts";
 import { Markdown } from "viewer/markdown";
 import { Making } from "viewer/making";
 
@@ -42,6 +42,7 @@ export function Answer({ steps, options }) {
   return html`
     <p class="path"><a href="#/overview">Overview</a> / <bdi>${agent}</bdi> / <bdi>${task}</bdi></p>
     <h1><bdi>${answer}</bdi> <${Score} score=${data.score} /></h1>
+    <${Bounds} bounds=${data.facts.score_bounds} />
     ${data.reason && html`<p class="notice error">No score: ${data.reason}</p>`}
     ${
       data.facts.doubts?.length > 0 &&
@@ -76,6 +77,14 @@ export function Answer({ steps, options }) {
       </section>
     </div>
   `;
+}
+
+/** @param {{bounds: any}} props */
+function Bounds({ bounds }) {
+  if (!bounds || bounds.low === bounds.high) return null;
+  return html`<p class="hint">
+    ${number(bounds.low)} to ${number(bounds.high)}, had the verdicts on weak evidence (${bounds.weak_leaves === 1 ? "one leaf" : `${bounds.weak_leaves} leaves`}) gone either way.
+  </p>`;
 }
 
 /** @param {any[]} rows @param {Set<string>} closed */

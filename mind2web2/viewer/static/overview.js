@@ -1,6 +1,6 @@
 // All agents: their metrics, and a matrix of tasks by runs in which a cell is a score.
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html, address, counted, MARKS, number, percent, Score, useData, Waiting } from "viewer/parts";
 
 const FILTERS = { failed: "below 1", zero: "score 0", unscored: "no score", changed: "score changed", ...MARKS };
@@ -13,6 +13,21 @@ export function Overview({ options }) {
   const chosen = options.filter || "";
   const [query, setQuery] = useState(options.search || "");
   const found = useSearch(query.trim().toLowerCase());
+  // What the address has: it follows when typing pauses, and leads where it is changed by a link.
+  const kept = useRef(options.search || "");
+  useEffect(() => {
+    const search = options.search || "";
+    if (search === kept.current) return;
+    kept.current = search;
+    setQuery(search);
+  }, [options]);
+  useEffect(() => {
+    const later = setTimeout(() => {
+      kept.current = query;
+      keepInAddress(query);
+    }, 150);
+    return () => clearTimeout(later);
+  }, [query]);
   if (!data) return html`<${Waiting} error=${error} />`;
   return html`
     <h1>Results</h1>
@@ -33,6 +48,17 @@ export function Overview({ options }) {
   `;
 }
 
+/**
+ * Put the search into the address that this view has by now, without an event, which would come after the next letter.
+ * @param {string} search
+ */
+function keepInAddress(search) {
+  const [path, query] = location.hash.split("?");
+  if (path && path !== address("overview")) return;
+  const options = Object.fromEntries(new URLSearchParams(query));
+  if (search !== (options.search || "")) history.replaceState(null, "", address("overview", [], { ...options, search }));
+}
+
 /** @param {{agents: any[], answers: any[]}} props */
 function Agents({ agents, answers }) {
   /** @type {[string, (agent: any) => any][]} */
@@ -40,6 +66,7 @@ function Agents({ agents, answers }) {
     ["partial completion", (agent) => withInterval(agent, "avg_score", agent.metrics.avg_score)],
     ["success rate", (agent) => withInterval(agent, "success_rate", agent.metrics.success_rate)],
     ["pass@k", (agent) => [`@${agent.pass_at.k} `, withInterval(agent, "pass_at", agent.pass_at.value)]],
+    ["partial completion, had weak verdicts gone either way", (agent) => (agent.bounds?.avg_score ? agent.bounds.avg_score.map(percent).join(" to ") : "not recorded")],
     ["std over runs", (agent) => number(agent.metrics.avg_score_std)],
     ["tasks × runs", (agent) => `${agent.metrics.num_tasks} × ${agent.metrics.num_runs}`],
     ["answers without a score", (agent) => agent.missing.length],

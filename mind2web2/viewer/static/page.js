@@ -90,7 +90,7 @@ function Picture({ page, name }) {
       if (made.startsWith("blob:")) URL.revokeObjectURL(made);
     };
   }, [page.url, name]);
-  if (source === null) return html`<p class="notice">The file was written without pictures.</p>`;
+  if (source === null) return html`<p class="notice">This picture was left out when the report was written: the page has too many, or too large ones.</p>`;
   return source ? html`<img src=${source} loading="lazy" alt=${`${name.replace("-", " ")} of the page`} />` : null;
 }
 

@@ -1,0 +1,321 @@
+"""Judgments in a PostgreSQL database that several machines share, beside each agent's own file.
+
+The own file has every judgment of the agent's results: only an evaluation with a judge needs the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import ValidationError
+
+from mind2web2.errors import JudgmentStoreError, UsageError
+from mind2web2.judge.store import Judgment, JudgmentStore, problem_of
+from mind2web2.utils.aio import ThreadQueue
+
+if TYPE_CHECKING:
+    import psycopg
+
+_VERSION = 1
+_CONNECT_TIMEOUT_S = 10
+# A database that restarts is back within seconds; one that fails over, within a minute or two.
+OUTAGE_WAIT_S = 120.0
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.2, 5.0
+# Between two looks at a question that another worker is asking; a judge takes seconds.
+_LOOK_AGAIN_S = 0.3
+_ROWS_AT_ONCE = 1000
+
+# One lock for all that create the tables at the same time.
+_SCHEMA = f"""
+    SELECT pg_advisory_xact_lock(7305813291);
+    CREATE TABLE IF NOT EXISTS mind2web2_schema (version integer NOT NULL);
+    INSERT INTO mind2web2_schema SELECT {_VERSION} WHERE NOT EXISTS (SELECT FROM mind2web2_schema);
+    CREATE TABLE IF NOT EXISTS mind2web2_judgments (
+        key text, endpoint text, judgment text NOT NULL, PRIMARY KEY (key, endpoint)
+    )
+"""
+_FIND = "SELECT judgment FROM mind2web2_judgments WHERE key = %s AND endpoint = %s"
+_PAGE = (
+    "SELECT key, endpoint, judgment FROM mind2web2_judgments WHERE (key, endpoint) > (%s, %s) "
+    f"ORDER BY key, endpoint LIMIT {_ROWS_AT_ONCE}"
+)
+_INSERT = "INSERT INTO mind2web2_judgments VALUES (%s, %s, %s) ON CONFLICT (key, endpoint) DO "
+_REPLACE = _INSERT + "UPDATE SET judgment = excluded.judgment"
+_KEEP = _INSERT + "NOTHING"
+_LOCK = "SELECT pg_try_advisory_lock(%s)"
+_UNLOCK = "SELECT pg_advisory_unlock(%s)"
+
+Value = TypeVar("Value")
+_Row = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A piece of work for the database; ``claim`` also tries to get the lock of the question."""
+
+    kind: Literal["find", "claim", "release", "put"]
+    row: _Row
+
+    @property
+    def lock(self) -> int:
+        """The question's number among PostgreSQL's advisory locks, which are signed 64-bit numbers."""
+        return int.from_bytes(hashlib.sha256(self.row[0].encode()).digest()[:8], signed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    judgment: Judgment | None = None
+    is_locked: bool = False
+
+
+class JudgmentDatabase:
+    """The judgments in a PostgreSQL database, through one connection that a thread of its own uses.
+
+    Args:
+        url: ``postgresql://[USER[:PASSWORD]@]HOST[:PORT]/DATABASE``; messages leave user and password out.
+        outage_wait_s: a connection that is lost is opened again; callers wait so long for that.
+
+    Raises:
+        UsageError: psycopg is not installed, or the URL names no database.
+        JudgmentStoreError: the database cannot be reached or used.
+    """
+
+    def __init__(self, url: str, outage_wait_s: float = OUTAGE_WAIT_S) -> None:
+        try:
+            import psycopg
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError as error:
+            raise UsageError(
+                "judgments in PostgreSQL need psycopg: run `pip install 'mind2web2[postgres]'`"
+            ) from error
+        self._url = url
+        self._psycopg = psycopg
+        try:
+            parts = conninfo_to_dict(url)
+        except psycopg.ProgrammingError as error:
+            raise UsageError("write judgments as postgresql://USER@HOST:PORT/DATABASE") from error
+        self._name = f"{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
+        self._outage_wait_s = 0.0
+        self._locks: set[int] = set()
+        self._connection: psycopg.Connection[Any] | None = None
+        self._closing = threading.Event()
+        self._queue: ThreadQueue[_Work, _Found] = ThreadQueue("shared judgments", self._do)
+        try:
+            self._call(lambda _: None)
+        except BaseException:
+            self.close()
+            raise
+        self._outage_wait_s = outage_wait_s
+
+    async def find(self, key: str, endpoint: str) -> Judgment | None:
+        """Return the judgment with this key and endpoint."""
+        return (await self._queue.done(_Work("find", (key, endpoint, "")))).judgment
+
+    async def put(self, judgment: Judgment) -> None:
+        """Store a judgment, in place of an older one with the same key and endpoint."""
+        await self._queue.done(_Work("put", _row_of(judgment)))
+
+    @asynccontextmanager
+    async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
+        """Hold a question, so that no other worker asks it; or yield the judgment that another one got.
+
+        While another worker holds the question, this waits. The database ends a worker's locks with its
+        connection, so that a worker that died holds nothing.
+        """
+        question = key, endpoint, ""
+        try:
+            while True:
+                found = await self._queue.done(_Work("claim", question))
+                if found.is_locked or found.judgment is not None:
+                    break
+                await asyncio.sleep(_LOOK_AGAIN_S)
+            yield found.judgment
+        finally:
+            # Nothing depends on it, so that a caller that was cancelled need not wait.
+            self._queue.send(_Work("release", question)).add_done_callback(lambda done: done.exception())
+
+    def add(self, judgments: Iterable[Judgment]) -> int:
+        """Store many judgments, keep those already stored, and return how many were new."""
+        rows = map(_row_of, judgments)
+        added = 0
+        while batch := list(islice(rows, _ROWS_AT_ONCE)):
+            added += self._call(partial(_inserted, rows=batch))
+        return added
+
+    def all(self) -> Iterator[Judgment]:
+        """Yield every judgment, in the order of their keys."""
+        after = ("", "")
+        while rows := self._call(partial(_page, after=after)):
+            yield from (self._parsed(text) for _, _, text in rows)
+            after = rows[-1][:2]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._closing.set()
+        self._queue.call(self._disconnect)
+        self._queue.close()
+
+    def _call(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:
+        return self._queue.call(lambda: self._tried(work))
+
+    def _do(self, works: Sequence[_Work]) -> Sequence[_Found | BaseException]:
+        return self._tried(lambda _: self._done_together(works))
+
+    def _done_together(self, works: Sequence[_Work]) -> list[_Found]:
+        assert self._connection is not None
+        with self._connection.pipeline():  # one way to the server and back for all
+            sent = [(work, *self._sent(work)) for work in works]
+            return [self._found(work, lock, row) for work, lock, row in sent]
+
+    def _sent(self, work: _Work) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
+        """Send a piece of work and return the cursors of its lock and of its judgment."""
+        assert self._connection is not None
+        execute = self._connection.execute
+        match work.kind:
+            case "find":
+                return None, execute(_FIND, work.row[:2])
+            case "claim":
+                # In this order: who gets the lock sees the judgment of the one before.
+                return execute(_LOCK, (work.lock,)), execute(_FIND, work.row[:2])
+            case "release":
+                execute(_UNLOCK, (work.lock,))
+            case "put":
+                execute(_REPLACE, work.row)
+        return None, None
+
+    def _found(
+        self, work: _Work, lock: psycopg.Cursor[Any] | None, judgment: psycopg.Cursor[Any] | None
+    ) -> _Found:
+        locked = lock.fetchone() if lock is not None else None
+        row = judgment.fetchone() if judgment is not None else None
+        if locked is not None and locked[0]:
+            self._locks.add(work.lock)
+        elif work.kind == "release":
+            self._locks.discard(work.lock)
+        return _Found(None if row is None else self._parsed(row[0]), bool(locked and locked[0]))
+
+    def _tried(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:
+        """Return the result of work, after connecting again where the connection is lost."""
+        give_up_at_s = time.monotonic() + self._outage_wait_s
+        delay_s = _FIRST_RETRY_S
+        while True:
+            try:
+                return work(self._connected().cursor())
+            except self._psycopg.OperationalError as error:
+                self._disconnect()
+                if time.monotonic() + delay_s > give_up_at_s or self._closing.wait(delay_s):
+                    raise self._as_ours(error, "start it, and run the same command again") from error
+                delay_s = min(2 * delay_s, _LONGEST_RETRY_S)
+            except self._psycopg.Error as error:
+                raise self._as_ours(error, "name another database") from error
+
+    def _connected(self) -> psycopg.Connection[Any]:
+        if self._connection is None:
+            connection = self._psycopg.connect(
+                self._url, autocommit=True, connect_timeout=_CONNECT_TIMEOUT_S, application_name="mind2web2"
+            )
+            self._connection = connection
+            with connection.transaction():
+                connection.execute(_SCHEMA)
+            row = connection.execute("SELECT max(version) FROM mind2web2_schema").fetchone()
+            if row is None or row[0] != _VERSION:
+                raise JudgmentStoreError(
+                    f"judgments in {self._name} have the form {row and row[0]}, this program has {_VERSION}: "
+                    "name another database, or use the program's version that wrote them"
+                )
+            # Questions that are being asked; another worker may have claimed them since, and asks them too.
+            for lock in self._locks:
+                connection.execute(_LOCK, (lock,))
+        return self._connection
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _as_ours(self, error: Exception, cure: str) -> JudgmentStoreError:
+        problem = " ".join(str(error).split())
+        return JudgmentStoreError(f"judgments in the database {self._name} cannot be used: {problem}; {cure}")
+
+    def _parsed(self, text: str) -> Judgment:
+        try:
+            return Judgment.model_validate_json(text)
+        except ValidationError as error:
+            raise JudgmentStoreError(
+                f"the database {self._name} holds a damaged judgment: {problem_of(error)}; delete its row"
+            ) from error
+
+
+class SharedJudgmentStore(JudgmentStore):
+    """An agent's own judgments, and those in a database that other machines use at the same time.
+
+    Judgments of the database that are used are copied to the own file. Gates stay there: they belong to one
+    run.
+
+    Args:
+        path: the own file. Judgments that it has alone are added to the database, since a connection may have
+            been lost before they were.
+        url: as for ``JudgmentDatabase``.
+        outage_wait_s: likewise.
+    """
+
+    def __init__(self, path: Path, url: str, outage_wait_s: float = OUTAGE_WAIT_S) -> None:
+        super().__init__(path)
+        try:
+            self._database = JudgmentDatabase(url, outage_wait_s)
+        except BaseException:
+            super().close()
+            raise
+        self._database.add(judgment for judgment in self.all() if judgment.purpose != "gate")
+
+    async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
+        """Return the judgment with this key, the newest own one where several endpoints have one."""
+        own = await super().get(key, endpoint)
+        if own is not None or endpoint is None:
+            return own
+        shared = await self._database.find(key, endpoint)
+        if shared is not None:
+            await super().put(shared)
+        return shared
+
+    async def put(self, judgment: Judgment) -> None:
+        """Store a judgment in the own file and in the database."""
+        await super().put(judgment)
+        if judgment.purpose != "gate":
+            await self._database.put(judgment)
+
+    @asynccontextmanager
+    async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
+        """Hold a question among all machines, or yield the judgment that another one got."""
+        async with self._database.claimed(key, endpoint) as theirs:
+            if theirs is not None:
+                await super().put(theirs)
+            yield theirs
+
+    def close(self) -> None:
+        """Close file and connection."""
+        self._database.close()
+        super().close()
+
+
+def _row_of(judgment: Judgment) -> _Row:
+    return judgment.key, judgment.endpoint, judgment.model_dump_json(exclude_none=True)
+
+
+def _page(cursor: psycopg.Cursor[Any], after: tuple[str, str]) -> list[_Row]:
+    return cursor.execute(_PAGE, after).fetchall()
+
+
+def _inserted(cursor: psycopg.Cursor[Any], rows: Sequence[_Row]) -> int:
+    cursor.executemany(_KEEP, rows)
+    return cursor.rowcount

@@ -1,0 +1,191 @@
+"""The labelled set: claims and forms about invented pages, whose right replies are known."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from functools import cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+from mind2web2.capture.record import TroubleKind
+from mind2web2.judge_check.screenshot import Picture
+
+FieldKind = Literal["text", "integer", "number", "list"]
+_FILE = Path(__file__).with_name("labelled_set.json")
+_TYPES: dict[FieldKind, Any] = {
+    "text": str | None,
+    "integer": int | None,
+    "number": float | None,
+    "list": list[str],
+}
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LabelledPage(_Part):
+    """A page as a capture stores it; its screenshot is drawn from the text and the picture.
+
+    Args:
+        trouble: the sign of trouble that a capture of such a page records.
+        unfolded: sections that a capture opened.
+    """
+
+    text: str
+    picture: Picture | None = None
+    trouble: TroubleKind | None = None
+    unfolded: tuple[str, ...] = ()
+
+
+class Case(_Part):
+    """One question with the reply that is right."""
+
+    id: str
+    category: str
+    task: str
+    answer: str
+
+    @property
+    def pair(self) -> str:
+        """Return the name that a true claim shares with its false twin."""
+        return self.id.removesuffix("-true").removesuffix("-false")
+
+
+class LabelledClaim(Case):
+    """A claim with its true verdict.
+
+    Args:
+        urls: the pages given as its sources; none for a claim about the answer.
+        supported_by: those of them that support it.
+    """
+
+    claim: str
+    urls: tuple[str, ...]
+    supported: bool
+    supported_by: tuple[str, ...]
+
+    @property
+    def question(self) -> str:
+        """Return the claim."""
+        return self.claim
+
+    @property
+    def right_reply(self) -> object:
+        """Return the true verdict."""
+        return self.supported
+
+
+class LabelledForm(Case):
+    """An extraction with its right values.
+
+    Args:
+        url: the page to read; ``None`` for the answer.
+    """
+
+    prompt: str
+    url: str | None
+    fields: Mapping[str, FieldKind]
+    expected: Mapping[str, str | int | float | list[str] | None]
+
+    @property
+    def question(self) -> str:
+        """Return what to extract."""
+        return self.prompt
+
+    @property
+    def right_reply(self) -> object:
+        """Return the right values."""
+        return dict(self.expected)
+
+    def template(self) -> type[BaseModel]:
+        """Return the template to fill."""
+        fields: dict[str, Any] = {name: (_TYPES[kind], ...) for name, kind in self.fields.items()}
+        return create_model("Form", **fields)
+
+    def is_filled_rightly(self, value: BaseModel) -> bool:
+        """Compare values, but for letter case, white space, a final full stop and the order of a list."""
+        given = value.model_dump()
+        return all(_plain(given[name]) == _plain(wanted) for name, wanted in self.expected.items())
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, list):
+        return sorted(str(_plain(item)) for item in value)
+    if isinstance(value, str):
+        return " ".join(value.casefold().split()).removesuffix(".") or None
+    return value
+
+
+class LabelledSet(NamedTuple):
+    """The cases with their pages by address.
+
+    Args:
+        digest: the beginning of the file's SHA-256.
+        is_whole: nothing was left out.
+    """
+
+    version: int
+    digest: str
+    pages: Mapping[str, LabelledPage]
+    claims: tuple[LabelledClaim, ...]
+    forms: tuple[LabelledForm, ...]
+    is_whole: bool = True
+
+    @property
+    def cases(self) -> tuple[LabelledClaim | LabelledForm, ...]:
+        """Return claims and forms."""
+        return *self.claims, *self.forms
+
+    @property
+    def categories(self) -> list[str]:
+        """Return the categories in the order of the set."""
+        return list(dict.fromkeys(case.category for case in self.cases))
+
+    def of(self, categories: Collection[str]) -> LabelledSet:
+        """Return the part with these categories."""
+        return self._only({case.id for case in self.cases if case.category in categories})
+
+    def sample(self, size: int) -> LabelledSet:
+        """Return so many cases, as many of each category as possible; true claims with their false twins."""
+        drawn = random.Random(0)
+        queues: dict[str, list[list[str]]] = defaultdict(list)
+        for (category, _), twins in groupby(self.cases, lambda case: (case.category, case.pair)):
+            queues[category].append([case.id for case in twins])
+        turns = []
+        for queue in queues.values():
+            drawn.shuffle(queue)
+            turns += [(place, drawn.random(), ids) for place, ids in enumerate(queue)]
+        chosen = [name for _, _, ids in sorted(turns) for name in ids]
+        return self._only(set(chosen[:size]))
+
+    def _only(self, ids: Collection[str]) -> LabelledSet:
+        claims = tuple(case for case in self.claims if case.id in ids)
+        forms = tuple(case for case in self.forms if case.id in ids)
+        urls = {url for claim in claims for url in claim.urls} | {form.url for form in forms}
+        pages = {url: page for url, page in self.pages.items() if url in urls}
+        is_whole = self.is_whole and len(claims) + len(forms) == len(self.cases)
+        return LabelledSet(self.version, self.digest, pages, claims, forms, is_whole)
+
+
+class _File(_Part):
+    version: int
+    seed: int
+    pages: dict[str, LabelledPage]
+    claims: tuple[LabelledClaim, ...]
+    extractions: tuple[LabelledForm, ...]
+
+
+@cache
+def labelled_set() -> LabelledSet:
+    """Return the set that belongs to this version of the package."""
+    content = _FILE.read_bytes()
+    file = _File.model_validate_json(content)
+    digest = hashlib.sha256(content).hexdigest()[:12]
+    return LabelledSet(file.version, digest, file.pages, file.claims, file.extractions)

@@ -1,0 +1,248 @@
+"""Merge folders of results, such as those of shards on several machines; sources are only read."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mind2web2.errors import UsageError
+from mind2web2.judge.store import FILE_NAME as STORE_NAME
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.runs.comparability import judges_of, script_warnings
+from mind2web2.runs.progress_file import merge_usage
+from mind2web2.runs.provenance import provenance_in
+from mind2web2.runs.reader import result_facts
+from mind2web2.runs.results import latest_result, newest_result_name, same_but_run
+from mind2web2.runs.sharding import shards
+from mind2web2.runs.sharding.shards import shard_states, shards_text
+from mind2web2.runs.summaries import (
+    SUMMARY_NAME,
+    failed_in,
+    merge_all_results,
+    summarised_answers,
+    task_answers,
+    unscored_in,
+    write_task_summary,
+)
+from mind2web2.utils.files import is_leftover, read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.utils.locks import ProcessLock
+from mind2web2.utils.names import name_list, natural_key
+
+_MAX_FILE_BYTES = 2 * 1024**3
+
+
+@dataclass(slots=True)
+class MergeReport:
+    """The effect of a merge: new results and judgments by agent, its metrics, and what contradicts."""
+
+    results: Counter[str] = field(default_factory=Counter)
+    judgments: Counter[str] = field(default_factory=Counter)
+    summaries: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)
+
+
+def merge_results(sources: Sequence[Path], into: Path) -> MergeReport:
+    """Bring the results, judgments and costs of all agents together; a killed merge continues when repeated.
+
+    Raises:
+        UsageError: a source holds no results, or a file cannot be read or written.
+        ResultWriteError: a file cannot be written.
+        JudgmentStoreError: judgments cannot be read or written.
+    """
+    agents = {source: _agents(source, into) for source in sources}
+    report = MergeReport()
+    lock = ProcessLock(into / ".merging.lock")
+    try:
+        if not lock.take():
+            raise UsageError(f"another mind2web2 merge writes to {into}: wait until it ends")
+        for source, names in agents.items():
+            for agent in names:
+                _merge_agent(_Places(source, into, agent), report)
+        for agent in sorted({name for names in agents.values() for name in names}, key=natural_key):
+            found = summarised_answers(into, agent)
+            if found is not None:
+                answers, report.summaries[agent] = found
+                judged = [answer for answer in answers if answer.score is not None and answer.reason is None]
+                judges = judges_of(judged)
+                if len(judges) > 1:
+                    report.conflicts.append(f"{agent}: scores of different judges: {name_list(judges)}")
+                report.conflicts += [f"{agent}: {text}" for text in script_warnings(judged)]
+        merge_all_results(into)
+    except OSError as error:
+        raise UsageError(f"cannot merge {error.filename or into}: {error.strerror or error}") from error
+    finally:
+        lock.give_back()
+    return report
+
+
+def _agents(source: Path, into: Path) -> list[str]:
+    if source.resolve() == into.resolve():
+        raise UsageError(f"{source} is also the folder to merge into: leave it out of the sources")
+    if (source / SUMMARY_NAME).is_file() or (source / STORE_NAME).is_file():
+        raise UsageError(f"{source} is the folder of one agent: name the one above it, {source.parent}")
+    found = [
+        folder.name
+        for folder in source.glob("[!.]*/")
+        if any(any(folder.glob(known)) for known in (shards.FILE_NAME, f"*/{SUMMARY_NAME}", "*/*/results"))
+    ]
+    if not found:
+        raise UsageError(f"there are no results in {source}: name a folder such as eval_results")
+    return sorted(found, key=natural_key)
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    source: Path
+    into: Path
+    agent: str
+
+    @property
+    def folders(self) -> tuple[Path, Path]:
+        """Return the agent's folder in the source and in the target."""
+        return self.source / self.agent, self.into / self.agent
+
+
+def _merge_agent(places: _Places, report: MergeReport) -> None:
+    source, into = places.folders
+    states = shard_states(source)
+    # First: without its shards, a part that a killed merge leaves would look like a whole.
+    _note_shards(into, dict.fromkeys(states, "started"))
+    _merge_judgments(places, report)
+    for folder in sorted(source.glob("[!.]*/"), key=lambda folder: natural_key(folder.name)):
+        _merge_task(places, folder.name, report)
+    merge_usage(source, into)
+    _note_shards(into, states)
+
+
+def _note_shards(into: Path, states: Mapping[str, str]) -> None:
+    known = shard_states(into)
+    new = {name: state for name, state in states.items() if known.get(name, "started") == "started"}
+    if new and known != {**known, **new}:
+        write_whole(into / shards.FILE_NAME, shards_text({**known, **new}))
+
+
+def _merge_judgments(places: _Places, report: MergeReport) -> None:
+    source, into = (folder / STORE_NAME for folder in places.folders)
+    if not source.is_file():
+        return
+    with tempfile.TemporaryDirectory(prefix="mind2web2-") as scratch, JudgmentStore(into) as ours:
+        # SQLite writes beside a store that it reads.
+        copy = Path(shutil.copyfile(source, Path(scratch) / STORE_NAME))
+        log = source.with_name(f"{STORE_NAME}-wal")
+        if log.is_file():
+            shutil.copyfile(log, copy.with_name(log.name))
+        with JudgmentStore(copy) as theirs:
+            judgments = theirs.all()
+        known = {(each.key, each.endpoint): (each.outcome, each.text) for each in ours.all()}
+        report.judgments[places.agent] += ours.add(judgments)
+    other = {
+        f"{each.task_id}/{(each.answer_name or '').removesuffix('.md')}"
+        for each in judgments
+        if known.get((each.key, each.endpoint), (each.outcome, each.text)) != (each.outcome, each.text)
+    }
+    if other:
+        report.conflicts.append(
+            f"{places.agent}: {source} has other replies of the judge to the same requests, of "
+            f"{name_list(other)}: those in {into} stay"
+        )
+
+
+def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
+    theirs = task_answers(places.source, places.agent, task_id)
+    if not theirs:
+        return
+    source, into = (folder / task_id for folder in places.folders)
+    agreed = []
+    for answer in theirs:
+        stem = answer.answer_name.removesuffix(".md")
+        if conflict := _merge_answer(source / stem, into / stem, places.agent, report):
+            report.conflicts.append(f"{places.agent}/{task_id}/{stem}: {conflict}")
+        is_same = _newest(source / stem) == _newest(into / stem)
+        if is_same and answer.score is not None and answer.reason is None and not _newest(source / stem):
+            report.conflicts.append(
+                f"{places.agent}/{task_id}/{stem}: {source / SUMMARY_NAME} has a score without a result "
+                "file, which cannot be merged"
+            )
+        elif is_same:
+            agreed.append(answer)
+    current = [*task_answers(places.into, places.agent, task_id), *agreed]
+    names = {answer.answer_name for answer in current}
+    write_task_summary(places.into, places.agent, task_id, unscored_in(current), names, failed_in(current))
+
+
+def _merge_answer(source: Path, into: Path, agent: str, report: MergeReport) -> str | None:
+    """Copy an answer's results, unless the target has the same or newer ones; return what contradicts."""
+    theirs, ours = _newest(source), _newest(into)
+    if ours is not None:
+        if theirs is None or _is_same_file(source / "results" / theirs, into / "results" / theirs):
+            return None
+        if not _is_same_file(source / "results" / ours, into / "results" / ours):
+            return _difference(source / "results", into / "results")
+    for path in _in_order(source, theirs):
+        target = into / path.relative_to(source)
+        content = read_regular_file(path, _MAX_FILE_BYTES)
+        if target.name == f"{into.name}.md" and target.exists():
+            write_whole(target, content)
+        elif not target.exists():
+            write_new(target, content)
+            report.results[agent] += path.parent.name == "results"
+    for folder in (into, into / "results", into / "logs"):
+        remove_leftovers(folder)
+    return None
+
+
+def _in_order(folder: Path, newest: str | None) -> Iterator[Path]:
+    """Yield the files of an answer: logs, earlier results, the text, and the newest result."""
+    yield from _files(folder / "logs")
+    yield from (path for path in _files(folder / "results") if path.name != newest)
+    yield from (path for path in _files(folder) if path.name == f"{folder.name}.md")
+    if newest is not None:
+        yield folder / "results" / newest
+
+
+def _files(folder: Path) -> list[Path]:
+    # A link in a folder of another machine could lead to any file of this one.
+    found = (path for path in folder.glob("[!.]*") if path.is_file() and not path.is_symlink())
+    return sorted(path for path in found if not is_leftover(path.name))
+
+
+def _newest(folder: Path) -> str | None:
+    return newest_result_name(folder / "results")
+
+
+def _is_same_file(one: Path, other: Path) -> bool:
+    return (
+        one.is_file()
+        and other.is_file()
+        and read_regular_file(one, _MAX_FILE_BYTES) == read_regular_file(other, _MAX_FILE_BYTES)
+    )
+
+
+def _difference(theirs: Path, ours: Path) -> str | None:
+    """Return how the newest results of two folders differ; ``None`` where only their making does."""
+    found = latest_result(ours), latest_result(theirs)
+    if found[0] is not None and found[1] is not None:
+        contents = [each.content for each in found if each is not None]
+        if same_but_run(*contents):
+            return None
+        facts = [result_facts(content) for content in contents]
+        answers = [made.answer_sha256 if (made := provenance_in(each)) else None for each in contents]
+        pairs = {
+            "answers": answers,
+            "scripts": [each.script_sha256 for each in facts],
+            "judges": [each.judge for each in facts],
+        }
+        different = [name for name, (one, other) in pairs.items() if one != other]
+        scores = [f"{content.get('final_score')}" for content in contents]
+        why = f", of different {' and '.join(different)}" if different else ""
+    else:
+        scores, why = ["scored" if each else "damaged" for each in found], ""
+    return (
+        f"two different results{why}: {scores[0]} in {ours}, {scores[1]} in {theirs}; the first stays: "
+        "delete the one that is not to count, and merge again"
+    )

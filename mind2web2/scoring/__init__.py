@@ -1,0 +1,1 @@
+"""Scores of single answers, in the caller's process or over HTTP."""

@@ -1,0 +1,620 @@
+"""Scores of single answers in the caller's process, such as the rewards of a training run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Coroutine, Iterator, Mapping
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, get_args
+
+from mind2web2.api_tools.download import downloads_from
+from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.errors import (
+    AnswerError,
+    BudgetReachedError,
+    CacheReadError,
+    CacheWriteError,
+    CaptureError,
+    EvalScriptError,
+    JudgeAccessError,
+    JudgeError,
+    JudgeUnusableError,
+    Mind2Web2Error,
+    PageMissingError,
+    UsageError,
+)
+from mind2web2.judge.budget import Budget
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.direct import ScriptedClient, as_provider
+from mind2web2.judge.protocol import DualSemaphore, RunUsage, TaskUsage
+from mind2web2.judge.store import JudgmentStore
+from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
+from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.captures import PageCache, SharedCaptures
+from mind2web2.pages.library import PageLibrary
+from mind2web2.runs.answer import RunParts, evaluated
+from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
+from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
+from mind2web2.urls.keys import lookup_key
+from mind2web2.utils.files import text_sha256
+from mind2web2.utils.names import check_name
+from mind2web2.utils.path_config import PathConfig, ScriptFile
+
+if TYPE_CHECKING:
+    from mind2web2.scripts.isolation.run import Isolation
+
+log = logging.getLogger(__name__)
+# Of all eval scripts. Their warnings concern single answers: too many for a console.
+_SCRIPTS_LOG = logging.getLogger("mind2web2.scoring.scripts")
+_SCRIPTS_LOG.setLevel(logging.ERROR)
+
+NoScoreKind = Literal["script", "judge", "page", "budget", "machine", "closed"]
+MissingPages = Literal["no_score", "unavailable", "capture"]
+_AGENT_NAME = "scorer"
+# Without a file, so many judgments are kept: about 30 MB.
+_JUDGMENTS_IN_MEMORY = 20_000
+_THREADS = 64
+# After so long, requests are sent again to a judge that was unreachable or rejected the key or the model.
+_TRY_AGAIN_AFTER_S = 10.0
+# For calls in flight to end when the scorer is closed; a script that blocks the thread never does.
+_CLOSE_GRACE_S = 20.0
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """The model that judges, as the options of ``mind2web2 evaluate`` name it.
+
+    Args:
+        model: whatever model the scripts name, this one judges.
+        base_url: default from the provider's environment variable.
+        provider: ``openai`` (any compatible server), ``azure_openai`` or ``bedrock_anthropic``.
+        api_key: default from the provider's environment variable.
+        max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
+        outage_wait_s: how long a request waits for a server that became unreachable.
+        client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
+            called in the scorer's thread.
+    """
+
+    model: str = DEFAULT_JUDGE_MODEL
+    base_url: str | None = None
+    provider: str = "openai"
+    api_key: str | None = field(default=None, repr=False)
+    temperature: float | None = None
+    reasoning_effort: str | None = None
+    max_images: int | None = None
+    outage_wait_s: float = 120.0
+    client: ScriptedClient | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The score of one answer, with the reasons for it.
+
+    Args:
+        score: from 0 to 1.
+        result: everything, as in a result file of ``mind2web2 evaluate``.
+    """
+
+    score: float
+    result: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def tree(self) -> Mapping[str, Any]:
+        """Return the rubric tree; empty for an empty answer."""
+        trees: list[Mapping[str, Any]] = [
+            part["verification_tree"] for part in self.result.get("eval_breakdown", ())
+        ]
+        return trees[0] if trees else {}
+
+    @property
+    def evidence(self) -> dict[str, Mapping[str, Any]]:
+        """Return what decided each leaf, by the leaf's id."""
+        return dict(_evidence(self.tree))
+
+    @property
+    def cost_usd(self) -> float | None:
+        """Return the price of the answer's judgments, reused ones included; ``None`` where it is unknown."""
+        cost_usd: float | None = self.result.get("judge_usage", {}).get("cost_usd")
+        return cost_usd
+
+
+@dataclass(frozen=True, slots=True)
+class NoScore:
+    """Why an answer has no score. It says nothing about the answer, and is never to be counted as 0.
+
+    Args:
+        kind: ``script`` (the eval script failed or took too long), ``judge``, ``page`` (a cited page is
+            missing, or unavailable only for now), ``budget``, ``machine`` (memory, disk or processes of this
+            machine, or a bug) or ``closed`` (the scorer was closed before the answer was judged).
+        reason: one line.
+    """
+
+    kind: NoScoreKind
+    reason: str
+
+
+_CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
+
+
+@dataclass(slots=True)
+class ScorerCounts:
+    """How many calls a scorer has answered, and how many it works on."""
+
+    scores: int = 0
+    no_scores: Counter[NoScoreKind] = field(default_factory=Counter)
+    waiting: int = 0
+    running: int = 0
+
+
+class Scorer:
+    """Scores answers, thousands at once; to be entered by ``async with`` or ``with``.
+
+    It works in a thread of its own with an event loop of its own: ``score`` may be awaited in any event
+    loop, and ``score_sync`` be called in any thread, also where a loop is running (which it blocks).
+
+    Args:
+        pages: the agent's cached pages, a folder with one folder for each task; ``None`` for no pages.
+        scripts: the root of all versions of eval scripts, or a folder with the scripts themselves.
+        eval_version: default: the newest dated one that has the task, then the undated ones.
+        judgments: the file that keeps the judge's replies; by default they are kept in memory.
+        missing_pages: what a cited page that is not in ``pages`` means: ``no_score``; ``unavailable``, as
+            ``evaluate --no_capture`` has it (claims on it fail); or ``capture`` it now.
+        isolate: run each script in a process of its own (slower, docs/in-process.md).
+        max_answers: answers in work at once; further calls wait.
+        max_llm_requests: judge requests at once.
+        max_cost: dollars, after which no request is sent.
+        answer_timeout: seconds that a script may take for one answer.
+        allow_private_network: captures and scripts may also visit private addresses.
+
+    Raises:
+        UsageError: a setting is unusable.
+    """
+
+    def __init__(
+        self,
+        *,
+        judge: Judge,
+        pages: str | Path | None = None,
+        scripts: str | Path = "eval_scripts",
+        eval_version: str | None = None,
+        judgments: str | Path | None = None,
+        missing_pages: MissingPages = "no_score",
+        isolate: bool = False,
+        max_answers: int = 64,
+        max_llm_requests: int = DEFAULT_JUDGE_LIMIT,
+        max_cost: float | None = None,
+        answer_timeout: float = 600.0,
+        allow_private_network: bool = False,
+    ) -> None:
+        if missing_pages not in get_args(MissingPages):
+            raise UsageError(f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}")
+        if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
+            raise UsageError("max_answers and max_llm_requests must be at least 1, answer_timeout above 0")
+        for name, folder in (("pages", pages), ("scripts", scripts)):
+            if folder is not None and not Path(folder).is_dir():
+                raise UsageError(f"{name}: there is no folder {folder}")
+        self._judge = judge
+        self._pages = None if pages is None else Path(pages)
+        self._scripts = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
+        self._judgments = None if judgments is None else Path(judgments)
+        self._missing_pages = missing_pages
+        self._isolate = isolate
+        self._max_answers = max_answers
+        self._max_llm_requests = max_llm_requests
+        self._max_cost = max_cost
+        self._answer_timeout_s = answer_timeout
+        self._network = NetworkSettings(allow_private_network=allow_private_network)
+        self.counts = ScorerCounts()
+        self._usage = RunUsage()
+        self._loop_thread = _LoopThread()
+        self._parts: _Parts | None = None
+        # Orders calls and the end: no call begins after it.
+        self._lock = threading.Lock()
+        self._futures: set[Future[Score | NoScore]] = set()
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._is_closing = self._is_left_behind = False
+
+    @property
+    def usage(self) -> TaskUsage:
+        """Return the usage of all judgments so far: requested by this scorer, and reused at no cost."""
+        return sum(list(self._usage.tasks.values()), TaskUsage())
+
+    async def score(self, task: str, answer: str) -> Score | NoScore:
+        """Return the score of an answer to a task, or why there is none.
+
+        Cancelling the caller stops the evaluation; replies that the judge has sent are kept.
+
+        Raises:
+            UsageError: the task has no script, or the scorer is not open.
+            AnswerError: the answer is too large, or no text.
+        """
+        future = self._begin(task, answer)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            caller = asyncio.current_task()
+            if self._is_left_behind and caller is not None and not caller.cancelling():
+                return _CLOSED
+            raise
+
+    def score_sync(self, task: str, answer: str) -> Score | NoScore:
+        """Do as ``score``, and block this thread until it is done."""
+        future = self._begin(task, answer)
+        try:
+            return future.result()
+        except CancelledError:
+            return _CLOSED
+        except BaseException:
+            future.cancel()  # Ctrl-C in this thread
+            raise
+
+    def __enter__(self) -> Self:
+        with self._lock:
+            if self._loop_thread.is_started:
+                raise UsageError("a scorer is entered once: make another one")
+            self._loop_thread.start()
+        try:
+            self._parts = self._loop_thread.run(self._opened()).result()
+        except BaseException:
+            self._loop_thread.stop()
+            self._loop_thread.join()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        await asyncio.to_thread(self.__enter__)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """End the scorer: calls in flight return ``NoScore("closed", ...)``, later ones are refused."""
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """Do as ``aclose``, and block this thread until it is done."""
+        with self._lock:
+            parts, self._parts = self._parts, None
+            if parts is None:
+                return
+            ending = self._loop_thread.run(self._closed(parts))
+        # Also where it takes longer.
+        ending.add_done_callback(lambda _: self._loop_thread.stop())
+        try:
+            ending.result(_CLOSE_GRACE_S)
+        except TimeoutError:
+            log.error("scorer's thread is left behind: an eval script blocks it; isolate=True prevents that")
+            self._is_left_behind = True
+            for future in list(self._futures):
+                future.cancel()
+        else:
+            self._loop_thread.join()
+
+    def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
+        with self._lock:
+            if self._parts is None:
+                raise UsageError("the scorer is not open: enter it by 'async with' or 'with'")
+            future = self._loop_thread.run(self._scored(self._parts, task, answer))
+            self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
+        return future
+
+    async def _scored(self, parts: _Parts, task: str, answer: str) -> Score | NoScore:
+        call = asyncio.current_task()
+        assert call is not None
+        self._calls.add(call)
+        try:
+            outcome = await self._scored_in_turn(parts, task, answer)
+        except asyncio.CancelledError:
+            if not self._is_closing:
+                raise
+            outcome = _CLOSED
+        finally:
+            self._calls.discard(call)
+        if isinstance(outcome, Score):
+            self.counts.scores += 1
+        else:
+            self.counts.no_scores[outcome.kind] += 1
+        return outcome
+
+    async def _scored_in_turn(self, parts: _Parts, task: str, answer: str) -> Score | NoScore:
+        text = _checked(answer)
+        script = await asyncio.to_thread(self._script, task)
+        if not text.strip():
+            return Score(0.0, {"final_score": 0.0, "task_id": task, "reason": "the answer is empty"})
+        self.counts.waiting += 1
+        try:
+            await parts.turns.acquire()
+        finally:
+            self.counts.waiting -= 1
+        self.counts.running += 1
+        try:
+            return await self._evaluated(parts, task, script, text)
+        finally:
+            self.counts.running -= 1
+            parts.turns.release()
+
+    async def _evaluated(self, parts: _Parts, task: str, script: ScriptFile, text: str) -> Score | NoScore:
+        # Answers are told apart by their text.
+        name = f"{text_sha256(text)[:16]}.md"
+        try:
+            cache = await asyncio.to_thread(parts.cache, task)
+            setting = AnswerSetting(
+                agent_name=_AGENT_NAME,
+                task_id=task,
+                answer=AnswerFile(name, Path(name)),
+                script_path=script.path,
+                script_version=script.version,
+                task_cache=cache,
+            )
+            with downloads_from(self._network):
+                result = await evaluated(setting, parts.run, text, _SCRIPTS_LOG)
+        except (Mind2Web2Error, OSError) as error:
+            if isinstance(error, JudgeAccessError | JudgeUnusableError):
+                parts.try_judge_again()
+            return NoScore(_kind(error), " ".join(str(error).split()))
+        except Exception as error:
+            log.exception("evaluation failed task=%s", task)
+            return NoScore("machine", f"internal error: {type(error).__name__}: {error}")
+        if result["doubts"] and self._missing_pages != "unavailable":
+            return NoScore("page", f"in doubt: {'; '.join(result['doubts'])}")
+        return Score(float(result["final_score"]), result)
+
+    def _script(self, task: str) -> ScriptFile:
+        root = self._scripts.eval_scripts_root
+        own = root / f"{check_name('task', task)}.py"
+        found = ScriptFile(own, root.name) if own.is_file() else self._scripts.find_script(task)
+        if found is None:
+            raise UsageError(self._scripts.missing_script(task))
+        return found
+
+    async def _opened(self) -> _Parts:
+        async with AsyncExitStack() as exits:
+            given = self._judge
+            most = _JUDGMENTS_IN_MEMORY if self._judgments is None else None
+            store = exits.enter_context(JudgmentStore(self._judgments, most=most))
+            if given.client is not None:
+                provider = as_provider(given.client)
+            else:
+                provider = await exits.enter_async_context(_llm_client(given))
+            budget = None if self._max_cost is None else Budget(self._max_cost, given.model)
+            judge = RecordedJudge(
+                JudgeSettings(
+                    provider="client" if given.client is not None else given.provider,
+                    model=given.model,
+                    temperature=given.temperature,
+                    reasoning_effort=given.reasoning_effort,
+                    max_images=given.max_images,
+                ),
+                provider,
+                store,
+                budget=budget,
+            )
+            self._usage = judge.usage
+            pages = self._pages
+            if pages is None:
+                pages = Path(exits.enter_context(tempfile.TemporaryDirectory(prefix="mind2web2-")))
+            captures = self._captures(judge)
+            if captures is not None:
+                await exits.enter_async_context(captures)
+            run = RunParts(
+                judge=judge,
+                library=PageLibrary(),
+                limits=DualSemaphore(
+                    asyncio.Semaphore(DEFAULT_PAGE_LIMIT), asyncio.Semaphore(self._max_llm_requests)
+                ),
+                reuse=False,
+                answer_timeout_s=self._answer_timeout_s,
+                with_private_network=self._network.allow_private_network,
+                captures=captures,
+                isolation=_isolation(self._network) if self._isolate else None,
+            )
+            turns = asyncio.Semaphore(self._max_answers)
+            return _Parts(run, pages, turns, exits.pop_all())
+
+    def _captures(self, judge: RecordedJudge) -> SharedCaptures | None:
+        if self._missing_pages == "unavailable":
+            return None
+        if self._missing_pages == "no_score":
+            return _StoredPagesOnly()
+        settings = CaptureSettings(network=self._network)
+        return SharedCaptures.of_run(settings, DEFAULT_PAGE_LIMIT, judge.check_reachable)
+
+    async def _closed(self, parts: _Parts) -> None:
+        self._is_closing = True
+        calls = set(self._calls)
+        for call in calls:
+            call.cancel()
+        if calls:
+            await asyncio.wait(calls)
+        with suppress(Mind2Web2Error):  # the calls concerned have no score
+            await parts.run.judge.write_rest()
+        await parts.exits.aclose()
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What all answers share, in the scorer's thread."""
+
+    run: RunParts
+    pages: Path
+    turns: asyncio.Semaphore
+    exits: AsyncExitStack
+    caches: dict[str, CacheFileSys] = field(default_factory=dict)
+    trying_again: list[asyncio.TimerHandle] = field(default_factory=list)
+
+    def cache(self, task: str) -> CacheFileSys:
+        """Return a task's pages; reads the folder the first time."""
+        if task not in self.caches:
+            self.caches.setdefault(task, CacheFileSys(self.pages / task))
+        return self.caches[task]
+
+    def try_judge_again(self) -> None:
+        """Soon send requests again to a judge that was unreachable, or rejected the key or the model."""
+
+        def now() -> None:
+            self.trying_again.clear()
+            self.run.judge.try_again()
+
+        if not self.trying_again:
+            self.trying_again.append(asyncio.get_running_loop().call_later(_TRY_AGAIN_AFTER_S, now))
+
+
+class _LoopThread:
+    """A thread that runs an event loop until it is stopped, whatever eval scripts raise in it."""
+
+    def __init__(self) -> None:
+        self.is_started = False
+        self._is_stopping = False
+        self._loop = asyncio.new_event_loop()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="mind2web2 scorer")
+        self._loop.set_default_executor(self._threads)
+        self._thread = threading.Thread(target=self._serve, name="mind2web2 scorer", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self.is_started = True
+        self._thread.start()
+
+    def run(self, coroutine: Coroutine[Any, Any, Value]) -> Future[Value]:
+        """Run a coroutine in the thread."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    def stop(self) -> None:
+        """Let the thread end."""
+        self._is_stopping = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+    def join(self) -> None:
+        """Wait until the thread has ended, or a task that a script left behind blocks it."""
+        self._thread.join(_CLOSE_GRACE_S)
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        while not self._is_stopping:
+            # asyncio stops the whole loop at one of these in any task of a script.
+            with suppress(SystemExit, KeyboardInterrupt):
+                self._loop.run_forever()
+        with suppress(SystemExit, KeyboardInterrupt):
+            self._loop.run_until_complete(_cancelled(asyncio.all_tasks(self._loop)))
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._loop.close()
+
+
+async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
+    """Cancel the tasks that scripts have left behind."""
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        done, _ = await asyncio.wait(tasks, timeout=1.0)
+        for task in done:
+            if not task.cancelled():
+                task.exception()  # retrieved, so that asyncio does not log it
+
+
+class _StoredPagesOnly(SharedCaptures):
+    """Captures nothing: a page that is not stored costs the score, unless its capture is known to fail."""
+
+    def __init__(self) -> None:
+        super().__init__(_no_browser)
+
+    async def bring(
+        self,
+        url: str,
+        cache: PageCache,
+        limit: Limit,  # noqa: ARG002 (as the base class has it)
+        logger: logging.Logger,  # noqa: ARG002
+        *,
+        anew: bool = False,  # noqa: ARG002
+    ) -> None:
+        """Raise ``PageMissingError`` for a page that is not stored, ``CaptureError`` for one that fails."""
+        if lookup_key(url) is None:
+            raise CaptureError("not an address of a page")
+        if await asyncio.to_thread(cache.has, url) is not None:
+            return
+        assert isinstance(cache, CacheFileSys)
+        record = await asyncio.to_thread(cache.capture_record, url)
+        if record is not None and record.failure and not record.is_transient:
+            raise CaptureError(record.failure)
+        raise PageMissingError(
+            f"page {url} is not in {cache.task_dir}: cache it, or choose what that means (missing_pages)"
+        )
+
+
+def _no_browser() -> NoReturn:
+    raise AssertionError("stored pages need no browser")
+
+
+def _llm_client(judge: Judge) -> LLMClient:
+    if judge.provider not in PROVIDERS:
+        raise UsageError(f"no such provider: {judge.provider!r}: give {', '.join(PROVIDERS)}")
+    retry = RetryPolicy(outage_wait_s=judge.outage_wait_s)
+    return LLMClient(
+        judge.provider, is_async=True, base_url=judge.base_url, api_key=judge.api_key, retry=retry
+    )
+
+
+def _isolation(network: NetworkSettings) -> Isolation:
+    from mind2web2.scripts.isolation.processes import IS_POSSIBLE
+    from mind2web2.scripts.isolation.run import Isolation
+
+    if not IS_POSSIBLE:
+        raise UsageError("isolate needs a system that can fork processes: leave it out")
+    return Isolation(network=network)
+
+
+def _checked(answer: object) -> str:
+    """Return an answer's text as a run would read it from a file.
+
+    Raises:
+        AnswerError: it is too large, or no text.
+    """
+    if not isinstance(answer, str):
+        raise AnswerError(f"the answer is {type(answer).__name__}: give its text")
+    try:
+        size_bytes = len(answer.encode())
+    except UnicodeEncodeError as error:
+        raise AnswerError("the answer has half of a surrogate pair, which is no character") from error
+    if size_bytes > MAX_ANSWER_BYTES:
+        raise AnswerError(f"the answer has {size_bytes:,} bytes: it may have {MAX_ANSWER_BYTES:,} at most")
+    return uniform_text(answer)
+
+
+def _kind(error: Exception) -> NoScoreKind:
+    """Return which part of the harness an error comes from."""
+    if isinstance(error, BudgetReachedError):
+        return "budget"
+    if isinstance(error, JudgeError | JudgeUnusableError):
+        return "judge"
+    if isinstance(error, EvalScriptError):
+        return "script"
+    if isinstance(error, PageMissingError | CaptureError | CacheReadError | CacheWriteError):
+        return "page"
+    return "machine"
+
+
+def _evidence(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if node.get("evidence") is not None:
+        yield node["id"], node["evidence"]
+    for child in node.get("children", ()):
+        yield from _evidence(child)

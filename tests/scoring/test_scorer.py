@@ -1,0 +1,362 @@
+"""Scores of single answers: outcomes, limits, threads and loops, cancellation and the end."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+from evaluations import stored
+from projects import REPOSITORY, ClaimJudge, Project, read_json
+from servers.judge_server import VERDICT, JudgeServer, status
+from servers.local_http import Answer, LocalHttp
+from servers.recorded_replies import RecordedReplies
+
+from mind2web2 import Judge, NoScore, Score, Scorer
+from mind2web2.capture.record import CapturedPage, CaptureRecord
+from mind2web2.errors import AnswerError, UsageError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.answers import read_answer
+from mind2web2.scoring import scorer as scorer_module
+
+DEEP = "The lake is deep."
+URL = "https://lake.example/depth"
+MODEL = "gpt-4.1-mini"
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Return a project whose one script checks one claim."""
+    project = Project(tmp_path)
+    project.add_script({"deep": (DEEP, None)})
+    return project
+
+
+def scorer_of(project, judge=None, **settings):
+    """Return a scorer of a project's scripts, with a judge in this process by default."""
+    if not isinstance(judge, Judge):
+        judge = Judge(client=judge or ClaimJudge())
+    return Scorer(judge=judge, scripts=project.root / "eval_scripts", **settings)
+
+
+def score_once(project, judge=None, answer="The lake is deep.", **settings):
+    """Return the outcome of one answer."""
+    with scorer_of(project, judge, **settings) as scorer:
+        return scorer.score_sync("lake", answer)
+
+
+class PatientJudge(ClaimJudge):
+    """A judge that answers when it is released."""
+
+    def __init__(self):
+        super().__init__(self._wait)
+        self.is_asked, self.release = threading.Event(), threading.Event()
+
+    async def _wait(self, _claim):
+        self.is_asked.set()
+        await asyncio.to_thread(self.release.wait, 60)
+        return True
+
+
+async def test_the_example_has_the_scores_of_evaluate():
+    """With their evidence and cost, in no folder of results."""
+    task = "step_free_walks"
+    expected = read_json(REPOSITORY / "examples/expected_scores.json")[task]
+    with JudgeServer(RecordedReplies()) as server:
+        async with Scorer(
+            judge=Judge(MODEL, server.base_url, api_key="none"),
+            pages=REPOSITORY / "cache/example",
+            scripts=REPOSITORY / "eval_scripts",
+        ) as scorer:
+            texts = [read_answer(REPOSITORY / "answers/example" / task / name) for name in expected]
+            outcomes = await asyncio.gather(*(scorer.score(task, text) for text in texts))
+    assert [outcome.score for outcome in outcomes] == pytest.approx(list(expected.values()))
+    for outcome in outcomes:
+        assert outcome.tree["score"] == outcome.score
+        assert outcome.cost_usd > 0
+        assert {evidence["decided_by"] for evidence in outcome.evidence.values()} <= {
+            *("judge", "page", "prerequisite", "script")
+        }
+    assert scorer.usage.asked.judgments == len(server.calls)
+    assert scorer.counts.scores == len(expected)
+
+
+RAISES = "raise ValueError('a bug')"
+REACHES = "return {'final_score': 2.0}"
+EXITS = """
+async def end():
+    sys.exit(3)
+
+asyncio.create_task(end())
+await asyncio.sleep(0)
+return evaluator.get_summary()
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "reason"),
+    [
+        (RAISES, "script", "a bug"),
+        (REACHES, "script", "final_score 2.0"),
+        ("await asyncio.sleep(60)", "script", "did not return within 0.05 s"),
+        ("import nothing_of_that_name", "script", "nothing_of_that_name"),
+    ],
+)
+def test_a_script_that_fails_gives_no_score(project, body, kind, reason):
+    """With the reason in one line."""
+    project.add_script_body(body)
+    outcome = score_once(project, answer_timeout=0.05 if "sleep" in body else 60)
+    assert isinstance(outcome, NoScore)
+    assert outcome.kind == kind
+    assert reason in outcome.reason
+    assert "\n" not in outcome.reason
+
+
+def test_a_script_that_exits_in_a_task_ends_nothing(project):
+    """The scorer's loop goes on."""
+    project.add_script_body(EXITS)
+    with scorer_of(project) as scorer:
+        assert [scorer.score_sync("lake", f"answer {number}").score for number in range(2)] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault", "kind"),
+    [
+        ({}, status(401, "bad key"), "judge"),
+        ({}, status(400, "no such parameter"), "judge"),
+        ({"max_cost": 1e-9}, None, "budget"),
+    ],
+)
+def test_a_judge_that_fails_gives_no_score(project, settings, fault, kind):
+    """It is no verdict, and neither is a budget that is spent."""
+    with JudgeServer(faults=lambda _body: fault) as server:
+        judge = Judge(MODEL, server.base_url, api_key="none", outage_wait_s=0.1)
+        assert score_once(project, judge, **settings).kind == kind
+
+
+def test_a_judge_that_comes_back_is_asked_again(project, monkeypatch):
+    """A key that was rejected may be right by now."""
+    monkeypatch.setattr(scorer_module, "_TRY_AGAIN_AFTER_S", 0.0)
+    faults = [status(401, "bad key")]
+    with (
+        JudgeServer(faults=lambda _body: faults[0] if faults else None) as server,
+        scorer_of(project, Judge(MODEL, server.base_url, api_key="none")) as scorer,
+    ):
+        assert scorer.score_sync("lake", "one").kind == "judge"
+        faults.clear()
+        scorer._loop_thread.run(asyncio.sleep(0)).result()
+        assert scorer.score_sync("lake", "two").score == 1.0
+
+
+def failure(is_transient):
+    """Return a failed capture."""
+    record = CaptureRecord(
+        requested_url=URL,
+        final_url=URL,
+        captured_at="2026-01-01",
+        kind=None,
+        failure="gone",
+        is_transient=is_transient,
+    )
+    return CapturedPage(record)
+
+
+@pytest.mark.parametrize(
+    ("page", "missing_pages", "isolate", "expected"),
+    [
+        ("stored", "no_score", False, 1.0),
+        (None, "no_score", False, "page"),
+        (None, "no_score", True, "page"),
+        (None, "unavailable", False, 0.0),
+        (failure(is_transient=False), "no_score", False, 0.0),
+        (failure(is_transient=True), "no_score", False, "page"),
+        (failure(is_transient=True), "unavailable", False, 0.0),
+    ],
+)
+def test_a_missing_page_means_what_the_caller_chose(project, page, missing_pages, isolate, expected):
+    """A page whose capture is known to fail is the answer's own fault."""
+    project.add_script({"deep": (DEEP, URL)})
+    pages = project.root / "cache" / "bot"
+    cache = stored(pages / "lake", fish="Fish: none")
+    if page == "stored":
+        cache.put_web(URL, "Depth: 80 m", None)
+    elif page is not None:
+        cache.put_capture(page)
+    outcome = score_once(project, pages=pages, missing_pages=missing_pages, isolate=isolate)
+    assert (outcome.score if isinstance(outcome, Score) else outcome.kind) == expected
+
+
+def test_missing_pages_are_captured_and_stored_where_the_caller_wants_it(project):
+    """One that does not exist is the answer's own fault."""
+    html = Answer(b"<p>Depth: 80 m, formed by a glacier.</p>", headers={"Content-Type": "text/html"})
+    pages = project.root / "cache"
+    pages.mkdir()
+    with LocalHttp(lambda asked: html if asked.path == "/depth" else Answer(b"", 404)) as site:
+        urls = [f"{site.url}/depth", f"{site.url}/invented"]
+        project.add_script({"deep": (DEEP, urls[0]), "invented": (DEEP, urls[1])})
+        outcome = score_once(project, pages=pages, missing_pages="capture", allow_private_network=True)
+    assert outcome.score == 0.5
+    assert [CacheFileSys(pages / "lake").has(url) for url in urls] == ["web", None]
+
+
+def test_pages_that_are_stored_meanwhile_are_found(project):
+    """An agent's browser may store pages while answers are scored."""
+    project.add_script({"deep": (DEEP, URL)})
+    pages = project.root / "cache"
+    pages.mkdir()
+    with scorer_of(project, pages=pages) as scorer:
+        assert scorer.score_sync("lake", "It is deep.").kind == "page"
+        stored(pages / "lake")
+        assert scorer.score_sync("lake", "It is deep.").score == 1.0
+
+
+def test_an_empty_answer_has_the_score_zero(project):
+    """The agent's own failure, without a question to the judge."""
+    outcome = score_once(project, answer=" \n")
+    assert (outcome.score, outcome.tree, outcome.evidence, outcome.cost_usd) == (0.0, {}, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("task", "answer", "error", "text"),
+    [
+        ("sea", "x", UsageError, "no script for task sea"),
+        ("../lake", "x", UsageError, "task"),
+        ("lake", 3, AnswerError, "the answer is int"),
+        ("lake", "\ud800", AnswerError, "surrogate"),
+        ("lake", "x" * 1_000_001, AnswerError, "1,000,001 bytes"),
+    ],
+)
+async def test_what_is_no_answer_to_a_task_is_refused(project, task, answer, error, text):
+    """Such a call is a mistake of the caller."""
+    async with scorer_of(project) as scorer:
+        with pytest.raises(error, match=text):
+            await scorer.score(task, answer)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"pages": "nowhere"}, {"missing_pages": "maybe"}, {"max_answers": 0}, {"eval_version": "../x"}],
+)
+def test_unusable_settings_are_refused(project, settings):
+    """When the scorer is made."""
+    with pytest.raises(UsageError):
+        scorer_of(project, **settings)
+
+
+async def test_limits_hold_for_any_number_of_calls(project):
+    """Equal answers are judged once; the judge never has more requests than allowed."""
+    with JudgeServer() as server:
+        judge = Judge(MODEL, server.base_url, api_key="none")
+        async with scorer_of(project, judge, max_llm_requests=4, max_answers=8) as scorer:
+            outcomes = await asyncio.gather(*(scorer.score("lake", f"answer {n % 40}") for n in range(120)))
+    assert {outcome.score for outcome in outcomes} == {1.0}
+    assert len(server.calls) == 2 * 40
+    assert server.most_at_once <= 4
+
+
+def test_scores_are_had_with_and_without_loops_and_from_many_threads(project):
+    """Also from a thread in which a loop runs."""
+    with scorer_of(project) as scorer:
+
+        async def both():
+            return [scorer.score_sync("lake", "in a loop"), await scorer.score("lake", "awaited")]
+
+        outcomes = [scorer.score_sync("lake", "without a loop"), *asyncio.run(both())]
+        threads = [threading.Thread(target=lambda: outcomes.extend(asyncio.run(both()))) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [outcome.score for outcome in outcomes] == [1.0] * 9
+
+
+async def test_two_scorers_share_nothing(project):
+    """Each asks its own judge."""
+    async with (
+        scorer_of(project) as kind,
+        scorer_of(project, ClaimJudge(lambda _claim: False)) as strict,
+    ):
+        kind_score, strict_score = await asyncio.gather(kind.score("lake", "x"), strict.score("lake", "x"))
+    assert (kind_score.score, strict_score.score) == (1.0, 0.0)
+
+
+def test_judgments_in_a_file_are_reused_by_the_next_scorer(project):
+    """At no cost."""
+    with JudgeServer() as server:
+        for _ in range(2):
+            judge = Judge(MODEL, server.base_url, api_key="none")
+            score_once(project, judge, judgments=project.root / "judgments.sqlite3")
+    assert len(server.calls) == 2
+
+
+async def test_a_cancelled_call_frees_its_place(project):
+    """And the next call is answered."""
+    judge = PatientJudge()
+    async with scorer_of(project, judge, max_answers=1) as scorer:
+        call = asyncio.create_task(scorer.score("lake", "one"))
+        await asyncio.to_thread(judge.is_asked.wait, 60)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        judge.release.set()
+        assert (await scorer.score("lake", "two")).score == 1.0
+    assert scorer.counts.scores == 1
+
+
+async def test_calls_in_flight_end_with_the_scorer(project):
+    """Running or waiting; later calls are refused."""
+    judge = PatientJudge()
+    scorer = scorer_of(project, judge, max_answers=1)
+    async with scorer:
+        calls = [asyncio.create_task(scorer.score("lake", f"answer {number}")) for number in range(3)]
+        await asyncio.to_thread(judge.is_asked.wait, 60)
+        await scorer.aclose()
+        judge.release.set()
+        assert {outcome.kind for outcome in await asyncio.gather(*calls)} == {"closed"}
+        with pytest.raises(UsageError, match="not open"):
+            await scorer.score("lake", "late")
+    assert scorer.counts.no_scores == {"closed": 3}
+    with pytest.raises(UsageError, match="entered once"):
+        await scorer.__aenter__()
+
+
+def test_a_script_that_blocks_the_thread_does_not_keep_the_scorer_from_closing(project, monkeypatch, caplog):
+    """Its call has no score."""
+    monkeypatch.setattr(scorer_module, "_CLOSE_GRACE_S", 0.05)
+    end, begun = project.root / "end", project.root / "begun"
+    project.add_script_body(
+        f"open({str(begun)!r}, 'w').close()\n"
+        f"import os\nwhile not os.path.exists({str(end)!r}): time.sleep(0.01)\nreturn evaluator.get_summary()"
+    )
+    scorer = scorer_of(project)
+    outcomes = []
+    with scorer:
+        thread = threading.Thread(target=lambda: outcomes.append(scorer.score_sync("lake", "x")))
+        thread.start()
+        while not begun.exists():
+            time.sleep(0.01)
+    thread.join()
+    assert outcomes == [NoScore("closed", outcomes[0].reason)]
+    assert "isolate=True" in caplog.text
+    end.touch()
+    scorer._loop_thread._thread.join()
+
+
+def test_an_isolated_script_does_not_see_the_environment(project, monkeypatch):
+    """Nor can it hold up other calls."""
+    monkeypatch.setenv("A_SECRET", "1")
+    body = "import os\nreturn {**evaluator.get_summary(), 'final_score': float('A_SECRET' in os.environ)}"
+    project.add_script_body(body)
+    assert [score_once(project, isolate=isolate).score for isolate in (False, True)] == [1.0, 0.0]
+
+
+async def test_a_judge_is_named_as_in_evaluate(project):
+    """Parameters reach the server; an unknown provider is refused."""
+    with JudgeServer(VERDICT) as server:
+        judge = Judge("judge-1", server.base_url, temperature=0.5, reasoning_effort="low", api_key="a-key")
+        async with scorer_of(project, judge) as scorer:
+            outcome = await scorer.score("lake", "x")
+    assert "a-key" not in repr(judge)
+    assert server.requests[0]["model"] == "judge-1"
+    assert outcome.result["provenance"]["judge"]["temperature"] == 0.5
+    with pytest.raises(UsageError, match="no such provider"):
+        scorer_of(project, Judge(provider="oracle")).__enter__()

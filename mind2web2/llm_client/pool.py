@@ -13,10 +13,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager, suppress
 
 from mind2web2.errors import JudgeUnusableError, UsageError
-from mind2web2.llm_client.base_client import openai_connection
 from mind2web2.llm_client.chat import Completion, Limit, Transport, WireRequest
 from mind2web2.llm_client.failures import RequestFailedError, Service
-from mind2web2.llm_client.openai_protocol import OpenAITransport
+from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient, Sending
 from mind2web2.llm_client.rate_limiter import RateLimiter, Sent, Slowdown
 from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy

@@ -511,9 +511,13 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
 
 def suggested_check(options: argparse.Namespace) -> str:
     """Return the command that checks the judge of an evaluation with these options."""
-    names = ("llm_provider", "judge_model", "judge_base_url", "judge_reasoning_effort", "judge_temperature")
+    names = ("llm_provider", *(name for name in vars(options) if name.startswith("judge_")))
     given = given_options(options)
-    words = [word for name in names if name in given for word in (f"--{name}", str(getattr(options, name)))]
+    words = []
+    for name in (name for name in names if name in given and name != "judge_outage_wait"):
+        value = getattr(options, name)
+        for each in value if isinstance(value, list) else [value]:
+            words += [f"--{name}", str(each)]
     if options.max_images is not None and "max_images" in given:
         words += ["--max_images", str(options.max_images)] if options.max_images else ["--no_screenshots"]
     return suggested_command(options, "check-judge", *words)

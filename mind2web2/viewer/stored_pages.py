@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -179,6 +180,7 @@ def _request(content: Mapping[str, Any], messages: list[Message]) -> ChatRequest
         template=BinaryEvalResult,
         temperature=judge.get("temperature"),
         reasoning_effort=judge.get("reasoning_effort"),
+        extra=json.loads(judge.get("extra_body") or "{}"),
     )
 
 

@@ -45,10 +45,10 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
-from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
@@ -145,7 +145,7 @@ class NoScore:
     reason: str
 
 
-_CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
+CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
 
 
 @dataclass(slots=True)
@@ -227,6 +227,11 @@ class Scorer:
         self._is_closing = self._is_left_behind = False
 
     @property
+    def is_open(self) -> bool:
+        """Tell whether calls are accepted."""
+        return self._parts is not None
+
+    @property
     def usage(self) -> TaskUsage:
         """Return the usage of all judgments so far: requested by this scorer, and reused at no cost."""
         return sum(list(self._usage.tasks.values()), TaskUsage())
@@ -246,7 +251,7 @@ class Scorer:
         except asyncio.CancelledError:
             caller = asyncio.current_task()
             if self._is_left_behind and caller is not None and not caller.cancelling():
-                return _CLOSED
+                return CLOSED
             raise
 
     def score_sync(self, task: str, answer: str) -> Score | NoScore:
@@ -255,7 +260,7 @@ class Scorer:
         try:
             return future.result()
         except CancelledError:
-            return _CLOSED
+            return CLOSED
         except BaseException:
             future.cancel()  # Ctrl-C in this thread
             raise
@@ -328,7 +333,7 @@ class Scorer:
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
-            outcome = _CLOSED
+            outcome = CLOSED
         finally:
             self._calls.discard(call)
         if isinstance(outcome, Score):
@@ -538,14 +543,14 @@ class _StoredPagesOnly(SharedCaptures):
     def __init__(self) -> None:
         super().__init__(_no_browser)
 
-    async def bring(
+    async def capture_into(
         self,
         url: str,
         cache: PageCache,
         limit: Limit,  # noqa: ARG002 (as the base class has it)
         logger: logging.Logger,  # noqa: ARG002
         *,
-        anew: bool = False,  # noqa: ARG002
+        is_retry: bool = False,  # noqa: ARG002
     ) -> None:
         """Raise ``PageMissingError`` for a page that is not stored, ``CaptureError`` for one that fails."""
         if lookup_key(url) is None:

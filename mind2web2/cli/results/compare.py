@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
 def _loaded(options: argparse.Namespace, name: str) -> _Agent:
     from mind2web2.cli.metrics import has_record, no_results
     from mind2web2.runs.sharding.shards import shard_caution
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
 
     if "/" in name.rstrip("/"):
         root, agent_name = Path(name).parent, Path(name).name

@@ -47,7 +47,10 @@ The same command continues where it was stopped, and reuses what was judged befo
 an answer has no result.
 """
 _TIMES = 3
-_JUDGE = ("llm_provider", "judge_model", "judge_base_url", "judge_reasoning_effort", "judge_temperature")
+_JUDGE = (
+    *("llm_provider", "judge_model", "judge_base_url", "judge_reasoning_effort", "judge_temperature"),
+    "judge_extra_body",
+)
 
 
 def add_command(commands: Subcommands) -> None:
@@ -83,8 +86,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_judging_options(parser)
     parser.set_defaults(
         **dict.fromkeys(("overwrite", "dump_cache", "self_debug", "headed", "allow_private_network"), False),
-        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard")),
-        no_capture=True,
+        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred")),
+        **dict.fromkeys(("no_capture", "no_barred"), True),
     )
 
 
@@ -109,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
     from mind2web2.errors import UsageError
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
 
     names = [check_name("agent", name.rstrip("/")) for name in options.agents]
     if len(set(names)) < len(names):

@@ -92,7 +92,7 @@ def test_scripted_judges(check):
             if not name.startswith("extraction")
         )
         assert own["leaning"].startswith("accepts false" if accepted else "rejects true")
-        assert len(own["wrong"]) == sum(claim.supported for claim in part.claims)
+        assert len(own["wrong"]) == sum(claim.right for claim in part.claims)
     assert careless["overall"]["accuracy"]["low"] < 0.9 < careless["overall"]["accuracy"]["high"]
     assert (careless["leaning"], careless["weak_categories"]) == (None, [])
     assert tables["weak_categories"] == ["table cell", "extraction: table"]
@@ -145,7 +145,7 @@ def test_failures_are_no_wrong_verdicts(check):
 
 def test_invalid_replies_are_counted(check):
     """One case is repaired, the replies to another are never valid."""
-    never, once = (claim.claim for claim in labelled_set().of(["or"]).claims[:2])
+    never, once = (claim.question for claim in labelled_set().of(["or"]).claims[:2])
     seen = []
 
     def invalid(body):

@@ -40,11 +40,11 @@ def test_half_of_the_claims_are_false_twins():
     assert len({claim.category for claim in claims}) == 19
     pairs = list(zip(claims[::2], claims[1::2], strict=True))
     for true, false in pairs:
-        assert (true.supported, false.supported, true.pair) == (True, False, false.pair)
-        assert (true.claim != false.claim) is (true.urls == false.urls)
+        assert (true.right, false.right, true.pair) == (True, False, false.pair)
+        assert (true.question != false.question) is (true.urls == false.urls)
         assert set(true.supported_by) <= set(true.urls)
         assert not false.supported_by
-    asked = Counter((claim.claim, claim.urls) for claim in claims)
+    asked = Counter((claim.question, claim.urls) for claim in claims)
     assert max(asked.values()) == 1
 
 

@@ -31,7 +31,7 @@ def family() -> list[Path]:
 
 def memory_bytes() -> int:
     """Return the family's proportional set size: memory that several share counts once."""
-    return sum(_pss_bytes(folder) for folder in family())
+    return sum(pss_bytes(folder) for folder in family())
 
 
 def processor_s() -> float:
@@ -89,7 +89,8 @@ def _stat_fields(folder: Path) -> list[str]:
         return []
 
 
-def _pss_bytes(folder: Path) -> int:
+def pss_bytes(folder: Path) -> int:
+    """Return the proportional set size of a process, 0 for one that has ended."""
     try:
         lines = (folder / "smaps_rollup").read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):

@@ -80,8 +80,8 @@ def test_scripted_judges(check):
     """Each one's fault is named, by category, and better judges are told from worse ones."""
     names = ("always-true", "always-false", "careless", "no-tables")
     words = [word for name in names for word in ("--judge_model", name)]
-    part = labelled_set().sample(170)
-    found = figures(check(*words, "--votes", "1", "--sample", "170", "--no_screenshots", "--json"))
+    part = labelled_set().sample(120)
+    found = figures(check(*words, "--votes", "1", "--sample", "120", "--no_screenshots", "--json"))
     true, false, careless, tables = found["judges"]
     for own, accepted, rejected in ((true, 1, 0), (false, 0, 1)):
         overall = own["overall"]
@@ -97,7 +97,7 @@ def test_scripted_judges(check):
     assert (careless["leaning"], careless["weak_categories"]) == (None, [])
     assert tables["weak_categories"] == ["table cell", "extraction: table"]
     assert {entry["category"] for entry in tables["wrong"]} == {"table cell", "extraction: table"}
-    assert tables["overall"]["right"] == 170 - sum("table" in case.category for case in part.cases)
+    assert tables["overall"]["right"] == 120 - sum("table" in case.category for case in part.cases)
     pairs = {
         (each["first"]["model"], each["second"]["model"]): (each["interval"], each["holm_p_value"])
         for each in found["comparisons"]
@@ -107,7 +107,7 @@ def test_scripted_judges(check):
     assert found["set"] == {
         "version": 1,
         "digest": labelled_set().digest,
-        "cases": 170,
+        "cases": 120,
         "is_whole": False,
     }
 

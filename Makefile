@@ -2,8 +2,8 @@
 RUN ?= uv run
 FAULTS ?=
 FUZZ ?=
-# The tests on two cores.
-TESTS = pytest -n 2 --dist worksteal
+# The tests on two cores: they often wait for a browser or a timer, so that four processes keep both busy.
+TESTS = pytest -n 4 --dist worksteal
 
 .PHONY: check coverage faults fuzz injection mutants test types-js
 

@@ -23,6 +23,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 pages import AGENT FILE   store pages that the agent saw (JSON lines, WARC, MHTML, PDF)
   mind2web2 check-judge               find out how often a judge is right
   mind2web2 evaluate AGENT            judge the agent's answers and show the scores
+  mind2web2 serve                     score single answers over HTTP, as a training run's reward
   mind2web2 merge FOLDER --into DIR   bring the results of several machines together
   mind2web2 show AGENT TASK ANSWER    show why an answer has its score
   mind2web2 view                      look at all results in the browser
@@ -45,9 +46,10 @@ def command_modules() -> tuple[ModuleType, ...]:
     from mind2web2.cli import cache, judgments, metrics, pages, show, verify_results
     from mind2web2.cli.benchmark import answer, get, submit
     from mind2web2.cli.results import audit, check_judge, compare, merge, view
+    from mind2web2.cli.scoring import serve
 
     looking = (show, view, audit, metrics, compare, verify_results, judgments)
-    return (get, answer, cache, pages, check_judge, evaluate, merge, *looking, submit)
+    return (get, answer, cache, pages, check_judge, evaluate, serve, merge, *looking, submit)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -145,7 +145,7 @@ class NoScore:
     reason: str
 
 
-_CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
+CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
 
 
 @dataclass(slots=True)
@@ -227,6 +227,11 @@ class Scorer:
         self._is_closing = self._is_left_behind = False
 
     @property
+    def is_open(self) -> bool:
+        """Tell whether calls are accepted."""
+        return self._parts is not None
+
+    @property
     def usage(self) -> TaskUsage:
         """Return the usage of all judgments so far: requested by this scorer, and reused at no cost."""
         return sum(list(self._usage.tasks.values()), TaskUsage())
@@ -246,7 +251,7 @@ class Scorer:
         except asyncio.CancelledError:
             caller = asyncio.current_task()
             if self._is_left_behind and caller is not None and not caller.cancelling():
-                return _CLOSED
+                return CLOSED
             raise
 
     def score_sync(self, task: str, answer: str) -> Score | NoScore:
@@ -255,7 +260,7 @@ class Scorer:
         try:
             return future.result()
         except CancelledError:
-            return _CLOSED
+            return CLOSED
         except BaseException:
             future.cancel()  # Ctrl-C in this thread
             raise
@@ -328,7 +333,7 @@ class Scorer:
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
-            outcome = _CLOSED
+            outcome = CLOSED
         finally:
             self._calls.discard(call)
         if isinstance(outcome, Score):

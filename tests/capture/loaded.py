@@ -1,11 +1,15 @@
 """A page loaded for a test of our scripts, with the worlds and the clock that captures have."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from mind2web2.capture.page.isolated_world import FrameWorld, open_worlds, script
 from mind2web2.capture.page.virtual_time import PageClock
 
+FOLDER = Path(__file__).parent
 _SEEN = f"() => {{ ({script('page_tools')})(); return [...pageTools.look().texts().values()].join(' | '); }}"
 
 
@@ -41,3 +45,19 @@ async def load(page, html="", url=None):
         await page.goto(url)
     await clock.advance(1.0, 10)
     return Loaded(page, session, clock, await open_worlds(page, session))
+
+
+def lines(name):
+    """Return the lines of a file of cases."""
+    return (FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
+
+
+def cases(name):
+    """Return the cases of a file, each a list of its parts."""
+    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n")
+    return [case.split("\n----\n") for case in text.split("\n====\n")]
+
+
+def named_cases(name):
+    """Return the cases of a file whose first part is the name of the case."""
+    return [pytest.param(*parts, id=case) for case, *parts in cases(name)]

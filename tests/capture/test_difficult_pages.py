@@ -43,7 +43,7 @@ def settings_for(site, **changes):
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def manager(site):
     """One browser for these tests."""
-    async with BatchBrowserManager(settings=settings_for(site)) as manager:
+    async with BatchBrowserManager(settings=settings_for(site, answer_timeout_s=8.0)) as manager:
         yield manager
 
 

@@ -8,7 +8,6 @@ import pytest
 from rich.console import Console
 
 from mind2web2.cli.console import RunDisplay, duration_text, totals_text
-from mind2web2.cli.evaluate_report import print_usage
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
 from mind2web2.runs.answer import AnswerOutcome
@@ -115,17 +114,6 @@ async def test_the_live_display_fits_a_narrow_terminal():
     assert totals_text(totals) in text
     assert "1/9 answers" in text
     assert "…" not in text
-
-
-@pytest.mark.parametrize(
-    ("cost_usd", "told"), [(0.00002, "$0.00002"), (0.5, "$0.5000"), (1234.5, "$1,234.50")]
-)
-def test_dollars_have_the_digits_that_matter(cost_usd, told):
-    """What is spent is never shown as nothing; after the scores as well."""
-    usage, output = usage_of_run(Usage(10, 0, 1, judgments=1, requests=1, cost_usd=cost_usd)), io.StringIO()
-    assert totals_text(usage).endswith(f", {told}")
-    print_usage(Console(file=output, width=400), usage)
-    assert f"cost {told}, reused 0" in output.getvalue()
 
 
 def test_an_unknown_price_is_reported():

@@ -183,10 +183,3 @@ def test_answers_that_will_have_no_result_are_listed(project):
     assert told.returncode == 0
     assert "Answers to evaluate: 2 of 3; 0 have a result" in told.stdout
     assert re.search(r"^No result to be expected: lake/answer_3\.md: answer \S+ is empty", told.stdout, re.M)
-
-
-@pytest.mark.usefixtures("project")
-def test_a_command_that_makes_no_sense_fails_as_without_it():
-    """One line, exit status 2."""
-    told = call(evaluate_main, "--agent_name", "nobody", "--estimate")
-    assert (told.returncode, told.stderr.count("\n")) == (2, 1)

@@ -69,7 +69,8 @@ def test_both_commands_are_the_same(server):
     for words in (["evaluate", "bot", url], ["evaluate", "--agent-name=bot", url]):
         run = call(main, *words)
         assert (run.returncode, run.stderr) == (0, "")
-    assert call(evaluate_main, "--agent_name=bot", url).returncode == 0
+    for agent in ("--agent_name=bot", "bot"):
+        assert call(evaluate_main, agent, url).returncode == 0
     assert len(server.requests) == 12
 
 
@@ -286,14 +287,6 @@ def test_a_run_that_cannot_start(project, more, message):
     assert not list(project.root.rglob("*.md.json"))
 
 
-def test_an_agent_must_be_named(project):
-    """The message shows how."""
-    run = call(main, "evaluate")
-    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
-    assert "mind2web2 evaluate AGENT" in run.stderr
-    assert not project.results.exists()
-
-
 @pytest.mark.usefixtures("project")
 def test_an_agent_is_named_once(server):
     """Twice the same will do, with the slash that a shell's completion adds; two different ones will not."""
@@ -458,12 +451,6 @@ def test_extracted_values_are_shown_for_writing_scripts(project, server):
     place = again.index("lake/answer_1.md: reused, the script did not run; stored values:")
     assert again[place + 1 : place + 4] == ["  why", "    {", '      "reasoning": "read"']
     assert len(server.requests) == asked
-
-
-@pytest.mark.usefixtures("project")
-def test_the_agent_may_stand_alone(server):
-    """``run_eval.py bot``, as with the other spelling."""
-    assert call(evaluate_main, "bot", "--judge_base_url", server.base_url).returncode == 0
 
 
 def test_unknown_keys_of_a_meta_file_are_named(project, server):

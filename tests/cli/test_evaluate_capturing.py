@@ -68,48 +68,34 @@ def complaints(stderr):
 
 
 def test_an_uncached_page_is_captured_once_and_kept(project, server, judge):
-    """For all tasks, answers and claims of a run; the next run needs no browser."""
+    """For all tasks, answers and claims of a run, in a new folder; the next run needs no browser."""
     url = f"{server.url}/depth"
-    run = evaluate(project, judge, "--allow_private_network")
+    folder = ("--cache_root", "pages/new")
+    run = evaluate(project, judge, "--allow_private_network", *folder)
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert [request.path for request in server.requests].count("/depth") == 1
     for task in ("lake", "pond"):
-        text, screenshot = project.cache(task).get_web(url)
+        cache = CacheFileSys(project.root / "pages/new/bot" / task)
+        text, screenshot = cache.get_web(url)
         assert "Depth: 80 m." in text
         assert screenshot is not None
-        assert project.cache(task).capture_record(url).status == 200
+        assert cache.capture_record(url).status == 200
         assert project.task_summary(task)["answer_2.md"]["score"] == 1.0
     assert all("Depth: 80 m." in prompt_text(body) for body in judge.requests)
     asked = len(server.requests)
-    again = evaluate(project, judge, "--overwrite", PATH=NO_PROGRAMS)
+    again = evaluate(project, judge, "--overwrite", *folder, PATH=NO_PROGRAMS)
     assert (again.returncode, complaints(again.stderr)) == (0, [])
     assert len(server.requests) == asked
-
-
-def test_a_new_cache_folder_is_made(project, server, judge):
-    """As by ``mind2web2 cache``; it gets what is captured."""
-    run = evaluate(
-        project, judge, "--allow_private_network", "--cache_root", "pages/new", "--task_id", "lake"
-    )
-    assert (run.returncode, complaints(run.stderr)) == (0, [])
-    assert CacheFileSys(project.root / "pages/new/bot/lake").has(f"{server.url}/depth") == "web"
-
-
-def test_private_addresses_are_refused_unless_allowed(project, server, judge):
-    """Nobody vouches for the addresses in an answer."""
-    run = evaluate(project, judge)
-    assert (run.returncode, server.requests, judge.requests) == (0, [], [])
-    assert "unavailable cited pages: 2 (lake 1, pond 1)" in run.stdout
-    [path] = project.result_paths()
-    [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"]["pages"]
-    assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
 
 
 def test_refused_pages_are_judged_once_private_addresses_are_allowed(project, server, judge):
     """A result that failed for want of the option holds without it, and with it is judged anew, once."""
     assert PRIVATE in evaluate(project, judge).stdout
     assert PRIVATE in evaluate(project, judge).stdout
-    assert (len(project.result_paths()), server.requests) == (1, [])
+    assert server.requests == []
+    [path] = project.result_paths()
+    [page] = read_json(path)["eval_breakdown"][0]["verification_tree"]["children"][0]["evidence"]["pages"]
+    assert (page["outcome"], "refused" in page["reason"]) == ("unavailable", True)
     run = evaluate(project, judge, "--allow_private_network")
     assert (run.returncode, complaints(run.stderr)) == (0, [])
     assert project.task_summary("lake")["answer_1.md"]["score"] == 1.0

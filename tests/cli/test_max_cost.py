@@ -9,7 +9,6 @@ from projects import KEY_VARIABLES, TASK, Project, call, overridden, read_json, 
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
 
 COUNT = 40
 # gpt-4o: 2,000 tokens in at $2.50 and 500 out at $10 a million.
@@ -72,13 +71,6 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
     assert re.search(r"^Budget: \$\d\.\d+ of --max_cost 5 spent\.$", run.stdout, re.M)
     assert scored[0] <= scored[1] < scored[2] == COUNT
     assert len(server.calls) == 2 * COUNT
-
-
-def test_refused_requests_are_not_paid_twice(project, server):
-    """Every reply that was paid for is in the store, also of answers without a result."""
-    evaluate(server, "--max_cost", "0.25")
-    with JudgmentStore(project.results / FILE_NAME) as store:
-        assert len(store.all()) == len(server.calls) > 0
 
 
 def test_an_unknown_price_is_a_usage_error(project, server):
@@ -144,15 +136,6 @@ def test_the_use_of_a_run_is_printed_and_kept(project, server):
         "output_tokens": 40_000,
         "cost_usd": pytest.approx(0.8),
     }
-
-
-def test_a_run_that_needs_no_judgment_tells_of_none(project, server):
-    """All results hold; the file stays as it is."""
-    assert evaluate(server).returncode == 0
-    kept = read_json(project.results / "usage.json")
-    run = evaluate(server)
-    assert "Judge use" not in run.stdout
-    assert read_json(project.results / "usage.json") == kept
 
 
 @pytest.mark.parametrize("content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}'])

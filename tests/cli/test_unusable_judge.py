@@ -107,13 +107,6 @@ def test_a_rejection_after_the_first_judgments_keeps_them():
     assert run.stdout.count("401 revoked") == 2
 
 
-def test_a_server_without_a_list_of_models_is_used():
-    """Its 404 to the probe says that it is there."""
-    with JudgeServer() as server:
-        run = evaluated(server.base_url, "--task_id", "lake")
-    assert run.returncode == 0
-
-
 def test_a_short_outage_costs_no_answer():
     """A gateway without its server is waited for, however many requests that takes."""
     down_until_s, lock = [0.0], threading.Lock()

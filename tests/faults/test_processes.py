@@ -31,6 +31,12 @@ def test_a_killed_export_started_again_is_whole():
     assert figures.is_clean, figures
 
 
+def test_a_killed_caching_run_started_again_ends_as_an_undisturbed_one():
+    """Every page that the index lists is whole, and no stored page is captured again."""
+    figures = crashes.cachings(2, seed=9)
+    assert figures.is_clean, figures
+
+
 def test_an_evaluation_beside_a_caching_run():
     """Each page is there once and whole, and is still what was judged."""
     figures = processes.beside_caching(1, seed=1)

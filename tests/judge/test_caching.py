@@ -138,16 +138,6 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
     }
 
 
-async def test_the_runs_judge_answers_whatever_the_script_names(store):
-    """Model and parameters are the run's: one run has one judge."""
-    provider = Provider()
-    judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
-    assert judge.model_for("named-by-script") == "gpt-4o"
-    await judge.ask(question(), subject(), None)
-    [request] = provider.requests
-    assert (request.model, request.temperature, request.reasoning_effort) == ("gpt-4o", 0.5, "low")
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -162,14 +152,6 @@ async def test_another_judge_is_asked_again(store, changed):
     for settings in (SETTINGS, changed):
         await answer_judge(RecordedJudge(settings, provider, store)).ask(question(), subject(), None)
     assert len(provider.requests) == 2
-
-
-async def test_each_trial_is_a_request_of_its_own(store):
-    """Votes at the same time do not share a reply."""
-    provider = Provider()
-    judge = answer_judge(RecordedJudge(SETTINGS, provider, store))
-    await asyncio.gather(*(judge.ask(question(), subject(trial), None) for trial in (1, 2, 3)))
-    assert len(provider.requests) == 3
 
 
 async def test_equal_questions_at_the_same_time_are_asked_once(store):
@@ -322,13 +304,6 @@ async def test_a_ledger_is_the_same_from_stored_judgments(store):
         ledgers.append(judge.ledger)
     assert ledgers[0] == ledgers[1]
     assert (ledgers[0].usage.judgments, ledgers[0].usage.output_tokens) == (2, 20)
-
-
-async def test_the_cost_of_an_unknown_model_is_unknown(store):
-    """Tokens are shown, no price."""
-    run = RecordedJudge(JudgeSettings("openai", "judge-1"), Provider(), store)
-    await answer_judge(run).ask(question(), subject(), None)
-    assert run.usage.total().asked == replace(USAGE, judgments=1, requests=1, cost_usd=None)
 
 
 @pytest.mark.parametrize(

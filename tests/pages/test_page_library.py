@@ -147,32 +147,11 @@ async def test_a_disk_that_fails_is_not_remembered(cache):
     assert (await library.page(page_request(cache))).text == "text"
 
 
-async def test_a_page_is_captured_once_and_stored(cache):
-    """Claims that arrive together share it, and so does the next run."""
-    camera = Camera(base64.b64encode(image()).decode(), "Captured text")
-    evaluator = started(ScriptedJudge(), cache, browser_manager=camera)
-    assert await evaluator.batch_verify([("a", PAGE, None, None)] * 5) == [True] * 5
-    assert camera.urls == [PAGE]
-    text, screenshot = cache.get_web(PAGE)
-    assert (text, screenshot) == ("Captured text", image())
-    assert await started(ScriptedJudge(), cache).verify("b", None, PAGE)
-
-
 async def test_a_stored_page_is_not_captured(tmp_path):
     """The cache comes first."""
     camera = Camera()
     assert await started(ScriptedJudge(), stored(tmp_path), browser_manager=camera).verify("a", None, PAGE)
     assert camera.urls == []
-
-
-async def test_a_capture_that_fails_says_why_and_is_not_tried_again(cache):
-    """Nothing is stored; later claims get the same reason at once."""
-    camera, judge = Camera(error=CaptureError("the server answered 404")), ScriptedJudge()
-    evaluator = started(judge, cache, browser_manager=camera)
-    leaves = [evaluator.add_leaf("leaf", "") for _ in range(3)]
-    await asyncio.gather(*(evaluator.verify("a", leaf, PAGE) for leaf in leaves))
-    assert [leaf.evidence.pages[0].reason for leaf in leaves] == ["the server answered 404"] * 3
-    assert (camera.urls, cache.has(PAGE), judge.questions) == ([PAGE], None, [])
 
 
 @pytest.mark.parametrize("capture", [(None, None), ("", ""), (None, " \n")])

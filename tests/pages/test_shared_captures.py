@@ -14,7 +14,6 @@ from scripted_judge import ScriptedJudge
 from mind2web2 import CacheFileSys
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.record import CapturedPage, CaptureRecord, RefusedConnection, Trouble
-from mind2web2.cli.evaluate_report import cautions
 from mind2web2.errors import CacheWriteError, CaptureError, MachineError
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
@@ -370,20 +369,6 @@ def results(outcomes):
     return [outcome.reason if outcome.result is None else outcome.score for outcome in outcomes]
 
 
-async def test_a_run_captures_each_page_once(project):
-    """For all claims, answers and tasks; the next run finds it in the cache, and the results hold."""
-    browser = Browser()
-    async with SharedCaptures(lambda: browser) as captures:
-        outcomes = await evaluate(project, ClaimJudge(), captures=captures)
-    assert (results(outcomes), browser.urls) == ([1.0] * 4, [PAGE])
-    assert project.cache("lake").has(PAGE) == project.cache("pond").has(PAGE) == "web"
-    again = Browser()
-    async with SharedCaptures(lambda: again) as captures:
-        outcomes = await evaluate(project, ClaimJudge(), captures=captures)
-    assert [outcome.reused for outcome in outcomes] == [True] * 4
-    assert again.openings == 0
-
-
 async def test_a_page_that_is_gone_for_good_fails_the_claims_on_it(project):
     """The result holds: nothing of this machine is to blame."""
     for expected_reuse in (False, True):
@@ -404,36 +389,12 @@ async def test_a_failure_that_may_pass_is_judged_anew_next_time(project):
     assert scores == [[0.0] * 4, [1.0] * 4]
 
 
-async def test_answers_that_need_a_missing_browser_get_no_result(project):
-    """Never a verdict; answers whose pages are cached are judged."""
-    project.cache("pond").put_web(PAGE, "Depth: 80 m", None)
-    broken = Browser(opening_error=MachineError("no browser: install chromium"))
-    async with SharedCaptures(lambda: broken) as captures:
-        outcomes = await evaluate(project, ClaimJudge(), captures=captures)
-    reasons = results(outcomes)
-    assert reasons[2:] == [1.0, 1.0]
-    assert all(
-        reason.startswith("no browser: install chromium. Or evaluate with --no_capture")
-        for reason in reasons[:2]
-    )
-
-
 async def test_results_without_captures_do_not_stand_in_for_those_with(project):
     """Claims that failed since nothing was captured are judged on the page once it can be had."""
     assert results(await evaluate(project, ClaimJudge())) == [0.0] * 4
     assert [outcome.reused for outcome in await evaluate(project, ClaimJudge())] == [True] * 4
     outcomes = await evaluate(project, ClaimJudge(), captures=SharedCaptures.by(Browser()))
     assert results(outcomes) == [1.0] * 4
-
-
-async def test_the_run_says_how_many_claims_rest_on_suspect_pages(project):
-    """With what is wrong and what to do."""
-    captures = SharedCaptures.by(Browser(partial(page, troubles=(CHALLENGE,))))
-    outcomes = await evaluate(project, ClaimJudge(), captures=captures)
-    assert cautions(outcomes, "mind2web2 cache bot") == [
-        "claims judged on pages that look wrong: 8 (challenge 8); look at these pages; "
-        "to capture them again: mind2web2 cache bot"
-    ]
 
 
 async def test_an_error_page_that_may_have_passed_is_tried_again(project):

@@ -5,14 +5,12 @@ import json
 import re
 import shutil
 import sys
-from dataclasses import replace
 
 import pytest
 from fixtures.pdf_files import encrypted_pdf
 from PIL import Image
 from projects import (
     ANSWER,
-    SETTINGS,
     TASK,
     ClaimJudge,
     Project,
@@ -193,17 +191,6 @@ async def test_a_script_that_is_replaced_while_it_is_read_leaves_no_result(proje
     assert (await only(project)).score == 2 / 3
 
 
-@pytest.mark.parametrize("changes", [{"model": "judge-2"}, {"temperature": 0.5}, {"reasoning_effort": "low"}])
-async def test_another_judge_is_asked_again(project, changes):
-    """The first judge's result is not the second one's."""
-    await only(project)
-    judge = ClaimJudge(lambda _: False)
-    outcome = await only(project, judge, settings=replace(SETTINGS, **changes))
-    assert (outcome.reused, outcome.score) == (False, 0.0)
-    assert len(judge.claims) == 4
-    assert len(project.result_paths()) == 2
-
-
 async def test_another_page_of_the_task_changes_nothing(project):
     """Only what the script looked up counts."""
     await only(project)
@@ -271,14 +258,6 @@ async def test_line_breaks_do_not_make_another_answer(project):
     assert (await only(project)).reused
 
 
-async def test_overwriting_asks_again(project):
-    """The earlier result stays beside the new one."""
-    await only(project)
-    judge = ClaimJudge(lambda _: False)
-    outcome = await only(project, judge, reuse=False, overwrite=True)
-    assert (outcome.score, len(judge.claims), len(project.result_paths())) == (0.0, 4, 2)
-
-
 @pytest.mark.parametrize("content", [b"", b'{"final_score": 1.0', b"[]", b"\xff"])
 async def test_a_damaged_newest_result_is_evaluated_again(project, content):
     """From stored judgments; the damaged file stays."""
@@ -322,90 +301,6 @@ async def test_deleted_results_come_back_without_a_request(project):
     assert {**again.result, "run": None} == {**first.result, "run": None}
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "is empty"),
-        (b"\xef\xbb\xbf \n\t", "is empty"),
-        ("Zürich".encode("latin-1"), "is not UTF-8 (byte 0xfc at offset 1)"),
-        (b"x" * 5_000_000, "has 5,000,000 bytes"),
-    ],
-)
-async def test_a_bad_answer_costs_itself_only(project, content, reason):
-    """The other answer is unharmed, and nothing is asked about the bad one."""
-    project.add_answer("answer_2", content)
-    judge = ClaimJudge()
-    outcomes = outcomes_by_name(await evaluate(project, judge))
-    assert outcomes["answer_1.md"].score == 2 / 3
-    bad = outcomes["answer_2.md"]
-    assert (bad.result, bad.score) == (None, None)
-    assert reason in bad.reason and "answer_2.md" in bad.reason and "\n" not in bad.reason
-    assert len(judge.claims) == 4
-    assert project.task_summary()["answer_2.md"] == {
-        "answer_name": "answer_2.md",
-        "score": None,
-        "status": "unscored",
-        "success": False,
-        "reason": bad.reason,
-    }
-
-
-async def test_a_folder_named_like_an_answer_costs_itself_only(project):
-    """It is listed, with what it is."""
-    (project.root / "answers" / "bot" / TASK / "answer_2.md").mkdir()
-    outcomes = outcomes_by_name(await evaluate(project, ClaimJudge()))
-    assert outcomes["answer_1.md"].score == 2 / 3
-    assert "answer_2.md is a folder" in outcomes["answer_2.md"].reason
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("def f(:\n", r"^script other\.py has a syntax error in line 1: "),
-        ("x = 1\n", "has no evaluate_answer"),
-        ("def evaluate_answer(): pass\n", "is no coroutine function"),
-        ("import no_such_module\n", "ModuleNotFoundError"),
-    ],
-)
-async def test_a_broken_script_costs_its_own_task_only(project, text, reason):
-    """The other task is unharmed."""
-    project.add_answer(task="other")
-    project.add_raw_script(text, task="other")
-    lake, other = await evaluate(project, ClaimJudge())
-    assert (lake.task_id, lake.score) == (TASK, 2 / 3)
-    assert other.result is None
-    assert re.search(reason, other.reason) and "\n" not in other.reason
-    assert project.task_summary("other")["answer_1.md"]["reason"] == other.reason
-    [log] = project.folder(task="other").glob("logs/*.log")
-    assert other.reason in log.read_text()
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [
-        ("raise ValueError('bad luck')", r"^script other\.py raised ValueError: bad luck \(line \d+\)$"),
-        ("raise MemoryError", r"^script other\.py raised MemoryError"),
-        ("sys.exit(1)", r"^script other\.py called sys\.exit\(1\)$"),
-        ("return None", "returned NoneType"),
-        ("return [1]", "returned list"),
-        ("return evaluator", "returned Evaluator"),
-        ("return {**evaluator.get_summary(), 'final_score': math.nan}", "returned final_score nan"),
-        ("return {**evaluator.get_summary(), 'final_score': 2}", "returned final_score 2"),
-        ("return {**evaluator.get_summary(), 'x': {1}}", "what is not JSON"),
-        ("await asyncio.Event().wait()", r"did not return within 2 s \(--answer_timeout\)$"),
-    ],
-)
-async def test_a_script_that_misbehaves_costs_its_own_task_only(project, body, reason):
-    """No result is written for it, however far it got."""
-    project.add_answer(task="other")
-    project.add_script_body(body, task="other")
-    lake, other = await evaluate(project, ClaimJudge(), answer_timeout_s=2)
-    assert lake.score == 2 / 3
-    assert other.result is None
-    assert re.search(reason, other.reason) and "\n" not in other.reason
-    assert project.result_paths(task="other") == []
-
-
 async def test_an_answer_that_fails_now_does_not_keep_an_earlier_score(project):
     """The earlier file stays; the summary says that there is no score."""
     await only(project)
@@ -423,17 +318,6 @@ def failing(claim):
     if claim == "The lake is 40 m deep.":
         raise JudgeUnavailableError("judge judge-1 is out of reach")
     return True
-
-
-async def test_a_judge_that_fails_leaves_no_result(project):
-    """Not even where other claims were judged; those judgments are kept, and the next run goes on."""
-    outcome = await only(project, ClaimJudge(failing))
-    assert (outcome.result, outcome.reason) == (None, "judge judge-1 is out of reach")
-    assert project.result_paths() == []
-    judge = ClaimJudge()
-    outcome = await only(project, judge)
-    assert outcome.score == 2 / 3
-    assert set(judge.claims) == {"The lake is 40 m deep."}
 
 
 @pytest.mark.parametrize(
@@ -559,14 +443,6 @@ async def test_a_scripts_module_does_not_stay(project):
     """A long run loads thousands."""
     project.add_script_body("return {**evaluator.get_summary(), 'module': __name__}")
     assert (await only(project)).result["module"] not in sys.modules
-
-
-async def test_self_debug_shows_the_log(project, capsys):
-    """``--self_debug`` is for writing scripts; else the console has warnings at most."""
-    await only(project)
-    assert "The lake is 40 m deep." not in capsys.readouterr().err
-    await only(project, reuse=False, log_to_console=True)
-    assert "The lake is 40 m deep." in capsys.readouterr().err
 
 
 async def test_logs_that_cannot_be_written_cost_their_answer_only(project):

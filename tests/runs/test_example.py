@@ -254,26 +254,6 @@ def test_the_run_says_what_it_cost(judged):
     assert "$0.0" in output
 
 
-def test_nothing_changed_is_not_asked_again(again):
-    """The results are reused as they are."""
-    _, evaluate = again
-    run, asked = evaluate()
-    assert (run.returncode, asked) == (0, [])
-    assert reused_lines(run) == len(ANSWERS)
-    assert "0 judgments asked" in run.stdout
-
-
-def test_without_results_the_judgments_are_reused(again):
-    """Not one request, and the same scores."""
-    results, evaluate = again
-    for task in SCORES:
-        shutil.rmtree(results / "example" / task)
-    run, asked = evaluate()
-    assert (run.returncode, asked) == (0, [])
-    assert f"0 judgments asked, {QUESTION_COUNT} reused" in run.stdout
-    check_scores(results)
-
-
 def test_after_an_edit_only_the_edited_claim_is_asked(again, tmp_path):
     """The other claims of the script, and the other scripts, cost nothing."""
     results, evaluate = again
@@ -381,28 +361,3 @@ def test_a_replay_of_two_judges_asks_which(again):
     assert "example-key (replay)" in run.stdout
     check_scores(results)
     assert {result["judge_model"] for result in newest_results(results).values()} == {"example-key"}
-
-
-def test_a_result_can_be_audited(replayed):
-    """Every leaf says what decided it: the judge's reasoning, a prerequisite, or a page not there."""
-    decided_by = set()
-    for result in newest_results(replayed[0]).values():
-        assert set(result["quotes"]) == {"found", "approximate", "not_found"}
-        assert sum(result["quotes"].values()) == result["quotes"]["found"]
-        for leaf in leaves(result["eval_breakdown"][0]["verification_tree"]):
-            evidence = leaf.get("evidence")
-            if evidence is None:
-                continue
-            decided_by.add(evidence["decided_by"])
-            if evidence["decided_by"] == "judge":
-                votes = [vote for page in evidence.get("pages", [evidence]) for vote in page.get("votes", [])]
-                assert votes and all(vote["reasoning"] for vote in votes)
-    assert {"judge", "prerequisite", "page"} <= decided_by
-
-
-def leaves(node):
-    """Yield the leaves of a tree as a result holds it."""
-    if not node["children"]:
-        yield node
-    for child in node["children"]:
-        yield from leaves(child)

@@ -20,11 +20,9 @@ from projects import (
 )
 from servers.judge_server import JudgeServer, prompt_text, status
 
-from mind2web2.errors import JudgeUnusableError, UsageError
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.runs.run import (
-    Pace,
     RunFolders,
     RunProgress,
     evaluate_task,
@@ -105,49 +103,6 @@ class Crowd:
         return True
 
 
-async def test_no_more_answers_at_once_than_allowed(tmp_path):
-    """And no fewer."""
-    project = Project(tmp_path)
-    project.add_script(CLAIMS)
-    for number in range(6):
-        project.add_answer(f"answer_{number}", f"Text {number}.")
-    progress = RunProgress()
-    crowd = Crowd(2, lambda: len(progress.running))
-    outcomes = await evaluate(project, ClaimJudge(crowd.verdict), pace=Pace(max_answers=2), progress=progress)
-    assert [outcome.score for outcome in outcomes] == [1.0] * 6
-    assert crowd.most == 2
-
-
-async def test_no_more_tasks_at_once_than_allowed(tmp_path):
-    """And no fewer."""
-    project = Project(tmp_path)
-    for task in ("a", "b", "c", "d"):
-        project.add_script(CLAIMS, task)
-        project.add_answer(task=task)
-    progress = RunProgress()
-    crowd = Crowd(3, lambda: len(progress.running))
-    judge = ClaimJudge(crowd.verdict)
-    # One trial of one task's claim is like another task's: keep them apart by their answers.
-    for task in ("a", "b", "c", "d"):
-        project.add_answer(text=f"Answer to {task}.", task=task)
-    outcomes = await evaluate(project, judge, pace=Pace(max_tasks=3), progress=progress)
-    assert [outcome.score for outcome in outcomes] == [1.0] * 4
-    assert crowd.most == 3
-
-
-async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
-    """Over all answers and tasks together."""
-    project = Project(tmp_path)
-    for task in ("a", "b"):
-        project.add_script(CLAIMS, task)
-        for number in range(3):
-            project.add_answer(f"answer_{number}", f"Text {number} of {task}.", task)
-    crowd = Crowd(4)
-    outcomes = await evaluate(project, ClaimJudge(crowd.verdict), llm_limit=4)
-    assert [outcome.score for outcome in outcomes] == [1.0] * 6
-    assert crowd.most == 4
-
-
 SWALLOWING = """
 for name, claim in [("a", "The lake is deep."), ("b", "The lake is cold."), ("c", "The lake is wide.")]:
     leaf = evaluator.add_leaf(name, name)
@@ -191,38 +146,6 @@ async def test_an_outage_costs_its_answer_the_result_and_no_other(project, swall
         async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="dummy") as client:
             outcomes = outcomes_by_name(await evaluate(project, client))
     assert outcomes["answer_2.md"].score == 1.0
-
-
-async def test_a_wrong_key_fails_at_once(project):
-    """Nothing is tried twice, and the reason names the setting to correct."""
-    with JudgeServer(faults=lambda _body: status(401, "Incorrect API key provided")) as server:
-        async with LLMClient("openai", is_async=True, base_url=server.base_url, api_key="wrong") as client:
-            with pytest.raises(JudgeUnusableError, match="check the key given"):
-                await evaluate(project, client)
-        # Both trials of all three claims of both answers are in flight when the first of them fails.
-        assert len(server.requests) <= 12
-    assert project.result_paths("answer_1") == project.result_paths("answer_2") == []
-    with JudgmentStore(project.results / FILE_NAME) as store:
-        assert store.all() == []
-
-
-async def test_answers_without_a_result_are_in_the_log(project, caplog):
-    """Also an answer that could not even be read, and so has no log of its own."""
-    caplog.set_level("INFO", "mind2web2")
-    project.add_answer("answer_2", b"")
-    await evaluate(project, ClaimJudge())
-    [line] = [record.getMessage() for record in caplog.records if "no result" in record.getMessage()]
-    assert "task=lake answer=answer_2.md" in line and "is empty" in line
-
-
-async def test_a_task_without_a_script_is_listed(project):
-    """With the reason; the other task is unharmed."""
-    project.add_answer(task="other")
-    outcomes = await evaluate(project, ClaimJudge())
-    [other] = [outcome for outcome in outcomes if outcome.task_id == "other"]
-    assert "no script for task other" in other.reason
-    assert project.task_summary("other")["answer_1.md"]["status"] == "unscored"
-    assert sum(outcome.score == 1.0 for outcome in outcomes) == 2
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff", b'{"https://a.example": 7}'])

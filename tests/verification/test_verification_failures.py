@@ -83,50 +83,6 @@ async def test_after_a_failure_nothing_more_is_asked(call, cache):
         evaluator.score()
 
 
-async def test_what_is_waiting_when_the_judge_fails_is_not_sent():
-    """With one request at a time, the first failure is the last request."""
-    judge = ScriptedJudge([JudgeUnavailableError("outage")])
-    evaluator = started(judge, global_semaphore=asyncio.Semaphore(1))
-    with pytest.raises(JudgeError, match="outage"):
-        await evaluator.batch_verify([(f"claim {number}", None, None, None) for number in range(20)])
-    assert len(judge.questions) == 1
-
-
-@pytest.mark.parametrize(
-    "error", [RuntimeError("boom"), TimeoutError("too slow"), KeyError("choices"), OSError("gone")]
-)
-async def test_foreign_errors_of_a_client_are_failures_of_the_judge(error):
-    """Whatever a client raises may not pass for a verdict."""
-    evaluator = started(ScriptedJudge(error))
-    with pytest.raises(JudgeError, match=type(error).__name__) as caught:
-        await evaluator.verify("claim", evaluator.add_leaf("leaf", ""))
-    assert caught.value.__cause__ is error
-    with pytest.raises(JudgeError):
-        evaluator.score()
-
-
-@pytest.mark.parametrize("reply", ["supported", None, {"reasoning": "no verdict"}, 3, Town(), ("x", True)])
-async def test_a_reply_of_another_shape_is_no_verdict(reply):
-    """Output that is not the asked-for structure fails for good."""
-    evaluator = started(ScriptedJudge(lambda _question: reply))
-    with pytest.raises(JudgeOutputError, match="BinaryEvalResult"):
-        await evaluator.verify("claim", None)
-
-
-async def test_a_look_alike_reply_is_understood():
-    """Scripts and tests bring classes of their own, with the published fields and perhaps more."""
-
-    class Verdict(BaseModel):
-        reasoning: str
-        result: bool
-        confidence: float = 1.0
-
-    evaluator = started(
-        ScriptedJudge([Verdict(reasoning="r", result=True), {"reasoning": "r", "result": True}])
-    )
-    assert await evaluator.verify("claim", None)
-
-
 async def test_a_cancelled_verification_is_no_verdict():
     """The speed of the judge would count: there is no score, whatever the script does about it."""
     asked, limit = asyncio.Event(), asyncio.Semaphore(0)

@@ -61,54 +61,27 @@ async def test_banners_are_refused_else_accepted(page, buttons, text, pressed):
 
 
 @pytest.mark.parametrize(
-    ("name", "html"),
+    ("name", "box", "button"),
     [
-        (
-            "OneTrust",
-            (
-                f"<div id=onetrust-banner-sdk data-b style='{BAR}'>{ASKS}<button "
-                f"id=onetrust-reject-all-handler>X</button></div>"
-            ),
-        ),
+        ("OneTrust", f"id=onetrust-banner-sdk style='{BAR}'", "<button id=onetrust-reject-all-handler>X"),
         (
             "Cookiebot",
-            (
-                f"<div id=CybotCookiebotDialog data-b style='{COVER}'>{ASKS}<a href='#' "
-                f"id=CybotCookiebotDialogBodyButtonDecline>Deny</a></div>"
-            ),
+            f"id=CybotCookiebotDialog style='{COVER}'",
+            "<a id=CybotCookiebotDialogBodyButtonDecline href=#>Deny",
         ),
-        (
-            "Didomi",
-            (
-                f"<div id=didomi-host data-b><div style='{COVER}'>{ASKS}<button "
-                f"id=didomi-notice-disagree-button>No</button></div></div>"
-            ),
-        ),
-        (
-            "Osano",
-            (
-                f"<div class=osano-cm-window data-b style='{BAR}'>{ASKS}<button class=osano-cm-denyAll>"
-                f"Deny</button></div>"
-            ),
-        ),
+        ("Didomi", f"id=didomi-host><div style='{COVER}'", "<button id=didomi-notice-disagree-button>No"),
+        ("Osano", f"class=osano-cm-window style='{BAR}'", "<button class=osano-cm-denyAll>Deny"),
         (
             "Funding Choices",
-            (
-                f"<div class=fc-consent-root data-b><div style='{COVER}'>{ASKS}<button "
-                f"class=fc-cta-do-not-consent>No</button></div></div>"
-            ),
+            f"class=fc-consent-root><div style='{COVER}'",
+            "<button class=fc-cta-do-not-consent>No",
         ),
-        (
-            "Klaro",
-            (
-                f"<div class=klaro data-b><div class=cookie-notice style='{BAR}'>{ASKS}<button "
-                f"class=cn-decline>No</button></div></div>"
-            ),
-        ),
+        ("Klaro", f"class=klaro><div class=cookie-notice style='{BAR}'", "<button class=cn-decline>No"),
     ],
 )
-async def test_banners_of_vendors_are_known(page, name, html):
+async def test_banners_of_vendors_are_known(page, name, box, button):
     """Vendors' banners are answered by the vendor's own button."""
+    html = f"<div data-b {box}>{ASKS}{button}</button></a></div></div>"
     script = (
         "<script>document.querySelector('[data-b] button, [data-b] a').onclick = (e) =>"
         "{ document.title = 'pressed'; e.target.closest('[data-b]').remove() }</script>"

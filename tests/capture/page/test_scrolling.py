@@ -47,21 +47,6 @@ async def test_a_short_page_is_not_scrolled(page):
     assert not result.is_endless
 
 
-async def test_observers_see_every_part(page):
-    """Parts that wait until they are in view have been, each of them, and the page is at its top again."""
-    parts = "".join(f"<div style='height:700px' data-n={n}></div>" for n in range(12))
-    script = (
-        "<script>const watch = new IntersectionObserver((all) => { for "
-        "(const one of all) if (one.isIntersecting)"
-        "setTimeout(() => { one.target.textContent = 'Part ' + one.target.dataset.n }, 250) });"
-        "for (const one of document.querySelectorAll('div')) watch.observe(one)</script>"
-    )
-    loaded, _ = await scrolled(page, parts + script)
-    seen = await loaded.seen()
-    assert [n for n in range(12) if f"Part {n}" not in seen] == []
-    assert await loaded.value("scrollY") == 0
-
-
 async def test_scripts_that_listen_for_scrolling_are_heard(page):
     """Parts that a script fills once scrolling has paused at them are filled."""
     parts = "".join(f"<div style='height:900px' data-n={n}></div>" for n in range(8))
@@ -86,31 +71,6 @@ async def test_lazy_images_are_loaded(page, site):
     loaded, _ = await scrolled(page, "", site.url)
     assert await loaded.value("[...document.images].every((image) => image.naturalWidth === 1)")
     assert {f"/{n}.png" for n in range(4)} <= set(site.asked)
-
-
-async def test_a_list_is_followed_to_its_end(page):
-    """A list that grows at its end is followed until it has no more."""
-    script = (
-        "<script>addEventListener('scroll', () => { if (list.children.length < 100 &&"
-        "scrollY + innerHeight > document.documentElement.scrollHeight "
-        "- 200) setTimeout(more, 300) })</script>"
-    )
-    loaded, result = await scrolled(page, f"<div id=list></div>{GROWING}{script}")
-    assert "Line 99" in await loaded.seen()
-    assert result.heights_px[-1] > 10_000
-    assert not result.is_endless
-
-
-async def test_lists_within_panes_are_followed(page):
-    """A list in a pane that scrolls for itself is followed like the page's own."""
-    script = (
-        "<script>pane.addEventListener('scroll', () => { if (list.children.length < 80 &&"
-        "pane.scrollTop + pane.clientHeight > pane.scrollHeight - 200) setTimeout(more, 300) })</script>"
-    )
-    html = f"<div id=pane style='height:800px;overflow:auto'><div id=list></div></div>{GROWING}{script}"
-    loaded, _ = await scrolled(page, html)
-    assert await loaded.value("document.querySelector('#list').children.length") >= 80
-    assert await loaded.value("document.querySelector('#pane').scrollTop") == 0
 
 
 WINDOWED = (

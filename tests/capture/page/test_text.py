@@ -1,21 +1,15 @@
 """The text read from a page is what the eye sees, in the page's structure, and nothing else."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
+from capture.loaded import cases, lines
 
 from mind2web2.capture.page.isolated_world import ScriptError, open_worlds
 from mind2web2.capture.page.text import read_text
 
 LIMIT = 1_000_000
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
-
-
-def cases(name):
-    """Return pairs of HTML and the text it is read as."""
-    text = Path(__file__).parents[1].joinpath(f"{name}.txt").read_text(encoding="utf-8").removesuffix("\n")
-    return [case.split("\n----\n") for case in text.split("\n====\n")]
 
 
 async def page_text(page, max_chars=LIMIT):
@@ -38,90 +32,14 @@ async def test_what_is_shown_is_read_with_its_structure(page, html, expected):
     assert await text_of(page, html) == expected
 
 
-HIDDEN_STYLES = [
-    "display: none",
-    "visibility: hidden",
-    "opacity: 0",
-    "content-visibility: hidden",
-    "font-size: 0",
-    "color: transparent",
-    "-webkit-text-fill-color: transparent",
-    "color: white",
-    "color: #123456; background: #123456",
-    "text-indent: -9999px",
-    "margin-left: -9999px",
-    "position: absolute; left: -9999px",
-    "position: absolute; top: -5000px",
-    "position: fixed; left: 110%",
-    "position: absolute; clip: rect(0, 0, 0, 0)",
-    "position: absolute; clip: rect(1px, 1px, 1px, 1px)",
-    "clip-path: inset(50%)",
-    "clip-path: circle(0)",
-    "clip-path: polygon(0 0, 0 0, 0 0)",
-    "position: absolute; width: 1px; height: 1px; overflow: hidden",
-    "height: 0; overflow: hidden",
-    "max-height: 0; overflow-y: clip",
-    "width: 0; overflow: hidden; white-space: nowrap",
-    "transform: scale(0)",
-    "transform: translateX(-200vw)",
-    "filter: opacity(0)",
-    "filter: blur(1px) opacity(2%)",
-    "opacity: 0.03",
-    "color: rgba(0, 0, 0, 0.01)",
-    "color: rgba(255, 255, 255, 0.5)",
-    "color: oklch(100% 0 0)",
-    "color: color(srgb 1 1 1)",
-    "color: color(display-p3 0 0 0 / 0)",
-    "color: red; background: oklch(from red l c h)",
-    "mask: linear-gradient(#0000, #0000)",
-    "mask-image: linear-gradient(transparent, oklch(0 0 0 / 0))",
-    "clip-path: circle(0.1px)",
-    "clip-path: ellipse(50% 0.1%)",
-    "clip-path: inset(0 0 99% 0)",
-    "clip-path: inset(0 calc(100% - 1px) 0 0)",
-    "clip-path: polygon(20px 20px, 21px 20px, 20px 21px)",
-    "transform: rotateY(180deg); backface-visibility: hidden",
-    "rotate: y 180deg; backface-visibility: hidden",
-    "transform: rotateX(90deg)",
-    "font-size: 3px",
-    "transform: scale(.01)",
-    "transform: scale(.1)",
-    "scale: 0.1",
-    "zoom: 0.1",
-]
-
-
-@pytest.mark.parametrize("style", HIDDEN_STYLES)
+@pytest.mark.parametrize("style", lines("hidden_styles"))
 async def test_what_the_eye_cannot_see_is_left_out(page, style):
     """No way of hiding text brings it into the page's text, neither directly nor from within."""
     html = f"before<div style='{style}'>secret<p>inner <b>secret</b></div><p style='background: #eee'>after"
     assert (await text_of(page, html)).split() == ["before", "after"]
 
 
-SEEN_STYLES = [
-    "opacity: 0.5",
-    "filter: blur(1px) opacity(50%)",
-    "color: rgba(0, 0, 0, 0.3)",
-    "color: oklch(40% 0.1 20)",
-    "color: oklch(100% 0 0); background: oklch(30% 0 0)",
-    "mask: linear-gradient(#000, #0000)",
-    "clip-path: circle(50%)",
-    "clip-path: circle(closest-side at 20px 20px)",
-    "clip-path: ellipse(40% calc(50% - 1px))",
-    "clip-path: inset(0 0 10% 0 round 4px)",
-    "clip-path: polygon(evenodd, 0 0, 100% 0, 100% 100%, 0 100%)",
-    "transform: rotate(180deg); backface-visibility: hidden",
-    "transform: rotate(90deg)",
-    "transform: scale(.5)",
-    "transform: rotateY(180deg)",
-    "font-size: 4px",
-    "font-size: 2px; zoom: 8",
-    "font-size: 2px; transform: scale(8); transform-origin: 0 0",
-    "zoom: 0.5",
-]
-
-
-@pytest.mark.parametrize("style", SEEN_STYLES)
+@pytest.mark.parametrize("style", lines("seen_styles"))
 async def test_what_is_styled_but_seen_is_read(page, style):
     """The same properties, as pages use them for show, hide nothing."""
     html = f"<div style='{style}'>plain<p>inner</div><p style='background: #eee'>after"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from capture.loaded import load
+from capture.loaded import load, named_cases
 from capture.small_site import SmallSite
 
 from mind2web2.capture.page import unfolding
@@ -28,217 +28,9 @@ async def unfolded(page, html):
     return loaded, await unfold(loaded.worlds, 120, loaded.rest)
 
 
-# What has to be read in the end, and the page.
-FOLDED = {
-    "details": ("Secret 1", "<details><summary>More</summary><p>Secret 1</p></details>"),
-    "details within details": (
-        "Secret 1",
-        "<details><summary>A</summary><details><summary>B</summary>Secret 1</details></details>",
-    ),
-    "exclusive details": (
-        "Secret 1 Secret 2",
-        "<details name=x open><summary>A</summary>Secret 1</details>"
-        "<details name=x><summary>B</summary>Secret 2</details>",
-    ),
-    "details that fetch": (
-        "Secret 1",
-        "<details id=d><summary>A</summary><p id=p>Loading</p></details><script>"
-        "d.ontoggle = () => setTimeout(() => { p.textContent = 'Secret 1' }, 300)</script>",
-    ),
-    "aria-expanded": (
-        "Secret 1",
-        '<button aria-expanded=false aria-controls=p onclick="p.hidden=false;'
-        "this.setAttribute('aria-expanded',true)\">A</button><div id=p hidden>Secret 1</div>",
-    ),
-    "question about deleting": (
-        "Secret 1",
-        '<h3><button aria-expanded=false aria-controls=p onclick="p.hidden=false;'
-        "this.setAttribute('aria-expanded',true)\">Delete my "
-        "account</button></h3><div id=p hidden>Secret 1</div>",
-    ),
-    "a restaurant's menu": (
-        "Secret 1",
-        "<main><button class=menu-card aria-expanded=false "
-        "aria-controls=p onclick='p.hidden=false'>Menu</button>"
-        "<div id=p hidden>Secret 1</div></main>",
-    ),
-    "section named like an action": (
-        "Secret 1",
-        "<button aria-expanded=false aria-controls=p>Order details</button><div id=p hidden>Secret 1</div>",
-    ),
-    "accordion in a page that is all one form": (
-        "Secret 1",
-        "<form><input name=q><p>Text of the page, which is longer than what is folded</p>"
-        '<button onclick="this.nextElementSibling.hidden=false">'
-        "Part</button><div hidden>Secret 1</div></form>",
-    ),
-    "section that is made when opened": (
-        "Secret 1",
-        "<div id=a><button aria-expanded=false>A</button></div><script>"
-        "a.firstChild.onclick = (e) => { e.target.setAttribute('aria-expanded', true);"
-        "setTimeout(() => a.insertAdjacentHTML('beforeend', '<p>Secret 1</p>'), 200) }</script>",
-    ),
-    "section in a shadow root": (
-        "Secret 1",
-        "<div id=host></div><script>const root = host.attachShadow({mode: 'open'});"
-        "root.innerHTML = '<button aria-expanded=false aria-controls=p>"
-        "A</button><div id=p hidden>Secret 1</div>';"
-        "root.querySelector('button').onclick = () => root.querySelector('#p').hidden = false</script>",
-    ),
-    "section in a closed shadow root": (
-        "Secret 1",
-        "<div id=host></div><script>const root = host.attachShadow({mode: 'closed'});"
-        "root.innerHTML = '<button aria-expanded=false aria-controls=p>"
-        "A</button><div id=p hidden>Secret 1</div>';"
-        "root.querySelector('button').onclick = () => root.querySelector('#p').hidden = false</script>",
-    ),
-    "Bootstrap's collapse": (
-        "Secret 1",
-        "<style>.collapse:not(.show){display:none}</style><a href='#c' data-bs-toggle=collapse>A</a>"
-        "<div id=c class=collapse>Secret 1</div><script>document.querySelector('a').onclick ="
-        "(e) => { e.preventDefault(); c.classList.toggle('show') }</script>",
-    ),
-    "accordion without a word of ARIA": (
-        "Secret 1 Secret 2",
-        "<style>.panel{display:none}</style><button class=accordion>"
-        "One</button><div class=panel>Secret 1</div>"
-        "<button class=accordion>Two</button><div class=panel>Secret 2</div><script>"
-        "for (const b of document.querySelectorAll('button')) b.onclick = () =>"
-        "{ b.nextElementSibling.style.display = 'block' }</script>",
-    ),
-    "accordion of height nought": (
-        "Secret 1",
-        "<style>.panel{max-height:0;overflow:hidden;transition:max-height .3s}</style>"
-        "<h3 style='cursor:pointer'>One</h3><div class=panel>Secret 1</div><script>"
-        "document.querySelector('h3').onclick = (e) => { "
-        "e.target.nextElementSibling.style.maxHeight = '300px' }"
-        "</script>",
-    ),
-    "accordion of which one part is open at a time": (
-        "Secret 1 Secret 2 Secret 3",
-        "".join(
-            f"<h3><button aria-expanded={str(n == 1).lower()} aria-controls=p{n}>Part {n}</button></h3>"
-            f"<div id=p{n} {'' if n == 1 else 'hidden'}>Secret {n}</div>"
-            for n in (1, 2, 3)
-        )
-        + "<script>const all = [...document.querySelectorAll('button')]; "
-        "for (const b of all) b.onclick = () => {"
-        "for (const o of all) { const on = o === b; o.setAttribute('aria-expanded', on);"
-        "document.getElementById(o.getAttribute('aria-controls')).hidden = !on } }</script>",
-    ),
-    "accordion that unmounts what it closes": (
-        "Secret 1 Secret 2 Secret 3 Secret 4 Secret 5 Secret 6",
-        "<div id=app></div><script>let open = 1; const show = () => { app.innerHTML = ''; for (const n of "
-        "[1, 2, 3, 4, 5, 6]) {"
-        "const b = document.createElement('button'); b.textContent = 'Part ' + n;"
-        "b.setAttribute('aria-expanded', open === n); b.onclick = () => { open = n; show() }; app.append(b);"
-        "if (open === n) app.insertAdjacentHTML('beforeend', `<section>"
-        "<p>Secret ${n}</p></section>`) } }; show()"
-        "</script>",
-    ),
-    "accordion whose sentences are in pieces": (
-        "Secret1 Secret2 Secret3",
-        "<div id=app></div><script>let open = 1; const show = () => { app.textContent = ''; for (const n "
-        "of [1, 2, 3]) {"
-        "const b = document.createElement('button'); b.append('Part ', `${n}`); app.append(b);"
-        "b.setAttribute('aria-expanded', open === n); b.onclick = () => { open = n; show() };"
-        "if (open === n) { const p = document.createElement('p'); "
-        "p.append('Secret', `${n}`); app.append(p) } } };"
-        "show()</script>",
-    ),
-    "section that slides open frame by frame": (
-        "Secret 1",
-        "<style>.p{height:0;overflow:hidden}</style><button>A</button><div class=p>Secret 1</div><script>"
-        "document.querySelector('button').onclick = (e) => { const begun = Date.now(); const slide = () => {"
-        "const done = Math.min((Date.now() - begun) / 400, 1); e.target.nextElementSibling.style.height ="
-        "`${done * 50}px`; if (done < 1) requestAnimationFrame(slide) }; slide() }</script>",
-    ),
-    "tab that is a link to what it loads": (
-        "Secret 1 Secret 2",
-        "<ul role=tablist><li role=tab aria-selected=true aria-controls=p1><a href='#p1'>A</a></li>"
-        "<li role=tab aria-controls=p2><a id=a href='/part'>B</a></li></ul><div id=p1>Secret 1</div>"
-        "<div id=p2 hidden></div><script>a.onclick = (e) => { e.preventDefault(); p2.textContent = "
-        "'Secret 2' }</script>",
-    ),
-    "tab panels": (
-        "Secret 1 Secret 2",
-        "<div role=tablist><button role=tab aria-selected=true aria-controls=p1>A</button>"
-        "<button role=tab aria-selected=false aria-controls=p2>B</button></div>"
-        "<div id=p1 role=tabpanel>Secret 1</div><div id=p2 role=tabpanel hidden>Secret 2</div>",
-    ),
-    "tab panels that load when chosen": (
-        "Secret 1 Secret 2",
-        "<div role=tablist><button role=tab aria-selected=true aria-controls=p1>A</button>"
-        '<button role=tab aria-selected=false aria-controls=p2 onclick="setTimeout(() =>'
-        "{ p2.textContent = 'Secret 2' }, 300)\">B</button></div>"
-        "<div id=p1 role=tabpanel>Secret 1</div><div id=p2 role=tabpanel hidden></div>",
-    ),
-    "tabs that share a panel": (
-        "Secret 1 Secret 2 Secret 3",
-        "<div role=tablist><button role=tab aria-selected=true>A</button><button role=tab "
-        "aria-selected=false>B</button>"
-        "<button role=tab aria-selected=false>C</button></div><div id=p role=tabpanel>Secret 1</div><script>"
-        "const all = [...document.querySelectorAll('button')]; all.forEach((b, i) => b.onclick = () => {"
-        "all.forEach((o) => o.setAttribute('aria-selected', o === b)); p.textContent = 'wait';"
-        "setTimeout(() => { p.textContent = 'Secret ' + (i + 1) }, 200) })</script>",
-    ),
-    "tabs without a word of ARIA": (
-        "Secret 1 Secret 2",
-        "<ul class=tabs><li class=active><a href='#t1'>A</a></li><li><a href='#t2'>B</a></li></ul>"
-        "<div id=t1>Secret 1</div><div id=t2 style='display:none'>Secret 2</div>",
-    ),
-    "tabs by name in a handler": (
-        "Secret 1 Secret 2",
-        "<div><button onclick=\"show('Rome')\">R</button><button onclick=\"show('Oslo')\">O</button></div>"
-        "<div id=Rome class=c>Secret 1</div><div id=Oslo class=c style='display:none'>Secret 2</div><script>"
-        "function show(id) { for (const c of document.querySelectorAll('.c'))"
-        "c.style.display = c.id === id ? '' : 'none' }</script>",
-    ),
-    "show more": (
-        "Secret 1",
-        "<p>Intro</p><button onclick=\"this.insertAdjacentHTML('beforebegin', '<p>Secret 1</p>');"
-        'this.remove()">Show more</button>',
-    ),
-    "weiterlesen": (
-        "Secret 1",
-        "<p id=t>Intro<span hidden> Secret 1</span></p><a href='#' onclick=\"t.lastChild.hidden = false\">"
-        "Weiterlesen …</a>",
-    ),
-    "load more, three times": (
-        "Item 4",
-        '<ul id=l><li>Item 1</ul><button id=b onclick="setTimeout(() => { const n = l.children.length + 1;'
-        "l.insertAdjacentHTML('beforeend', '<li>Item ' + n); if (n === "
-        '4) b.remove() }, 200)">Load more</button>',
-    ),
-    "text cut by a read more button": (
-        "Line 9",
-        "<div style='max-height:60px;overflow:hidden'>"
-        + "".join(f"<p>Line {n}</p>" for n in range(10))
-        + "</div><button>Read more</button>",
-    ),
-    "checkbox that opens by style alone": (
-        "Secret 1",
-        "<style>.c{display:none}#k:checked~.c{display:block}</style><input type=checkbox id=k hidden>"
-        "<label for=k style='cursor:pointer'>Section A</label><div class=c>Secret 1</div>",
-    ),
-    "section hidden until it is searched for": (
-        "Secret 1",
-        "<h2>Terms</h2><div hidden=until-found>Secret 1</div>",
-    ),
-    "link that opens with a press on the pointer": (
-        "Secret 2",
-        "<div role=tablist><button role=tab aria-selected=true>"
-        "A</button><button role=tab id=b>B</button></div>"
-        "<div id=p role=tabpanel>Secret 1</div><script>b.onmousedown = () => { p.textContent = 'Secret 2' };"
-        "</script>",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", FOLDED)
-async def test_what_a_control_opens_can_be_read(page, case):
+@pytest.mark.parametrize(("expected", "html"), named_cases("folded_cases"))
+async def test_what_a_control_opens_can_be_read(page, expected, html):
     """Every part that its own control opens can be seen afterwards, whatever the control looks like."""
-    expected, html = FOLDED[case]
     words = expected.replace(" Secret", "|Secret").split("|")
     loaded = await load(page, html)
     before = (await loaded.seen()).replace(" | ", "")
@@ -248,96 +40,9 @@ async def test_what_a_control_opens_can_be_read(page, case):
     assert [word for word in words if word not in seen] == []
 
 
-# What must never be read, and the page.
-KEPT_SHUT = {
-    "hidden text without a control": (
-        "Trap",
-        "<p>Text</p><div hidden>Trap</div><div style='display:none'>Trap</div>",
-    ),
-    "hidden text within an opened section": (
-        "Trap",
-        "<details><summary>A</summary>Text<span hidden>Trap</span></details>",
-    ),
-    "hidden text within a tab panel": (
-        "Trap",
-        "<div role=tablist><button role=tab aria-selected=true aria-controls=p1>A</button>"
-        "<button role=tab aria-controls=p2>B</button></div><div id=p1>One</div>"
-        "<div id=p2 hidden>Two<p style='display:none'>Trap</p></div>",
-    ),
-    "menu": (
-        "Trap",
-        "<nav><button aria-expanded=false aria-controls=m onclick='m.hidden=false'>Products</button>"
-        "<ul id=m hidden><li>Trap</ul></nav>",
-    ),
-    "menu button": (
-        "Trap",
-        (
-            "<button aria-expanded=false aria-controls=m onclick='m.hidden=false'>Menu</button><ul id=m "
-            "hidden><li>Trap</ul>"
-        ),
-    ),
-    "popup": (
-        "Trap",
-        "<button aria-expanded=false aria-haspopup=menu onclick='m.hidden=false'>Sort</button>"
-        "<ul id=m hidden><li>Trap</ul>",
-    ),
-    "search in the page's header": (
-        "Trap",
-        (
-            "<header><button aria-expanded=false onclick='s.hidden=false'>Find</button><div id=s hidden>"
-            "Trap</div></header>"
-        ),
-    ),
-    "drop-down over the page": (
-        "Trap",
-        "<button onclick=\"m.style.display='block'\">Options</button>"
-        "<div id=m style='display:none;position:absolute'>Trap</div>",
-    ),
-    "purchase": (
-        "Trap",
-        "<button onclick='t.hidden=false' aria-expanded=false>Buy now</button><p id=t hidden>Trap</p>",
-    ),
-    "deletion": (
-        "Trap",
-        "<button onclick=\"document.body.innerHTML='Trap'\" aria-expanded=false>Delete</button>",
-    ),
-    "form": (
-        "Trap",
-        "<form onsubmit=\"document.body.innerHTML='Trap'; return false\"><input name=q>"
-        "<button type=submit aria-expanded=false>Show more</button></form>",
-    ),
-    "photos": ("Trap", "<button onclick=\"document.body.innerHTML='Trap'\">View all photos</button>"),
-    "plain button": ("Trap", "<button onclick=\"document.body.innerHTML='Trap'\">Recalculate</button>"),
-    "disabled control": (
-        "Trap",
-        (
-            "<button aria-expanded=false aria-disabled=true "
-            "onclick='t.hidden=false'>A</button><p id=t hidden>Trap</p>"
-        ),
-    ),
-    "text behind a link": (
-        "Trap",
-        "<p>By <a href='/user'>Joe</a><span style='display:none'>Trap</span></p>"
-        "<div><a href='/x'>Details</a></div><div style='display:none'>Trap</div>",
-    ),
-    "section of a disabled control": (
-        "Trap",
-        "<button aria-expanded=false aria-controls=p disabled>A</button><div id=p hidden>Trap</div>",
-    ),
-    "dialog": (
-        "Trap",
-        (
-            "<button aria-expanded=false aria-controls=d onclick='d.show()'>Size guide</button><dialog id=d>"
-            "Trap</dialog>"
-        ),
-    ),
-}
-
-
-@pytest.mark.parametrize("case", KEPT_SHUT)
-async def test_what_no_control_of_the_content_opens_stays_hidden(page, case):
+@pytest.mark.parametrize(("trap", "html"), named_cases("kept_shut_cases"))
+async def test_text_that_no_control_of_the_content_opens_stays_hidden(page, trap, html):
     """Traps, menus, tools of the page and actions with consequences are left alone."""
-    trap, html = KEPT_SHUT[case]
     loaded, _ = await unfolded(page, f"<p>Beginning</p>{html}")
     seen = await loaded.seen()
     assert trap not in seen
@@ -519,20 +224,6 @@ async def test_frames_are_unfolded_too(page):
     )
     assert "Secret 1" in await loaded.seen(frame=1)
     assert result.summary == ("details: 1",)
-
-
-async def test_sections_are_fetched_from_the_server(page, site):
-    """What a section asks the server for when it is opened has arrived in the end."""
-    site.pages["/"] = (
-        "<button aria-expanded=false aria-controls=p>A</button><div id=p hidden></div><script>"
-        "document.querySelector('button').onclick = async (e) => { "
-        "e.target.setAttribute('aria-expanded', true);"
-        "p.hidden = false; p.textContent = await (await fetch('/part')).text() }</script>"
-    )
-    site.pages["/part"] = "Secret 1"
-    loaded = await load(page, url=site.url)
-    await unfold(loaded.worlds, 120, loaded.rest)
-    assert "Secret 1" in await loaded.seen()
 
 
 async def test_endless_lists_are_bounded(page):

@@ -114,13 +114,6 @@ async def test_a_document_without_end_is_read_as_far_as_it_came(visit, tools, to
         assert "still loading after 2 s" in visited.notes[0]
 
 
-async def test_a_torn_document_is_known_as_such(visit):
-    """Another try may bring the rest of it."""
-    async with visit("drop-body") as visited:
-        assert FACT in (await visited.state()).text
-        assert (visited.is_complete, visited.is_broken) == (False, True)
-
-
 @pytest.mark.parametrize(
     ("tooth", "kind", "transient"),
     [
@@ -136,14 +129,6 @@ async def test_a_page_that_yields_nothing_says_why(visit, tooth, kind, transient
         async with visit(tooth):
             pass
     assert (failure.value.kind, failure.value.is_transient) == (kind, transient)
-
-
-async def test_a_silent_server_is_given_up(visit, tools):
-    """Within the time that it has."""
-    limits = CaptureSettings(network=tools[1].network, load_timeout_s=1.0)
-    with pytest.raises(PageFailureError, match="did not answer in time"):
-        async with visit("silent", limits):
-            pass
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import select
-import time
 from pathlib import Path
 
 import pytest
@@ -167,17 +166,6 @@ async def test_names_that_cannot_be_written_do_no_harm(project, isolation):
     assert (broken.score, broken.reason) == (1.0, None)
 
 
-async def test_variables_are_handed_on_by_name(project, monkeypatch):
-    """To a script whose score depends on them."""
-    monkeypatch.setenv("LAKE_REGION", "north")
-    body = "import os\nevaluator.add_custom_node(os.environ.get('LAKE_REGION') == 'north', 'n', 'n')\n"
-    body += "summary = evaluator.get_summary()"
-    for variables, score in (({}, 0.0), ({"LAKE_REGION": "north"}, 1.0)):
-        isolation = Isolation(TIGHT.limits, variables=variables)
-        broken, _ = await outcomes_of(project, body, isolation, reuse=False)
-        assert broken.score == score
-
-
 @pytest.mark.parametrize(
     "body",
     [
@@ -286,19 +274,6 @@ def read_json_line(line):
     entry = json.loads(line)
     del entry["time"]
     return entry
-
-
-async def test_a_script_has_its_time(project):
-    """One that swallows its cancellation is no exception, and it is not waited for."""
-    started_s = time.monotonic()
-    broken, other = await outcomes_of(
-        project,
-        "try:\n    await asyncio.sleep(1000)\nexcept BaseException:\n    await asyncio.sleep(1000)",
-        answer_timeout_s=1.5,
-    )
-    assert broken.reason == "script lake.py did not return within 1.5 s (--answer_timeout)"
-    assert other.score == 1.0
-    assert time.monotonic() - started_s < 60
 
 
 async def test_no_secret_is_inherited(project, monkeypatch):

@@ -145,8 +145,11 @@ class LabelledSet(NamedTuple):
         for queue in queues.values():
             drawn.shuffle(queue)
             turns += [(place, drawn.random(), ids) for place, ids in enumerate(queue)]
-        chosen = [name for _, _, ids in sorted(turns) for name in ids]
-        return self._only(set(chosen[:size]))
+        chosen: set[str] = set()
+        for _, _, ids in sorted(turns):
+            if len(chosen) + len(ids) <= size:
+                chosen.update(ids)
+        return self._only(chosen)
 
     def _only(self, ids: Collection[str]) -> LabelledSet:
         claims = tuple(case for case in self.claims if case.id in ids)

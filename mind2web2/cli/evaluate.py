@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
@@ -85,6 +86,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_cost_options(parser.add_argument_group("costs"))
     _add_capture_options(parser)
     _add_script_options(parser.add_argument_group("eval scripts"))
+    barred = parser.add_mutually_exclusive_group()
+    barred.add_argument(
+        "--barred",
+        metavar="FILE",
+        type=Path,
+        help="hosts, addresses and titles that flag an answer which rests on them (default: the benchmark's "
+        "own dataset, code, paper and leaderboard); a flag changes no score",
+    )
+    barred.add_argument("--no_barred", action="store_true", help="flag no answer")
     add(
         "--overwrite",
         action="store_true",
@@ -310,6 +320,10 @@ def run(options: argparse.Namespace) -> int:
     agent_name = _agent_name(options)
     apply_settings_file(options)
     check_options(options)
+    if options.barred is not None:
+        from mind2web2.pages.barred import BarredList
+
+        options.barred = BarredList.read(options.barred)
     if not options.estimate and _is_isolated(options):
         # It loads what scripts need while this process loads what judges need.
         from mind2web2.scripts.isolation.processes import fork_server

@@ -42,6 +42,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
@@ -53,8 +54,8 @@ from mind2web2.runs.results import write_file
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
+    Concurrency,
     DualSemaphore,
-    Pace,
     RunFolders,
     RunProgress,
     evaluate_work,
@@ -64,8 +65,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
 from mind2web2.runs.sharding.shards import Shard, ShardState, shard_states, shards_text
-from mind2web2.scheduling.scheduler import MOST_PENDING
-from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
@@ -166,9 +166,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
             with downloads_from(network_of(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
-                    pace = _pace(options, parts.limits.llm)
+                    concurrency = _concurrency(options, parts.limits.llm)
                     outcomes = await evaluate_work(
-                        run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
+                        run.work, run.folders, parts, concurrency, run.progress, dump_cache=options.dump_cache
                     )
     finally:
         run.on_stop.clear()
@@ -224,9 +224,10 @@ def _parts(
         log_to_console=options.self_debug,
         clock=time.monotonic if batches is None else batches.worked_s,
         # A question waits up to a day for its batch, so that as many as possible are asked at once.
-        pace=Order(options.sequential, _ALL if options.batch else MOST_PENDING),
+        execution=ExecutionOptions(options.sequential, _ALL if options.batch else MOST_PENDING),
         isolation=_isolation(options),
         as_of=options.as_of,
+        barred=None if options.no_barred else options.barred or default_barred(),
         judge_check=judge_check,
     )
 
@@ -288,17 +289,17 @@ def judge_client(
     return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url, retry=retry)
 
 
-def _pace(options: argparse.Namespace, requests: Any) -> Pace:
+def _concurrency(options: argparse.Namespace, requests: Any) -> Concurrency:
     """Return how many answers run at once: as many as keep the judge requests busy, within the options."""
     tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
     bounds = tasks or _ALL, answers or _ALL
     # In a batch most answers wait for the provider.
     if options.batch or (tasks and answers):
-        return Pace(*bounds)
+        return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
     is_fixed = options.llm_provider == REPLAY or options.max_cost is not None
-    return Pace(*bounds, Admission(requests, least, least if is_fixed else _most_answers()))
+    return Concurrency(*bounds, Admission(requests, least, least if is_fixed else _most_answers()))
 
 
 def _most_answers() -> int:

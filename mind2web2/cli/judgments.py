@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, paths_of, suggested_command
 from mind2web2.errors import UsageError
-from mind2web2.utils.names import check_name
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.judge.store import JudgeIdentity

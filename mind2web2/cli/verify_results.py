@@ -17,7 +17,7 @@ from mind2web2.cli.options import (
     temperature,
 )
 from mind2web2.errors import UsageError
-from mind2web2.utils.names import check_name, name_list, natural_key
+from mind2web2.utils.text import check_name, name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.verification import AnswerCheck, Cure, Finding

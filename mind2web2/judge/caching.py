@@ -24,9 +24,9 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.circuit_breaker import CircuitBreaker
 from mind2web2.judge.protocol import (
     CheckedLimit,
+    CircuitBreaker,
     JudgeSession,
     RunUsage,
     Subject,

@@ -26,7 +26,7 @@ from mind2web2.llm_client.failures import (
 )
 from mind2web2.llm_client.messages import JsonBody
 from mind2web2.utils.private_attributes import check_private_attributes
-from mind2web2.utils.retry_after import retry_after_s
+from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:
     import aiohttp

@@ -45,10 +45,10 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
-from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
@@ -543,14 +543,14 @@ class _StoredPagesOnly(SharedCaptures):
     def __init__(self) -> None:
         super().__init__(_no_browser)
 
-    async def bring(
+    async def capture_into(
         self,
         url: str,
         cache: PageCache,
         limit: Limit,  # noqa: ARG002 (as the base class has it)
         logger: logging.Logger,  # noqa: ARG002
         *,
-        anew: bool = False,  # noqa: ARG002
+        is_retry: bool = False,  # noqa: ARG002
     ) -> None:
         """Raise ``PageMissingError`` for a page that is not stored, ``CaptureError`` for one that fails."""
         if lookup_key(url) is None:

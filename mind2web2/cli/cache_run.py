@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,7 +20,7 @@ from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import caching_command, network_of, storage_state_of
-from mind2web2.cli.settings_file import names_a_judge
+from mind2web2.cli.settings_file import judge_server, names_a_judge
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
@@ -288,14 +289,16 @@ async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
         yield None
         return
     try:
-        client = LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
+        client = LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options))
     except UsageError as error:
         log.warning("links written as plain words are left out: %s", error)
         yield None
         return
 
+    extra = json.loads(options.judge_extra_body or "{}")
+
     async def ask(answer: str) -> list[str]:
-        urls, reply = await judged_urls(answer, client, model)
+        urls, reply = await judged_urls(answer, client, model, extra=extra)
         run.replies.append(reply)
         return urls
 

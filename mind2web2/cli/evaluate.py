@@ -24,6 +24,7 @@ from mind2web2.cli.options import (
     positive_seconds,
     temperature,
 )
+from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
 
 if TYPE_CHECKING:
     from mind2web2.runs.sharding.shards import Shard
@@ -138,7 +139,7 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
 def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
     """Add the options of a judge beside provider and model."""
     add = group.add_argument
-    add("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+    add_judge_server_options(group)
     add("--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high")
     add(
         "--judge_temperature",
@@ -313,7 +314,6 @@ def _shard(text: str) -> Shard:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
     from mind2web2.utils.gc_tuning import loading
 

@@ -25,6 +25,7 @@ from mind2web2.cli.console import (
 )
 from mind2web2.cli.metric_tables import print_metrics
 from mind2web2.cli.options import REPLAY
+from mind2web2.cli.settings_file import judge_server
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import RunUsage, TaskUsage
@@ -88,7 +89,7 @@ def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[Ta
     from mind2web2.runs.estimate import PlannedRun
 
     settings = judge_settings(options)
-    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
+    endpoint = endpoint_of(options.llm_provider, judge_server(options))
     newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
     conditions = Conditions(
         judge=JudgeRecord.of(settings, endpoint or newest.get("endpoint", "")),
@@ -109,6 +110,7 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         options.judge_reasoning_effort,
         batch=options.batch,
         max_images=options.max_images,
+        extra_body=options.judge_extra_body,
     )
 
 

@@ -32,9 +32,10 @@ from mind2web2.cli.options import (
     suggested_command,
     suggested_forgetting,
 )
+from mind2web2.cli.settings_file import judge_server
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge_check.record import CheckRecord, last_check
@@ -263,7 +264,7 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     from mind2web2.judge.batch.state import BatchFolder
     from mind2web2.judge.batch.transfer import BatchPace
 
-    endpoints = batch_endpoints(options.llm_provider, options.judge_base_url)
+    endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 
     async def is_stored(key: str) -> bool:
         return await store.get(key, endpoints.service.endpoint) is not None
@@ -286,7 +287,7 @@ def judge_client(
     if options.llm_provider == REPLAY:
         return None
     retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
-    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url, retry=retry)
+    return LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options), retry=retry)
 
 
 def _concurrency(options: argparse.Namespace, requests: Any) -> Concurrency:
@@ -397,7 +398,7 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
     """Return a warning where batches of this judge's server are open, which this run does not fetch."""
     from mind2web2.judge.batch.state import BatchFolder
 
-    endpoint = endpoint_of(run.options.llm_provider, run.options.judge_base_url)
+    endpoint = endpoint_of(run.options.llm_provider, judge_server(run.options))
     try:
         records = await asyncio.to_thread(BatchFolder(run.folders.agent_results / BATCHES).records)
     except UsageError as error:
@@ -448,9 +449,10 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         "temperature": options.judge_temperature,
         "reasoning_effort": options.judge_reasoning_effort,
         "max_images": options.max_images,
+        "extra_body": keyed_part(options.judge_extra_body),
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    server = (options.judge_base_url or "").rstrip("/")
+    server = (options.judge_base_url or [""])[0].rstrip("/")
     named = [judge for judge in store.identities() if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
     stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
@@ -466,8 +468,8 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
-            "--judge_reasoning_effort, --judge_temperature, --max_images, --no_screenshots and "
-            "--judge_base_url (part of the server's name)"
+            "--judge_reasoning_effort, --judge_temperature, --judge_extra_body, --max_images, "
+            "--no_screenshots and --judge_base_url (part of the server's name)"
         )
     judge = fitting[0]
     return JudgeSettings(
@@ -477,6 +479,7 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         judge.reasoning_effort,
         judge.endpoint,
         max_images=judge.max_images,
+        extra_body=judge.extra_body,
         replayed_from=source_of(_judgments_path(options, folders)),
     )
 

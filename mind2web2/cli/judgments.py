@@ -101,7 +101,7 @@ def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
     if len(judges) == 1:
         return []
     words = ["--judge_model", judge.model]
-    for name in ("reasoning_effort", "temperature"):
+    for name in ("reasoning_effort", "temperature", "extra_body"):
         if getattr(judge, name) is not None:
             words += [f"--judge_{name}", str(getattr(judge, name))]
     if len({other.endpoint for other in judges}) > 1:

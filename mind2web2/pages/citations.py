@@ -75,7 +75,11 @@ def one_spelling_each(urls: Iterable[str]) -> list[str]:
 
 
 async def judged_urls(
-    answer_markdown: str, client: ChatProvider | ScriptedClient, model: str, limit: Limit | None = None
+    answer_markdown: str,
+    client: ChatProvider | ScriptedClient,
+    model: str,
+    limit: Limit | None = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> tuple[list[str], ChatReply]:
     """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
 
@@ -86,11 +90,13 @@ async def judged_urls(
     Args:
         client: who asks the model; not closed.
         limit: entered around each HTTP request.
+        extra: further parameters of the request.
 
     Raises:
         JudgeError: the judge failed for good, or declined to read the answer.
     """
-    request = ChatRequest(model=model, messages=discovery_messages(answer_markdown), template=URLs)
+    messages = discovery_messages(answer_markdown)
+    request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra or {})
     reply = await ask_twice_if_declined(
         as_provider(client).chat, request, nullcontext() if limit is None else limit
     )

@@ -58,6 +58,7 @@ class JudgeRecord(BaseModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_images: int | None = None
+    extra_body: str | None = None
 
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
@@ -69,6 +70,7 @@ class JudgeRecord(BaseModel):
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
+            extra_body=settings.keyed_body,
         )
 
 

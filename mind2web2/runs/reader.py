@@ -373,7 +373,7 @@ def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | Non
     judge = _mapping(made_from.get("judge"))
     if not judge:
         return None if model is None else f"{model}, parameters not recorded"
-    names = ("temperature", "reasoning_effort", "max_images")
+    names = ("temperature", "reasoning_effort", "max_images", "extra_body")
     parameters = [f"{name}={judge[name]}" for name in names if judge.get(name) is not None]
     return " ".join([model or str(judge.get("model")), *parameters])
 

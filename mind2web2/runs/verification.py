@@ -225,6 +225,7 @@ def _replay(made_from: Provenance, judgments: Path) -> _Replay:
         judge.reasoning_effort,
         None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint,
         max_images=judge.max_images,
+        extra_body=judge.extra_body,
     )
     variables = tuple(name for name in made_from.inputs.variables if name in os.environ)
     return _Replay(judgments, settings, made_from.with_private_network, variables)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -73,7 +74,9 @@ class StoredPages:
         try:
             page = await self._prepared(key, with_images=True)
         except CaptureError as error:
-            return found | {"unavailable": _reason(record, error), "text": "", "images": []}
+            is_new = record is None and found["kind"] is None
+            reason = "it has not been captured" if is_new else _reason(record, error)
+            return found | {"unavailable": reason, "text": "", "images": []}
         return found | {
             "sha256": page.sha256,
             "text": str(page.text),
@@ -177,6 +180,7 @@ def _request(content: Mapping[str, Any], messages: list[Message]) -> ChatRequest
         template=BinaryEvalResult,
         temperature=judge.get("temperature"),
         reasoning_effort=judge.get("reasoning_effort"),
+        extra=json.loads(judge.get("extra_body") or "{}"),
     )
 
 

@@ -6,6 +6,8 @@ project.add_script({"leaf": ("The lake is deep.", None)})
 [outcome] = await evaluate(project, ClaimJudge())
 """
 
+from __future__ import annotations
+
 import asyncio
 import io
 import json
@@ -18,7 +20,10 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
+from typing import TYPE_CHECKING
 from unittest.mock import patch
+
+from key_variables import KEY_VARIABLES
 
 from mind2web2.cli import evaluate_main
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
@@ -32,11 +37,14 @@ from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.scheduling.scheduler import Pace as Order
-from mind2web2.scripts.clock import AsOf
+from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.scheduler import ExecutionOptions
+from mind2web2.scripts.inputs import AsOf
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
+
+if TYPE_CHECKING:
+    import pytest
 
 REPOSITORY = Path(__file__).parent.parent
 AGENT = "bot"
@@ -44,23 +52,6 @@ TASK = "lake"
 ANSWER = "The lake is deep and cold."
 SETTINGS = JudgeSettings("openai", "judge-1")
 
-KEY_VARIABLES = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "AZURE_OPENAI_API_KEY",
-    "AZURE_OPENAI_ENDPOINT_URL",
-    "AZURE_OPENAI_API_VERSION",
-    "AZURE_OPENAI_AD_TOKEN",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
-    "GEMINI_API_KEY",
-    "GEMINI_BASE_URL",
-    "AWS_ACCESS_KEY",
-    "AWS_SECRET_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_REGION",
-    "AWS_BEARER_TOKEN_BEDROCK",
-)
 # As many tries as usual, without the usual waits.
 QUICK_RETRY = RetryPolicy(
     tries=3, total_s=30, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20
@@ -148,6 +139,14 @@ class Project:
         return {entry["answer_name"]: entry for entry in entries}
 
 
+def entered(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = "dummy") -> Project:
+    """Work in a folder, on a wide console and with a key, and return its project."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(folder)
+    return Project(folder)
+
+
 class ClaimJudge:
     """A client as tests may pass one: it has ``async_response`` and nothing else.
 
@@ -181,14 +180,14 @@ async def evaluate(
     reuse: bool = True,
     overwrite: bool = False,
     answer_timeout_s: float | None = None,
-    pace: Pace | None = None,
+    concurrency: Concurrency | None = None,
     llm_limit: int = 30,
     progress: RunProgress | None = None,
     dump_cache: bool = False,
     log_to_console: bool = False,
     captures: SharedCaptures | None = None,
     isolation: Isolation | None = None,
-    order: Order | None = None,
+    order: ExecutionOptions | None = None,
     as_of: AsOf | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
@@ -204,12 +203,12 @@ async def evaluate(
             log_to_console=log_to_console,
             captures=captures,
             isolation=isolation,
-            pace=order or Order(),
+            execution=order or ExecutionOptions(),
             as_of=as_of,
         )
         work = select_work(project.paths, AGENT)
         return await evaluate_work(
-            work, folders, run, pace or Pace(), progress or RunProgress(), dump_cache=dump_cache
+            work, folders, run, concurrency or Concurrency(), progress or RunProgress(), dump_cache=dump_cache
         )
 
 

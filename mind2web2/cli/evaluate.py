@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
@@ -23,6 +24,7 @@ from mind2web2.cli.options import (
     positive_seconds,
     temperature,
 )
+from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
 
 if TYPE_CHECKING:
     from mind2web2.runs.sharding.shards import Shard
@@ -80,11 +82,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
         "mind2web2 merge brings the results together",
     )
-    _add_judge_options(parser.add_argument_group("judge"))
-    _add_limit_options(parser.add_argument_group("limits"))
-    _add_cost_options(parser.add_argument_group("costs"))
+    add_judging_options(parser)
     _add_capture_options(parser)
-    _add_script_options(parser.add_argument_group("eval scripts"))
+    barred = parser.add_mutually_exclusive_group()
+    barred.add_argument(
+        "--barred",
+        metavar="FILE",
+        type=Path,
+        help="hosts, addresses and titles that flag an answer which rests on them (default: the benchmark's "
+        "own dataset, code, paper and leaderboard); a flag changes no score",
+    )
+    barred.add_argument("--no_barred", action="store_true", help="flag no answer")
     add(
         "--overwrite",
         action="store_true",
@@ -101,6 +109,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="print the log of each answer with the extracted values, for writing eval scripts",
     )
     parser.set_defaults(run=run)
+
+
+def add_judging_options(parser: argparse.ArgumentParser) -> None:
+    """Add who judges, at which pace and cost, and how scripts run."""
+    _add_judge_options(parser.add_argument_group("judge"))
+    _add_limit_options(parser.add_argument_group("limits"))
+    _add_cost_options(parser.add_argument_group("costs"))
+    _add_script_options(parser.add_argument_group("eval scripts"))
 
 
 def _add_judge_options(group: argparse._ArgumentGroup) -> None:
@@ -128,7 +144,7 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
 def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
     """Add the options of a judge beside provider and model."""
     add = group.add_argument
-    add("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+    add_judge_server_options(group)
     add("--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high")
     add(
         "--judge_temperature",
@@ -303,18 +319,16 @@ def _shard(text: str) -> Shard:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
     from mind2web2.utils.gc_tuning import loading
 
     agent_name = _agent_name(options)
     apply_settings_file(options)
-    check_options(options)
-    if not options.estimate and _is_isolated(options):
-        # It loads what scripts need while this process loads what judges need.
-        from mind2web2.scripts.isolation.processes import fork_server
+    prepare(options)
+    if options.barred is not None:
+        from mind2web2.pages.barred import BarredList
 
-        fork_server.warm_up()
+        options.barred = BarredList.read(options.barred)
     with loading():
         from mind2web2.runs.answers import select_work
     captures = not options.no_capture and options.llm_provider != REPLAY
@@ -335,6 +349,20 @@ def run(options: argparse.Namespace) -> int:
         from mind2web2.cli.evaluate_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Check the options, and start the server of isolated scripts where they are needed.
+
+    Raises:
+        UsageError: options contradict each other, or this system lacks something that they need.
+    """
+    check_options(options)
+    if not options.estimate and _is_isolated(options):
+        # It loads what scripts need while this process loads what judges need.
+        from mind2web2.scripts.isolation.processes import fork_server
+
+        fork_server.warm_up()
 
 
 def _is_isolated(options: argparse.Namespace) -> bool:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mind2web2.cli.console import counted, line, number
 from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
-from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.comparison import AgentComparison
@@ -115,7 +115,7 @@ def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
         line(
             console,
             f"Variance of scores: between tasks {variation['between_tasks']:.4f}, between runs of a task "
-            f"{variation['between_runs']:.4f} (the judge's own included).",
+            f"{variation['between_runs']:.4f} (the judge's own included, which mind2web2 rejudge separates).",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import tempfile
 import threading
@@ -39,16 +40,17 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import text_sha256
-from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
@@ -78,22 +80,25 @@ class Judge:
 
     Args:
         model: whatever model the scripts name, this one judges.
-        base_url: default from the provider's environment variable.
-        provider: ``openai`` (any compatible server), ``azure_openai`` or ``bedrock_anthropic``.
+        base_url: default from the provider's environment variable; a ``PoolSource`` names several servers.
+        provider: ``openai`` (any compatible server), ``azure_openai``, ``anthropic``, ``gemini`` or
+            ``bedrock_anthropic``.
         api_key: default from the provider's environment variable.
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
+        extra_body: further parameters of each request.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
     """
 
     model: str = DEFAULT_JUDGE_MODEL
-    base_url: str | None = None
+    base_url: str | PoolSource | None = None
     provider: str = "openai"
     api_key: str | None = field(default=None, repr=False)
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_images: int | None = None
+    extra_body: Mapping[str, Any] | None = None
     outage_wait_s: float = 120.0
     client: ScriptedClient | None = None
 
@@ -145,7 +150,7 @@ class NoScore:
     reason: str
 
 
-_CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
+CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
 
 
 @dataclass(slots=True)
@@ -227,6 +232,11 @@ class Scorer:
         self._is_closing = self._is_left_behind = False
 
     @property
+    def is_open(self) -> bool:
+        """Tell whether calls are accepted."""
+        return self._parts is not None
+
+    @property
     def usage(self) -> TaskUsage:
         """Return the usage of all judgments so far: requested by this scorer, and reused at no cost."""
         return sum(list(self._usage.tasks.values()), TaskUsage())
@@ -246,7 +256,7 @@ class Scorer:
         except asyncio.CancelledError:
             caller = asyncio.current_task()
             if self._is_left_behind and caller is not None and not caller.cancelling():
-                return _CLOSED
+                return CLOSED
             raise
 
     def score_sync(self, task: str, answer: str) -> Score | NoScore:
@@ -255,7 +265,7 @@ class Scorer:
         try:
             return future.result()
         except CancelledError:
-            return _CLOSED
+            return CLOSED
         except BaseException:
             future.cancel()  # Ctrl-C in this thread
             raise
@@ -328,7 +338,7 @@ class Scorer:
         except asyncio.CancelledError:
             if not self._is_closing:
                 raise
-            outcome = _CLOSED
+            outcome = CLOSED
         finally:
             self._calls.discard(call)
         if isinstance(outcome, Score):
@@ -405,6 +415,7 @@ class Scorer:
                     temperature=given.temperature,
                     reasoning_effort=given.reasoning_effort,
                     max_images=given.max_images,
+                    extra_body=json.dumps(given.extra_body) if given.extra_body else None,
                 ),
                 provider,
                 store,
@@ -538,14 +549,14 @@ class _StoredPagesOnly(SharedCaptures):
     def __init__(self) -> None:
         super().__init__(_no_browser)
 
-    async def bring(
+    async def capture_into(
         self,
         url: str,
         cache: PageCache,
         limit: Limit,  # noqa: ARG002 (as the base class has it)
         logger: logging.Logger,  # noqa: ARG002
         *,
-        anew: bool = False,  # noqa: ARG002
+        is_retry: bool = False,  # noqa: ARG002
     ) -> None:
         """Raise ``PageMissingError`` for a page that is not stored, ``CaptureError`` for one that fails."""
         if lookup_key(url) is None:

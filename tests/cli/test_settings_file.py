@@ -1,7 +1,7 @@
 """``mind2web2.toml`` through the commands: what it sets, what overrides it, what is wrong with it."""
 
 import pytest
-from projects import KEY_VARIABLES, Project, call, claim_in, read_json
+from projects import call, claim_in, entered, read_json
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import evaluate_main, main
@@ -13,12 +13,7 @@ RUN = ("--agent_name", "bot", "--no_capture")
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with one task of one answer, in which commands run."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch)
     project.add_answer("answer_1")
     project.add_script({"leaf": ("The lake is deep.", None)})
     yield project
@@ -115,6 +110,15 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
         ('judge_temperature = "1"', "judge_temperature is '1': write for example judge_temperature = 0.5"),
         ("judge_temperature = 3", "judge_temperature: '3' is not a temperature from 0 to 2"),
         ('judge_base_url = "localhost:1"', "judge_base_url is not an http(s) address: localhost:1"),
+        ("judge_base_url = []", "judge_base_url: the list is empty"),
+        ('judge_base_url = ["http://a", "b"]', "judge_base_url is not an http(s) address: b"),
+        ('judge_pol = "f"', "unknown key judge_pol: did you mean judge_pool?"),
+        ("judge_pool = 3", 'judge_pool is 3: write for example judge_pool = "judges.txt"'),
+        ('judge_extra_body = "x"', "judge_extra_body: 'x' is no JSON object"),
+        (
+            "judge_extra_body = { model = 1 }",
+            "judge_extra_body: model is not free to choose: use --judge_model",
+        ),
         (b'judge_model = "\xff"', "cannot read mind2web2.toml: it is not UTF-8 text"),
         ("max_images = -1", "max_images: '-1' is not a whole number"),
         ("max_llm_requests = 0", "max_llm_requests: '0' is not a whole number of at least 1"),

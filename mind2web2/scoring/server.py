@@ -1,0 +1,239 @@
+"""A ``Scorer`` over HTTP, for programs in other processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar, get_args
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from mind2web2.errors import AnswerError, UsageError
+from mind2web2.scoring.scorer import CLOSED, NoScore, NoScoreKind, Score, Scorer
+
+MAX_BODY_BYTES = 64 * 1024**2
+# For the replies to calls that the stop has cut off.
+_REPLY_GRACE_S = 30
+_CLIENT_GONE = 499
+
+Value = TypeVar("Value")
+
+
+def application(scorer: Scorer, token: str | None = None) -> Starlette:
+    """Return the web application; every request but ``/health`` needs the token, if there is one."""
+
+    async def score(request: Request) -> Response:
+        task, answer = _call(await _json_body(request))
+        outcome = await _unless_gone(request, _outcome(scorer, task, answer))
+        if isinstance(outcome, Response):
+            return outcome
+        return JSONResponse(_as_json(outcome), 503 if isinstance(outcome, NoScore) else 200)
+
+    async def scores(request: Request) -> Response:
+        body = await _json_body(request)
+        answers = body.get("answers")
+        if not isinstance(answers, list):
+            raise HTTPException(400, "'answers' is missing or no list")
+        calls = [_call(entry, f"answers[{number}]: ") for number, entry in enumerate(answers)]
+
+        async def one(task: str, answer: str) -> dict[str, Any]:
+            try:
+                return _as_json(await _outcome(scorer, task, answer))
+            except HTTPException as error:
+                return {"error": error.detail}
+
+        outcomes = await _unless_gone(request, asyncio.gather(*(one(*call) for call in calls)))
+        return outcomes if isinstance(outcomes, Response) else JSONResponse({"outcomes": outcomes})
+
+    async def health(_: Request) -> Response:
+        return JSONResponse(
+            {"status": "ok" if scorer.is_open else "stopping"}, 200 if scorer.is_open else 503
+        )
+
+    async def metrics(_: Request) -> Response:
+        return PlainTextResponse(metrics_text(scorer), media_type="text/plain; version=0.0.4")
+
+    def guarded(handle: Callable[[Request], Awaitable[Response]]) -> Callable[..., Awaitable[Response]]:
+        async def handled(request: Request) -> Response:
+            _check_sender(request, token)
+            return await handle(request)
+
+        return handled
+
+    return Starlette(
+        routes=[
+            Route("/score", guarded(score), methods=["POST"]),
+            Route("/scores", guarded(scores), methods=["POST"]),
+            Route("/metrics", guarded(metrics)),
+            Route("/health", health),
+        ],
+        exception_handlers={HTTPException: _refusal},
+    )
+
+
+def metrics_text(scorer: Scorer) -> str:
+    """Return the scorer's counts in Prometheus' text form."""
+    counts, usage = scorer.counts, scorer.usage.asked
+    kinds = {f'{{kind="{kind}"}}': counts.no_scores[kind] for kind in get_args(NoScoreKind)}
+    tokens = {
+        '{kind="input"}': usage.input_tokens,
+        '{kind="cached"}': usage.cached_tokens,
+        '{kind="output"}': usage.output_tokens,
+    }
+    calls = {'{state="running"}': counts.running, '{state="waiting"}': counts.waiting}
+    families: list[tuple[str, str, str, Mapping[str, float]]] = [
+        ("scores_total", "counter", "Answers with a score.", {"": counts.scores}),
+        ("no_scores_total", "counter", "Answers without a score, by the part that failed.", kinds),
+        ("calls", "gauge", "Calls that are not answered yet.", calls),
+        ("judge_requests_total", "counter", "Requests to the judge.", {"": usage.requests}),
+        ("judge_tokens_total", "counter", "Tokens; cached ones are part of the input.", tokens),
+    ]
+    if usage.cost_usd is not None:
+        cost = {"": usage.cost_usd}
+        families.append(("judge_cost_usd_total", "counter", "Dollars for requests to the judge.", cost))
+    return "".join(line + "\n" for family in families for line in _family(*family))
+
+
+def _family(name: str, kind: str, about: str, samples: Mapping[str, float]) -> Iterator[str]:
+    yield f"# HELP mind2web2_{name} {about}"
+    yield f"# TYPE mind2web2_{name} {kind}"
+    for labels, value in samples.items():
+        yield f"mind2web2_{name}{labels} {value}"
+
+
+def serve(scorer: Scorer, listener: socket.socket, token: str | None, stop_timeout_s: float) -> None:
+    """Serve until Ctrl-C or SIGTERM; a second one does not wait for the calls in flight.
+
+    Args:
+        stop_timeout_s: for the calls in flight; the rest is answered as closed.
+    """
+    config = uvicorn.Config(
+        application(scorer, token),
+        log_level="warning",
+        server_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=round(stop_timeout_s) + _REPLY_GRACE_S,
+    )
+    _Server(config, scorer, stop_timeout_s).run(sockets=[listener])
+
+
+class _Server(uvicorn.Server):
+    """Closes the scorer some time after the stop, so that each call gets a reply."""
+
+    def __init__(self, config: uvicorn.Config, scorer: Scorer, stop_timeout_s: float) -> None:
+        super().__init__(config)
+        self._scorer = scorer
+        self._stop_timeout_s = stop_timeout_s
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more calls, and end when those in flight are answered."""
+
+        async def close_later() -> None:
+            await asyncio.sleep(self._stop_timeout_s)
+            await self._scorer.aclose()
+
+        closing = asyncio.create_task(close_later())
+        await super().shutdown(sockets)
+        closing.cancel()
+        await asyncio.gather(closing, return_exceptions=True)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Stop at signals, without raising them again once the server has stopped."""
+        before = {
+            number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 (as the base class has it)
+        """Begin to stop; the second time, wait for nothing."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def _check_sender(request: Request, token: str | None) -> None:
+    if "origin" in request.headers:
+        # A page of any site could spend the user's dollars; programs send no Origin.
+        raise HTTPException(403, "requests of web pages are refused")
+    given = request.headers.get("authorization", "").removeprefix("Bearer ")
+    if token is not None and not secrets.compare_digest(given.encode(), token.encode()):
+        raise HTTPException(401, "give the server's token: Authorization: Bearer TOKEN")
+
+
+async def _json_body(request: Request) -> Mapping[str, Any]:
+    content = bytearray()
+    async for piece in request.stream():
+        content += piece
+        if len(content) > MAX_BODY_BYTES:
+            raise HTTPException(
+                413, f"the body is over {MAX_BODY_BYTES // 1024**2} MB: send fewer answers at once"
+            )
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise HTTPException(400, f"the body is not JSON: {error}") from error
+    if not isinstance(body, dict):
+        raise HTTPException(400, "the body is no JSON object")
+    return body
+
+
+def _call(entry: object, where: str = "") -> tuple[str, str]:
+    fields = entry if isinstance(entry, dict) else {}
+    for name in ("task", "answer"):
+        if not isinstance(fields.get(name), str):
+            raise HTTPException(400, f"{where}'{name}' is missing or no text")
+    return fields["task"], fields["answer"]
+
+
+async def _outcome(scorer: Scorer, task: str, answer: str) -> Score | NoScore:
+    try:
+        return await scorer.score(task, answer)
+    except (UsageError, AnswerError) as error:
+        if not scorer.is_open:
+            return CLOSED
+        raise HTTPException(400, " ".join(str(error).split())) from error
+
+
+async def _unless_gone(request: Request, work: Awaitable[Value]) -> Value | Response:
+    """Return the result of the work, which is cancelled if the client goes away."""
+    working = asyncio.ensure_future(work)
+    # The body has been read: only the end of the connection is left to receive.
+    leaving = asyncio.ensure_future(request.receive())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else Response(status_code=_CLIENT_GONE)
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+def _as_json(outcome: Score | NoScore) -> dict[str, Any]:
+    if isinstance(outcome, NoScore):
+        return {"kind": outcome.kind, "reason": outcome.reason}
+    return {
+        "score": outcome.score,
+        "tree": outcome.tree,
+        "evidence": outcome.evidence,
+        "cost_usd": outcome.cost_usd,
+    }
+
+
+def _refusal(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)

@@ -1,0 +1,217 @@
+"""``mind2web2 serve``: scores over HTTP, from a real process and from a server in a thread."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import httpx2 as httpx
+import pytest
+import uvicorn
+from projects import Project, call, clean_environment
+from scoring.test_scorer import DEEP, PatientJudge, scorer_of
+from servers.judge_server import JudgeServer
+
+from mind2web2.cli import main
+from mind2web2.scoring import server as server_module
+from mind2web2.scoring.server import application, metrics_text
+from mind2web2.viewer.server import listen
+
+CALL = {"task": "lake", "answer": "The lake is deep."}
+
+
+@contextmanager
+def served(scorer, token=None):
+    """Serve a scorer in a thread; yield a client."""
+    listener = listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(application(scorer, token), log_level="error", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        with (
+            scorer,
+            httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=60) as client,
+        ):
+            yield client
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """Return a project with two tasks, of which one's script fails."""
+    project = Project(tmp_path_factory.mktemp("project"))
+    project.add_script({"deep": (DEEP, None)})
+    project.add_script_body("raise ValueError('a bug')", task="broken")
+    return project
+
+
+@pytest.fixture(scope="module")
+def client(project):
+    """Serve a scorer of the project."""
+    with served(scorer_of(project)) as client:
+        yield client
+
+
+def test_an_answer_is_scored(client):
+    """With tree, evidence and cost."""
+    reply = client.post("/score", json=CALL)
+    assert (reply.status_code, reply.json()["score"], reply.json()["tree"]["score"]) == (200, 1.0, 1.0)
+    assert reply.json()["evidence"]["deep"]["decided_by"] == "judge"
+    assert reply.json().keys() == {"score", "tree", "evidence", "cost_usd"}
+
+
+def test_a_failure_of_the_harness_has_a_status_of_its_own(client):
+    """It is no score."""
+    reply = client.post("/score", json={**CALL, "task": "broken"})
+    assert (reply.status_code, reply.json()["kind"]) == (503, "script")
+    assert "a bug" in reply.json()["reason"]
+
+
+def test_a_batch_is_answered_in_order(client):
+    """Scores, failures and refused entries side by side."""
+    tasks = ["lake", "broken", "sea", "lake"]
+    reply = client.post("/scores", json={"answers": [{**CALL, "task": task} for task in tasks]})
+    assert reply.status_code == 200
+    outcomes = [{"score", "kind", "error"} & outcome.keys() for outcome in reply.json()["outcomes"]]
+    assert outcomes == [{"score"}, {"kind"}, {"error"}, {"score"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code", "error"),
+    [
+        ("/score", b"{", 400, "not JSON"),
+        ("/score", b"[" * 100_000, 400, "not JSON"),
+        ("/score", b"[]", 400, "no JSON object"),
+        ("/score", json.dumps({"task": "lake"}), 400, "'answer' is missing"),
+        ("/score", json.dumps({"task": 3, "answer": "x"}), 400, "'task' is missing or no text"),
+        ("/score", json.dumps({"task": "sea", "answer": "x"}), 400, "no script for task sea"),
+        ("/score", json.dumps({"task": "../lake", "answer": "x"}), 400, "task"),
+        ("/score", json.dumps({"task": "lake", "answer": "\ud800"}), 400, "surrogate"),
+        ("/score", json.dumps({"task": "lake", "answer": "x" * 10_001}), 413, "send fewer"),
+        ("/scores", b"{}", 400, "'answers' is missing"),
+        ("/scores", json.dumps({"answers": [CALL, "x"]}), 400, "answers[1]: 'task' is missing"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(client, monkeypatch, path, body, code, error):
+    """Before anything is judged."""
+    monkeypatch.setattr(server_module, "MAX_BODY_BYTES", 10_000 if code == 413 else 10**6)
+    reply = client.post(path, content=body)
+    assert reply.status_code == code
+    assert error in reply.json()["error"]
+    assert "\n" not in reply.json()["error"]
+
+
+def test_pages_of_other_sites_cannot_ask(client):
+    """A browser sends the site's address along."""
+    assert client.post("/score", json=CALL, headers={"Origin": "https://evil.example"}).status_code == 403
+
+
+def test_a_token_is_asked_for_where_there_is_one(project):
+    """Except by the health check."""
+    with served(scorer_of(project), "secret") as client:
+        headers = [{}, {"Authorization": "Bearer wrong"}, {"Authorization": "Bearer secret"}]
+        assert [client.post("/score", json=CALL, headers=each).status_code for each in headers] == [
+            401,
+            401,
+            200,
+        ]
+        assert client.get("/metrics").status_code == 401
+        assert client.get("/health").status_code == 200
+
+
+def test_metrics_are_in_the_form_of_prometheus(project):
+    """Each family once, with help and type; the numbers are those of the calls."""
+    with served(scorer_of(project)) as client:
+        for task in ("lake", "lake", "broken"):
+            client.post("/score", json={**CALL, "task": task})
+        reply = client.get("/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = reply.text.splitlines()
+    assert 'mind2web2_no_scores_total{kind="script"} 1' in lines
+    assert {"mind2web2_scores_total 2", "mind2web2_judge_requests_total 2"} <= set(lines)
+    sample = re.compile(
+        r'mind2web2_[a-z_]+(\{[a-z]+="[a-z]+"\})? [0-9.e-]+|# (HELP|TYPE) mind2web2_[a-z_]+ .+'
+    )
+    assert all(sample.fullmatch(line) for line in lines)
+
+
+def test_a_client_that_goes_away_stops_its_evaluation(project):
+    """The next call takes its place."""
+    judge = PatientJudge()
+    with served(scorer := scorer_of(project, judge, max_answers=1)) as client:
+        with pytest.raises(httpx.TimeoutException):
+            client.post("/score", json=CALL, timeout=0.2)
+        judge.release.set()
+        assert client.post("/score", json={**CALL, "answer": "another"}).status_code == 200
+        assert scorer.counts.scores == 1
+        assert 'mind2web2_calls{state="running"} 0' in metrics_text(scorer)
+
+
+def started(project, judge, *words):
+    """Start the command and return it with its address."""
+    command = subprocess.Popen(
+        [sys.executable, "-m", "mind2web2", "serve", "--judge_base_url", judge.base_url, *words],
+        cwd=project.root,
+        env=clean_environment(OPENAI_API_KEY="dummy"),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    line = next(line for line in command.stdout if line.startswith("Scoring at"))
+    return command, line.split()[2]
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "expected"),
+    [
+        ("SIGTERM", ["--stop_timeout", "60"], 200),
+        ("SIGINT", ["--stop_timeout", "0.01", "--no_isolate"], 503),
+    ],
+)
+def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, expected):
+    """With their score if they end in time, else as closed; the judge is that of mind2web2.toml."""
+    (project.root / "mind2web2.toml").write_text('judge_model = "judge-2"\n')
+    is_asked, release = threading.Event(), threading.Event()
+
+    def slow(_body):
+        is_asked.set()
+        release.wait(60)
+        return {"reasoning": "yes", "result": True}
+
+    with JudgeServer(slow) as judge, ThreadPoolExecutor(1) as threads:
+        command, address = started(project, judge, *words)
+        reply = threads.submit(httpx.post, f"{address}/score", json=CALL, timeout=60)
+        assert is_asked.wait(60)
+        command.send_signal(getattr(signal, number))
+        if expected == 200:
+            release.set()
+        assert reply.result().status_code == expected
+        release.set()
+        output, errors = command.communicate(timeout=60)
+    assert (command.returncode, errors) == (0, "")
+    assert "Stopped." in output
+    assert judge.requests[0]["model"] == "judge-2"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--host", "0.0.0.0"], "set MIND2WEB2_TOKEN"),
+        (["--pages", "nowhere"], "there is no folder nowhere"),
+        (["--eval_scripts_root", "nowhere"], "there is no folder nowhere"),
+    ],
+)
+def test_a_server_that_cannot_serve_says_why(project, monkeypatch, words, error):
+    """In one line."""
+    monkeypatch.chdir(project.root)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    outcome = call(main, "serve", *words)
+    assert outcome.returncode == 2
+    assert error in outcome.stderr
+    assert outcome.stderr.count("\n") == 1

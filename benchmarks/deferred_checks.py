@@ -23,7 +23,7 @@ from slow_judge import SlowJudge
 from mind2web2 import LLMClient
 from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.scheduling.scheduler import Pace, pace_kept
+from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
 from mind2web2.utils.gc_tuning import loaded_for_good
 
@@ -63,17 +63,19 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 ANSWER = "The town of Ottermoss has a lake, a ferry and a museum. " * 60
 
 
-async def evaluate(script: Path, folder: Path, base_url: str, pace: Pace, runs: int) -> tuple[float, int]:
+async def evaluate(
+    script: Path, folder: Path, base_url: str, options: ExecutionOptions, runs: int
+) -> tuple[float, int]:
     """Evaluate an answer several times and return the median seconds and the requests of one evaluation."""
     client = LLMClient("openai", is_async=True, base_url=base_url)
     took, requests = [], 0
     try:
         with loaded_for_good():
             for number in range(runs + 1):
-                with JudgmentStore(folder / f"{pace.sequential}_{number}_{FILE_NAME}") as store:
+                with JudgmentStore(folder / f"{options.sequential}_{number}_{FILE_NAME}") as store:
                     judge = RecordedJudge(JudgeSettings("openai", "o4-mini"), client, store)
                     started = time.perf_counter()
-                    await evaluate_once(script, judge, pace)
+                    await evaluate_once(script, judge, options)
                     took.append(time.perf_counter() - started)
                     requests = judge.usage.total().asked.requests
     finally:
@@ -82,11 +84,11 @@ async def evaluate(script: Path, folder: Path, base_url: str, pace: Pace, runs: 
     return statistics.median(took[1:]), requests
 
 
-async def evaluate_once(script: Path, judge: RecordedJudge, pace: Pace) -> None:
+async def evaluate_once(script: Path, judge: RecordedJudge, options: ExecutionOptions) -> None:
     """Evaluate an answer from loading its script to its score."""
     answer_judge = AnswerJudge(judge, "items", "answer_1.md", asyncio.Semaphore(200))
     given: dict[str, Any] = dict.fromkeys(("agent_name", "answer_name", "cache", "semaphore"))
-    with pace_kept(pace):
+    with execution_options(options):
         summary = await load_eval_script(script)(
             client=answer_judge, answer=ANSWER, logger=logging.getLogger("benchmark"), **given
         )
@@ -101,8 +103,10 @@ def measure(gate_is_judged: bool, base_url: str) -> None:
         script = folder / "items.py"
         settings = f"ITEMS, CHECKS, GATE_IS_JUDGED = {ITEMS}, {CHECKS}, {gate_is_judged}\n"
         script.write_text(settings + SCRIPT, encoding="utf-8")
-        deferred_s, requests = asyncio.run(evaluate(script, folder, base_url, Pace(), RUNS))
-        sequential_s, in_order = asyncio.run(evaluate(script, folder, base_url, Pace(sequential=True), 1))
+        deferred_s, requests = asyncio.run(evaluate(script, folder, base_url, ExecutionOptions(), RUNS))
+        sequential_s, in_order = asyncio.run(
+            evaluate(script, folder, base_url, ExecutionOptions(sequential=True), 1)
+        )
     if requests > in_order:
         raise SystemExit(f"deferred, the script asked {requests} times instead of {in_order}")
     chain_s = LATENCY_S * (2 if gate_is_judged else 1)

@@ -26,7 +26,7 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
@@ -133,7 +133,7 @@ async def evaluate(paths: PathConfig, load: Load, judge: InstantJudge, isolation
         folders = RunFolders(AGENT, paths.cache_root, paths.eval_results_root)
         work = select_work(paths, AGENT)
         started_s = time.perf_counter()
-        outcomes = await evaluate_work(work, folders, run, Pace(3, load.at_once), RunProgress())
+        outcomes = await evaluate_work(work, folders, run, Concurrency(3, load.at_once), RunProgress())
         took_s = time.perf_counter() - started_s
     if any(outcome.result is None for outcome in outcomes):
         raise SystemExit(f"not every answer has a result: {outcomes[0]}")

@@ -22,7 +22,7 @@ from mind2web2.judge.protocol import Subject
 from mind2web2.judge.store import FILE_NAME, JudgmentStore, judgment_key
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatRequest
-from mind2web2.pages.prepared import PreparedPage
+from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.verification.context import verification_messages
 from mind2web2.verification.extractor import BinaryEvalResult

@@ -1,4 +1,4 @@
-"""What a claim with several source pages takes at each pace, and the processor time of a judge request.
+"""A claim with several source pages: what it takes with each option, and the processor time of a request.
 
 The pages are large and not prepared yet; the judge takes 200 ms and a capture one second. The claim is
 supported by the last page at hand, by the last one to be captured, or by none. The processor's time is that
@@ -23,16 +23,16 @@ from slow_judge import SlowJudge
 from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.pages.prepared import PreparedPage
+from mind2web2.pages.captures import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.scheduler import Pace, pace_kept
+from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
 from mind2web2.verification.context import verification_messages
 from mind2web2.verification.extractor import BinaryEvalResult
 
 LATENCY_S, CAPTURE_S = 0.2, 1.0
 AT_HAND, UNCACHED = 4, 3
 REQUESTS = 200
-PACES = {"--sequential": Pace(sequential=True), "usual": Pace()}
+OPTIONS = {"--sequential": ExecutionOptions(sequential=True), "usual": ExecutionOptions()}
 
 
 def address(name: str) -> str:
@@ -75,7 +75,9 @@ class LatentCamera:
         return None, f"page {url}"
 
 
-async def check(pace: Pace, supporting: str, folder: Path, picture: bytes) -> tuple[float, int, int]:
+async def check(
+    options: ExecutionOptions, supporting: str, folder: Path, picture: bytes
+) -> tuple[float, int, int]:
     """Verify one claim on all pages; return the seconds, the judge requests and the captures."""
     cache = CacheFileSys(folder)
     for number in range(AT_HAND):
@@ -86,7 +88,7 @@ async def check(pace: Pace, supporting: str, folder: Path, picture: bytes) -> tu
     # as scripts list them: what is cached and what is not in any order
     urls = [address(f"uncached-{number}") for number in range(UNCACHED)]
     urls += [address(f"at-hand-{number}") for number in range(AT_HAND)]
-    with pace_kept(pace):
+    with execution_options(options):
         started = time.perf_counter()
         await evaluator.verify("claim", None, urls)
         return time.perf_counter() - started, provider.requests, camera.captures
@@ -98,9 +100,9 @@ def print_paces() -> None:
     for supporting in (f"at-hand-{AT_HAND - 1}", f"uncached-{UNCACHED - 1}", "none"):
         title(f"One claim on {AT_HAND} pages at hand and {UNCACHED} uncached ones, supported by {supporting}")
         sequential_s = None
-        for name, pace in PACES.items():
+        for name, options in OPTIONS.items():
             with tempfile.TemporaryDirectory() as folder:
-                took_s, requests, captures = asyncio.run(check(pace, supporting, Path(folder), picture))
+                took_s, requests, captures = asyncio.run(check(options, supporting, Path(folder), picture))
             sequential_s = sequential_s or took_s
             show(
                 name,

@@ -32,7 +32,7 @@ from mind2web2.llm_client.prices import image_tokens
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -153,7 +153,7 @@ async def example(judge: NotingJudge, results: Path) -> None:
     )
     work = select_work(paths, "example")
     folders = RunFolders("example", paths.cache_root, results)
-    outcomes = await evaluate_work(work, folders, run, Pace(), RunProgress())
+    outcomes = await evaluate_work(work, folders, run, Concurrency(), RunProgress())
     if any(outcome.result is None for outcome in outcomes):
         raise SystemExit("an answer of the example has no result")
 

@@ -16,6 +16,7 @@ NAMES = (
     "throughput",
     "busy_requests",
     "rate_limits",
+    "judge_pool",
     "page_checks",
     "batch_memory",
     "prompt_prefix",

@@ -1,4 +1,4 @@
-"""Answers that a ``Scorer`` scores in a second with a judge that answers at once, and its memory meanwhile.
+"""Answers that a ``Scorer`` scores in a second with an instant judge, and the memory that it takes.
 
 All calls are made at once, as a trainer makes them; each answer has a text of its own, so that no judgment
 is reused. On a busy machine compare the processor time: nearly all of it is in one thread.

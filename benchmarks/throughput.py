@@ -24,7 +24,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
 from mind2web2.utils.gc_tuning import loaded_for_good
 from mind2web2.utils.path_config import PathConfig
 
@@ -113,7 +113,7 @@ async def evaluate(
         work = select_work(paths, AGENT)
         ticking = asyncio.create_task(watch.tick())
         with loaded_for_good():
-            outcomes = await evaluate_work(work, folders, run, Pace(3, 3), RunProgress())
+            outcomes = await evaluate_work(work, folders, run, Concurrency(3, 3), RunProgress())
         ticking.cancel()
     if any(outcome.score != 1.0 for outcome in outcomes):
         raise SystemExit(f"not every answer has its points: {outcomes[0]}")

@@ -82,7 +82,7 @@ class JudgeRequestError(JudgeError):
 
 
 class JudgeAccessError(JudgeRequestError):
-    """The judge is not to be had with this key, model and address; ``is_for_all`` requests beyond doubt."""
+    """The judge rejects this key, model or address, certainly for all requests if ``is_for_all``."""
 
     def __init__(self, text: str, *, is_for_all: bool = False) -> None:
         super().__init__(text)

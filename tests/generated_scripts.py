@@ -12,7 +12,13 @@ from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.scheduler import Pace, check_asking, check_look, pace_kept, watching
+from mind2web2.scheduling.scheduler import (
+    ExecutionOptions,
+    check_asking,
+    check_look,
+    execution_options,
+    watching,
+)
 from mind2web2.scripts.load import load_eval_script, unload_eval_script
 from mind2web2.verification.extractor import BinaryEvalResult
 
@@ -435,11 +441,11 @@ async def cache_in(folder, pace_seed):
     return AnswerCache(task_cache, library, None, SharedCaptures.by(PretendBrowser(pace_seed)))
 
 
-async def outcome_of(path, judge, pace, cache_folder=None):
-    """Return the summary that a script comes to at this pace, or the error that it raises."""
+async def outcome_of(path, judge, options, cache_folder=None):
+    """Return the summary that a script comes to with these options, or the error that it raises."""
     cache = None if cache_folder is None else await cache_in(cache_folder, judge.pace_seed)
     try:
-        return await _attempt(path, judge, pace, cache)
+        return await _attempt(path, judge, options, cache)
     except AttemptRefusedError:
         # As a run does.
         judge.start_over()
@@ -448,11 +454,11 @@ async def outcome_of(path, judge, pace, cache_folder=None):
         return await _attempt(path, judge, SEQUENTIAL, cache)
 
 
-async def _attempt(path, judge, pace, cache):
+async def _attempt(path, judge, options, cache):
     function = load_eval_script(path)
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
     try:
-        with pace_kept(pace):
+        with execution_options(options):
             given = {**dict.fromkeys(names), "answer": "", "client": judge, "cache": cache}
             return without_times(await function(**given))
     except (ValueError, TypeError, LookupError, JudgeError) as error:
@@ -468,4 +474,4 @@ def without_times(part):
     return list(map(without_times, part)) if isinstance(part, list | tuple) else part
 
 
-SEQUENTIAL = Pace(sequential=True)
+SEQUENTIAL = ExecutionOptions(sequential=True)

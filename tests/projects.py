@@ -32,9 +32,9 @@ from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.scheduling.scheduler import Pace as Order
-from mind2web2.scripts.clock import AsOf
+from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.scheduler import ExecutionOptions
+from mind2web2.scripts.inputs import AsOf
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 
@@ -181,14 +181,14 @@ async def evaluate(
     reuse: bool = True,
     overwrite: bool = False,
     answer_timeout_s: float | None = None,
-    pace: Pace | None = None,
+    concurrency: Concurrency | None = None,
     llm_limit: int = 30,
     progress: RunProgress | None = None,
     dump_cache: bool = False,
     log_to_console: bool = False,
     captures: SharedCaptures | None = None,
     isolation: Isolation | None = None,
-    order: Order | None = None,
+    order: ExecutionOptions | None = None,
     as_of: AsOf | None = None,
 ) -> list[AnswerOutcome]:
     """Evaluate all of a project's answers in this process; ``client=None`` replays."""
@@ -204,12 +204,12 @@ async def evaluate(
             log_to_console=log_to_console,
             captures=captures,
             isolation=isolation,
-            pace=order or Order(),
+            execution=order or ExecutionOptions(),
             as_of=as_of,
         )
         work = select_work(project.paths, AGENT)
         return await evaluate_work(
-            work, folders, run, pace or Pace(), progress or RunProgress(), dump_cache=dump_cache
+            work, folders, run, concurrency or Concurrency(), progress or RunProgress(), dump_cache=dump_cache
         )
 
 

@@ -11,7 +11,7 @@ import shutil
 from projects import Project, block_in, evaluate, messages_text
 
 from mind2web2.llm_client.chat import ChatReply, Usage
-from mind2web2.scheduling.scheduler import Pace
+from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
 PAGES = [f"https://www.example.org/page/{number}" for number in range(8)]
@@ -100,7 +100,7 @@ async def problems(script, folder, *, needs_result=False):
     found = []
     for name, verdict in VERDICTS.items():
         by_order = []
-        for order in (Pace(), Pace(sequential=True)):
+        for order in (ExecutionOptions(), ExecutionOptions(sequential=True)):
             root = folder / f"{name} {order.sequential}"
             outcome = await _outcome(script, root, verdict, order)
             shutil.rmtree(root)

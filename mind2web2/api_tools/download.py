@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from mind2web2.capture.settings import NetworkSettings
 from mind2web2.errors import CaptureError
-from mind2web2.utils.retry_after import retry_after_s
+from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:
     import httpx2

@@ -16,8 +16,7 @@ from mind2web2.benchmark.agents import Agent, AgentFailedError, AgentUnavailable
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, RunRecord, read_run_record, run_record_path
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import remove_leftovers, write_whole
-from mind2web2.utils.locks import ProcessLock
+from mind2web2.utils.files import ProcessLock, remove_leftovers, write_whole
 
 _LONGEST_WAIT_S = 60.0
 

@@ -18,11 +18,9 @@ from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.settings import check_address, check_keys
 from mind2web2.runs.provenance import DATASET_RECORD, dataset_record, git_blob_id
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import read_regular_file, write_whole
-from mind2web2.utils.locks import ProcessLock
-from mind2web2.utils.names import name_list
+from mind2web2.utils.files import ProcessLock, read_regular_file, write_whole
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.retry_after import retry_after_s
+from mind2web2.utils.text import name_list, retry_after_s
 
 if TYPE_CHECKING:
     import httpx2

@@ -14,8 +14,8 @@ from mind2web2.benchmark.tasks import Task, csv_rows
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, RunRecord, read_answer, read_run_record
 from mind2web2.runs.score_matrix import is_time_s
-from mind2web2.utils.locks import ProcessLock
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.files import ProcessLock
+from mind2web2.utils.text import check_name, name_list
 
 MAX_LINE_CHARS = 8_000_000
 MAX_RUN = 10_000

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mind2web2.errors import UsageError
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import check_name, name_list, natural_key
 
 MAX_FIELD_CHARS = 1_000_000
 _COLUMNS = ("task_id", "domain", "subdomain", "task_description")
@@ -135,11 +135,7 @@ def find_tasks(paths: PathConfig, tasks_root: Path, task_list: Path | None = Non
 
 
 def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
-    """Return the question of each task.
-
-    Raises:
-        UsageError: a task has none.
-    """
+    """Return the question of each task. Raises UsageError: a task has none."""
     questions = {task.task_id: task.question or "" for task in tasks}
     if unknown := [task_id for task_id, question in questions.items() if not question.strip()]:
         raise UsageError(
@@ -150,11 +146,7 @@ def questions_of(tasks: Iterable[Task]) -> dict[str, str]:
 
 
 def select_tasks(tasks: Sequence[Task], task_ids: Sequence[str]) -> list[Task]:
-    """Return the named tasks, or all if none is named.
-
-    Raises:
-        UsageError: a task is unknown.
-    """
+    """Return the named tasks, or all if none is named. Raises UsageError: a task is unknown."""
     known = {task.task_id for task in tasks}
     if unknown := [name for name in task_ids if name not in known]:
         raise UsageError(f"unknown task {name_list(unknown)}: there is {name_list(known)}")

@@ -17,6 +17,7 @@ from mind2web2.cli.options import (
     positive_seconds,
     web_address,
 )
+from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
 
 DESCRIPTION = """\
 Find every page that an agent's answers cite and store it as a judge needs it: text and screenshot, or PDF.
@@ -97,7 +98,7 @@ def _add_link_options(parser: argparse.ArgumentParser) -> None:
         help="ask this provider's model (default: openai); keys as for mind2web2 evaluate",
     )
     group.add_argument("--judge_model", metavar="M", help="ask this model (default: o4-mini)")
-    group.add_argument("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+    add_judge_server_options(group)
 
 
 def _add_browser_options(parser: argparse.ArgumentParser) -> None:
@@ -129,7 +130,6 @@ def _add_browser_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Cache the cited pages and return the exit status."""
-    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.runs.answers import agent_names, select_answers
 
     check_caching_options(options)

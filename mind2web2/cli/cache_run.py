@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -19,19 +20,17 @@ from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import caching_command, network_of, storage_state_of
-from mind2web2.cli.settings_file import names_a_judge
+from mind2web2.cli.settings_file import judge_server, names_a_judge
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.pages.agent_cache import AgentCache, CitedPage, TaskPages
-from mind2web2.pages.archive import DEFAULT_ARCHIVE_URL, Archive
-from mind2web2.pages.citations import judged_urls
-from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
-from mind2web2.pages.link_extraction import FOLDER_NAME, AskForUrls, LinkJudge
+from mind2web2.pages.citations import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
+from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive, CrawlProgress, crawl, find_citations
 from mind2web2.runs.answers import AnswerFile, read_answer
 from mind2web2.runs.run import DEFAULT_JUDGE_MODEL
-from mind2web2.scripts.clock import answer_moment
+from mind2web2.scripts.inputs import answer_moment
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars
 
@@ -290,14 +289,16 @@ async def _asking(run: _Run) -> AsyncIterator[AskForUrls | None]:
         yield None
         return
     try:
-        client = LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url)
+        client = LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options))
     except UsageError as error:
         log.warning("links written as plain words are left out: %s", error)
         yield None
         return
 
+    extra = json.loads(options.judge_extra_body or "{}")
+
     async def ask(answer: str) -> list[str]:
-        urls, reply = await judged_urls(answer, client, model)
+        urls, reply = await judged_urls(answer, client, model, extra=extra)
         run.replies.append(reply)
         return urls
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
@@ -23,6 +24,7 @@ from mind2web2.cli.options import (
     positive_seconds,
     temperature,
 )
+from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
 
 if TYPE_CHECKING:
     from mind2web2.runs.sharding.shards import Shard
@@ -85,6 +87,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_cost_options(parser.add_argument_group("costs"))
     _add_capture_options(parser)
     _add_script_options(parser.add_argument_group("eval scripts"))
+    barred = parser.add_mutually_exclusive_group()
+    barred.add_argument(
+        "--barred",
+        metavar="FILE",
+        type=Path,
+        help="hosts, addresses and titles that flag an answer which rests on them (default: the benchmark's "
+        "own dataset, code, paper and leaderboard); a flag changes no score",
+    )
+    barred.add_argument("--no_barred", action="store_true", help="flag no answer")
     add(
         "--overwrite",
         action="store_true",
@@ -128,7 +139,7 @@ def _add_judge_options(group: argparse._ArgumentGroup) -> None:
 def add_judge_parameters(group: argparse._ArgumentGroup) -> None:
     """Add the options of a judge beside provider and model."""
     add = group.add_argument
-    add("--judge_base_url", metavar="URL", help="an OpenAI-compatible or other server")
+    add_judge_server_options(group)
     add("--judge_reasoning_effort", metavar="E", help="for reasoning models, such as low, medium or high")
     add(
         "--judge_temperature",
@@ -303,13 +314,16 @@ def _shard(text: str) -> Shard:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
     from mind2web2.utils.gc_tuning import loading
 
     agent_name = _agent_name(options)
     apply_settings_file(options)
     check_options(options)
+    if options.barred is not None:
+        from mind2web2.pages.barred import BarredList
+
+        options.barred = BarredList.read(options.barred)
     if not options.estimate and _is_isolated(options):
         # It loads what scripts need while this process loads what judges need.
         from mind2web2.scripts.isolation.processes import fork_server

@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -25,6 +25,7 @@ from mind2web2.cli.console import (
 )
 from mind2web2.cli.metric_tables import print_metrics
 from mind2web2.cli.options import REPLAY
+from mind2web2.cli.settings_file import judge_server
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import RunUsage, TaskUsage
@@ -32,7 +33,6 @@ from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.settings import endpoint_of
 from mind2web2.runs.answer import AnswerOutcome
 from mind2web2.runs.answers import TaskWork
-from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate, estimate_run, total
 from mind2web2.runs.freshness import Conditions, newest_judge
 from mind2web2.runs.provenance import JudgeRecord, provenance_in
 from mind2web2.runs.reader import (
@@ -48,9 +48,11 @@ from mind2web2.runs.reader import (
     refused_pages,
 )
 from mind2web2.runs.run import DEFAULT_JUDGE_MODEL, RunFolders
-from mind2web2.utils.names import name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import dollars, dollars_as_given
+from mind2web2.utils.text import dollars, dollars_as_given, name_list, natural_key
+
+if TYPE_CHECKING:
+    from mind2web2.runs.estimate import PlannedRun, Range, RunEstimate
 
 log = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ def print_estimate(
     options: argparse.Namespace, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
 ) -> int:
     """Print what the run that the options describe would take, and return the exit status."""
+    from mind2web2.runs.estimate import estimate_run
+
     console = plain_console()
     if options.llm_provider == REPLAY:
         line(console, "A replay answers from stored judgments: it asks nothing and costs nothing.")
@@ -82,8 +86,10 @@ def print_estimate(
 
 
 def _planned(options: argparse.Namespace, folders: RunFolders, work: Sequence[TaskWork]) -> PlannedRun:
+    from mind2web2.runs.estimate import PlannedRun
+
     settings = judge_settings(options)
-    endpoint = endpoint_of(options.llm_provider, options.judge_base_url)
+    endpoint = endpoint_of(options.llm_provider, judge_server(options))
     newest = newest_judge(folders.eval_results_root, folders.agent_name) or {}
     conditions = Conditions(
         judge=JudgeRecord.of(settings, endpoint or newest.get("endpoint", "")),
@@ -104,16 +110,21 @@ def judge_settings(options: argparse.Namespace) -> JudgeSettings:
         options.judge_reasoning_effort,
         batch=options.batch,
         max_images=options.max_images,
+        extra_body=options.judge_extra_body,
     )
 
 
 def _estimate_cells(ranges: Sequence[Range], answers: int) -> tuple[str, ...]:
+    from mind2web2.runs.estimate import total
+
     *counts, cost_usd = total(found.expected for found in ranges)
     amounts = (*(f"{round(count):,}" for count in counts), dollars(cost_usd))
     return f"{len(ranges)} of {answers}", *amounts, _basis(ranges)
 
 
 def _estimate_lines(run: PlannedRun, estimate: RunEstimate, max_cost: float | None) -> Iterator[str]:
+    from mind2web2.runs.estimate import total
+
     ranges = [found for own in estimate.ranges.values() for found in own]
     low = total(found.low for found in ranges)
     expected = total(found.expected for found in ranges)

@@ -32,9 +32,10 @@ from mind2web2.cli.options import (
     suggested_command,
     suggested_forgetting,
 )
+from mind2web2.cli.settings_file import judge_server
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
-from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge_check.record import CheckRecord, last_check
@@ -42,6 +43,7 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
@@ -53,8 +55,8 @@ from mind2web2.runs.results import write_file
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_JUDGE_MODEL,
+    Concurrency,
     DualSemaphore,
-    Pace,
     RunFolders,
     RunProgress,
     evaluate_work,
@@ -64,8 +66,7 @@ from mind2web2.runs.run import (
 )
 from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
 from mind2web2.runs.sharding.shards import Shard, ShardState, shard_states, shards_text
-from mind2web2.scheduling.scheduler import MOST_PENDING
-from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
@@ -166,9 +167,9 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
             with downloads_from(network_of(options)), loaded_for_good():
                 async with batches or nullcontext(), captures or nullcontext(), guard, display:
-                    pace = _pace(options, parts.limits.llm)
+                    concurrency = _concurrency(options, parts.limits.llm)
                     outcomes = await evaluate_work(
-                        run.work, run.folders, parts, pace, run.progress, dump_cache=options.dump_cache
+                        run.work, run.folders, parts, concurrency, run.progress, dump_cache=options.dump_cache
                     )
     finally:
         run.on_stop.clear()
@@ -224,9 +225,10 @@ def _parts(
         log_to_console=options.self_debug,
         clock=time.monotonic if batches is None else batches.worked_s,
         # A question waits up to a day for its batch, so that as many as possible are asked at once.
-        pace=Order(options.sequential, _ALL if options.batch else MOST_PENDING),
+        execution=ExecutionOptions(options.sequential, _ALL if options.batch else MOST_PENDING),
         isolation=_isolation(options),
         as_of=options.as_of,
+        barred=None if options.no_barred else options.barred or default_barred(),
         judge_check=judge_check,
     )
 
@@ -262,7 +264,7 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     from mind2web2.judge.batch.state import BatchFolder
     from mind2web2.judge.batch.transfer import BatchPace
 
-    endpoints = batch_endpoints(options.llm_provider, options.judge_base_url)
+    endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 
     async def is_stored(key: str) -> bool:
         return await store.get(key, endpoints.service.endpoint) is not None
@@ -285,20 +287,20 @@ def judge_client(
     if options.llm_provider == REPLAY:
         return None
     retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
-    return LLMClient(options.llm_provider, is_async=True, base_url=options.judge_base_url, retry=retry)
+    return LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options), retry=retry)
 
 
-def _pace(options: argparse.Namespace, requests: Any) -> Pace:
+def _concurrency(options: argparse.Namespace, requests: Any) -> Concurrency:
     """Return how many answers run at once: as many as keep the judge requests busy, within the options."""
     tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
     bounds = tasks or _ALL, answers or _ALL
     # In a batch most answers wait for the provider.
     if options.batch or (tasks and answers):
-        return Pace(*bounds)
+        return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
     is_fixed = options.llm_provider == REPLAY or options.max_cost is not None
-    return Pace(*bounds, Admission(requests, least, least if is_fixed else _most_answers()))
+    return Concurrency(*bounds, Admission(requests, least, least if is_fixed else _most_answers()))
 
 
 def _most_answers() -> int:
@@ -396,7 +398,7 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
     """Return a warning where batches of this judge's server are open, which this run does not fetch."""
     from mind2web2.judge.batch.state import BatchFolder
 
-    endpoint = endpoint_of(run.options.llm_provider, run.options.judge_base_url)
+    endpoint = endpoint_of(run.options.llm_provider, judge_server(run.options))
     try:
         records = await asyncio.to_thread(BatchFolder(run.folders.agent_results / BATCHES).records)
     except UsageError as error:
@@ -447,9 +449,10 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         "temperature": options.judge_temperature,
         "reasoning_effort": options.judge_reasoning_effort,
         "max_images": options.max_images,
+        "extra_body": keyed_part(options.judge_extra_body),
     }
     wanted = {name: value for name, value in asked.items() if value is not None}
-    server = (options.judge_base_url or "").rstrip("/")
+    server = (options.judge_base_url or [""])[0].rstrip("/")
     named = [judge for judge in store.identities() if server in judge.endpoint]
     # One server's address may be part of another's: the whole address wins.
     stored = [judge for judge in named if server and judge.endpoint.endswith(f" {server}")] or named
@@ -465,8 +468,8 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         which = "several fit" if fitting else "none fits"
         raise UsageError(
             f"replay needs one judge, {which}; the store has: {known}. Choose with --judge_model, "
-            "--judge_reasoning_effort, --judge_temperature, --max_images, --no_screenshots and "
-            "--judge_base_url (part of the server's name)"
+            "--judge_reasoning_effort, --judge_temperature, --judge_extra_body, --max_images, "
+            "--no_screenshots and --judge_base_url (part of the server's name)"
         )
     judge = fitting[0]
     return JudgeSettings(
@@ -476,6 +479,7 @@ def _judge_settings(options: argparse.Namespace, folders: RunFolders, store: Jud
         judge.reasoning_effort,
         judge.endpoint,
         max_images=judge.max_images,
+        extra_body=judge.extra_body,
         replayed_from=source_of(_judgments_path(options, folders)),
     )
 

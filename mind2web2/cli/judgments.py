@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, paths_of, suggested_command
 from mind2web2.errors import UsageError
-from mind2web2.utils.names import check_name
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.judge.store import JudgeIdentity
@@ -101,7 +101,7 @@ def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
     if len(judges) == 1:
         return []
     words = ["--judge_model", judge.model]
-    for name in ("reasoning_effort", "temperature"):
+    for name in ("reasoning_effort", "temperature", "extra_body"):
         if getattr(judge, name) is not None:
             words += [f"--judge_{name}", str(getattr(judge, name))]
     if len({other.endpoint for other in judges}) > 1:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from mind2web2.cli.console import counted, line, number
 from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
-from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.comparison import AgentComparison

@@ -19,7 +19,7 @@ from mind2web2.cli.options import (
     suggested_forgetting,
 )
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.text import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,14 +38,17 @@ intervals; the numbers are also written to eval_results/AGENT/summary.json.
   mind2web2 metrics my_agent --task_id TASK           over this task; may be repeated
   mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
   mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
+  mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
+                                                      for continuous integration
 
 The intervals show how the averages may vary with the choice of tasks; they do not include the judge's errors.
 Below them stand reasons for caution: judges, versions or scripts that differ between answers, missing runs,
 results that are out of date, and verdicts that rest on unavailable pages, on pages that look wrong, on
 refusals, or on votes that differ.
 
-The exit status is 1 where an answer has no result.
+Exit status: 0, or 5 where --fail_under applies, else 1 where an answer has no result.
 """
+BELOW = 5
 
 
 def add_command(commands: Subcommands) -> None:
@@ -74,6 +77,20 @@ def add_command(commands: Subcommands) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
     parser.add_argument(
+        "--fail_under",
+        metavar="SCORE",
+        type=_score,
+        help="exit with status 5 if the partial completion of an agent, as shown, is below SCORE; answers "
+        "without a score count as 0 with --task_list, and are left out otherwise (exit status 1)",
+    )
+    parser.add_argument(
+        "--junit",
+        metavar="FILE",
+        type=Path,
+        help="also write JUnit XML: a test case for each answer, a failure below score 1, an error without a "
+        "score",
+    )
+    parser.add_argument(
         "--eval_version",
         metavar="V",
         help="the version of the scripts that results are expected to be of (default: the newest)",
@@ -82,10 +99,18 @@ def add_command(commands: Subcommands) -> None:
     parser.set_defaults(run=run)
 
 
+def _score(text: str) -> float:
+    score = float(text)
+    if not 0 <= score <= 1:
+        raise argparse.ArgumentTypeError("not a score from 0 to 1")
+    return score
+
+
 class _Agent(NamedTuple):
     name: str
     answers: list[ScoredAnswer]
     summary: dict[str, Any]
+    results: dict[tuple[str, str], dict[str, Any]]
     now: ResultsNow
     newest: dict[str, Any] | None
     cautions: list[str]
@@ -93,7 +118,7 @@ class _Agent(NamedTuple):
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the metrics and return the exit status: 1 where an answer has no result."""
+    """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
     from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.metric_tables import print_comparison
     from mind2web2.runs.comparison import compared
@@ -121,7 +146,30 @@ def run(options: argparse.Namespace) -> int:
             _print_agent(console, options, agent)
         for comparison in comparisons:
             print_comparison(console, comparison)
+    if options.junit is not None:
+        _write_junit(options.junit, agents)
+    if below := _below(options.fail_under, agents):
+        if not options.json:
+            line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
+        return BELOW
     return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
+
+
+def _below(limit: float | None, agents: Sequence[_Agent]) -> list[str]:
+    if limit is None:
+        return []
+    scores = {agent.name: agent.summary["avg_score"] for agent in agents}
+    return [f"{name} {score:g}" for name, score in scores.items() if score is not None and score < limit]
+
+
+def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
+    from mind2web2.cli.results.junit import junit_suite, junit_xml
+    from mind2web2.utils.files import write_whole
+
+    suites = [
+        junit_suite(agent.summary, agent.answers, agent.results, agent.now.unevaluated) for agent in agents
+    ]
+    write_whole(path, junit_xml(suites))
 
 
 def _summed_up(
@@ -157,6 +205,7 @@ def _summed_up(
         name=agent_name,
         answers=answers,
         summary=summary,
+        results={(task_id, name): each.content for task_id, name, each in results},
         now=results_now(paths, agent_name, answers, task_ids),
         newest=None if newest is None else newest.content,
         cautions=lasting_cautions(outcomes),

@@ -51,6 +51,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
         # Names of tasks and answers may begin with a dash: only known options are read as options.
         self._negative_number_matcher = re.compile("-[^-]")
+        self.register("action", "given_urls", _GivenUrls)
         self.register("action", None, _StoreOnce)
         self.register("action", "store", _StoreOnce)
 
@@ -86,6 +87,23 @@ class _StoreOnce(argparse.Action):
                 parser.error(f"--{self.dest} was given twice")
             namespace.given = given | {self.dest}
         setattr(namespace, self.dest, self.const if self.nargs == 0 else values)
+
+
+class _GivenUrls(argparse.Action):
+    """Add a value to a list, and note that the option was given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,  # noqa: ARG002 (argparse's signature)
+    ) -> None:
+        urls = getattr(namespace, self.dest) or []
+        if values in urls:
+            parser.error(f"--{self.dest} {values} was given twice")
+        namespace.given = given_options(namespace) | {self.dest}
+        setattr(namespace, self.dest, [*urls, values])
 
 
 class _OptionWord(str):
@@ -176,7 +194,7 @@ def byte_count(text: str) -> int:
 
 def as_of(text: str) -> datetime | Literal["answer"]:
     """Return the moment that a script's clock shows, or ``"answer"`` for that of each answer."""
-    from mind2web2.scripts.clock import parsed_moment
+    from mind2web2.scripts.inputs import parsed_moment
 
     if text == "answer":
         return "answer"
@@ -386,7 +404,7 @@ def check_caching_options(options: argparse.Namespace) -> None:
     Raises:
         UsageError: says which option to leave out.
     """
-    given = _given(options, "judge_model", "judge_base_url")
+    given = _given(options, "judge_model", "judge_base_url", "judge_pool", "judge_extra_body")
     if options.no_llm and given:
         raise UsageError(f"--no_llm asks no model: leave {given} out")
     if options.archive_url is not None and not options.archive:
@@ -412,6 +430,11 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         yield "--batch keeps its own record of requests: leave --judgments out"
     if is_replay and options.overwrite:
         yield "--overwrite asks everything again, --llm_provider replay asks nothing: leave one of them out"
+    if options.judge_pool is not None or len(options.judge_base_url or ()) > 1:
+        if is_replay:
+            yield "a replay asks no server: leave the judge pool out"
+        if options.batch:
+            yield "--batch asks the batch endpoints of one provider: leave the judge pool out"
     if options.batch_poll is not None and not options.batch:
         yield "--batch_poll goes with --batch"
     if options.batch and options.llm_provider not in BATCH_PROVIDERS:
@@ -488,9 +511,13 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
 
 def suggested_check(options: argparse.Namespace) -> str:
     """Return the command that checks the judge of an evaluation with these options."""
-    names = ("llm_provider", "judge_model", "judge_base_url", "judge_reasoning_effort", "judge_temperature")
+    names = ("llm_provider", *(name for name in vars(options) if name.startswith("judge_")))
     given = given_options(options)
-    words = [word for name in names if name in given for word in (f"--{name}", str(getattr(options, name)))]
+    words = []
+    for name in (name for name in names if name in given and name != "judge_outage_wait"):
+        value = getattr(options, name)
+        for each in value if isinstance(value, list) else [value]:
+            words += [f"--{name}", str(each)]
     if options.max_images is not None and "max_images" in given:
         words += ["--max_images", str(options.max_images)] if options.max_images else ["--no_screenshots"]
     return suggested_command(options, "check-judge", *words)
@@ -571,6 +598,10 @@ def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
         if endpoint != endpoint_of(provider):
             yield "judge_base_url", server
+    if server == "pool":
+        yield "judge_pool", "FILE"
+    if judge.get("extra_body"):
+        yield "judge_extra_body", str(judge["extra_body"])
     for name in ("reasoning_effort", "temperature"):
         if judge.get(name) is not None:
             yield f"judge_{name}", str(judge[name])

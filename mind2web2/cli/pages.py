@@ -87,9 +87,9 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
     from mind2web2.capture.browser_manager import BatchBrowserManager
     from mind2web2.cli.cache_run import answer_texts
     from mind2web2.pages.agent_cache import AgentCache
+    from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
     from mind2web2.pages.crawl import CrawlProgress, find_citations
     from mind2web2.pages.importing import import_file, import_folder
-    from mind2web2.pages.link_extraction import FOLDER_NAME, LinkJudge
     from mind2web2.runs.answers import select_answers
 
     paths = paths_of(options)

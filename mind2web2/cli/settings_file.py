@@ -1,26 +1,111 @@
-"""``mind2web2.toml``: settings of the judge in the working directory, for all commands that ask one."""
+"""The judge's servers as options, and ``mind2web2.toml``: settings for all commands that ask a judge."""
 
 from __future__ import annotations
 
 import argparse
-import difflib
+import json
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.options import JUDGE_PROVIDERS, REPLAY, count, given_options, positive_int, temperature
+from mind2web2.cli.options import (
+    JUDGE_PROVIDERS,
+    REPLAY,
+    count,
+    given_options,
+    positive_int,
+    temperature,
+)
 from mind2web2.errors import UsageError
 
+if TYPE_CHECKING:
+    from mind2web2.llm_client.settings import PoolSource
+
 FILE_NAME = "mind2web2.toml"
-_JUDGE = ("llm_provider", "judge_model", "judge_base_url")
+_JUDGE = ("llm_provider", "judge_model", "judge_base_url", "judge_pool")
+# Of these only one counts: the command line's, if it has one.
+_SERVERS = {"judge_base_url", "judge_pool"}
 _PRICES = {"input": "input_usd", "cached_input": "cached_usd", "output": "output_usd"}
 _MAX_PRICE_USD = 1e9
 # Of a base URL: user and password, and the query.
 _SECRET_PARTS = re.compile(r"(?<=//)[^/@]*@|(?<=\w)\?.*")
 _EXAMPLE = '[prices."MODEL"] with input and output in dollars per million tokens'
+
+
+def add_judge_server_options(group: argparse._ArgumentGroup) -> None:
+    """Add where the judge is, and what its requests have beside our own parameters."""
+    group.add_argument(
+        "--judge_base_url",
+        metavar="URL",
+        action="given_urls",
+        help="an OpenAI-compatible or other server; several make a pool",
+    )
+    group.add_argument(
+        "--judge_pool",
+        metavar="FILE",
+        type=Path,
+        help="a file with servers of one model, one base URL a line, with model=NAME, key=VARIABLE and "
+        "weight=NUMBER as needed; each request goes to the server that will answer first. The file is read "
+        "again every 15 seconds",
+    )
+    group.add_argument(
+        "--judge_extra_body",
+        metavar="JSON",
+        type=extra_body,
+        help=f"further parameters of each request, such as '{_EXTRA_BODY_EXAMPLE}' of vLLM",
+    )
+
+
+def judge_server(options: argparse.Namespace) -> str | PoolSource | None:
+    """Return the base URL or the pool that the options name; ``None`` for the provider's own address.
+
+    Raises:
+        UsageError: the pool is none.
+    """
+    urls = options.judge_base_url or []
+    if options.judge_pool is None and len(urls) <= 1:
+        return urls[0] if urls else None
+    from mind2web2.llm_client.settings import PoolSource
+
+    if options.judge_pool is not None and urls:
+        raise UsageError("--judge_pool lists the servers: leave --judge_base_url out")
+    if options.llm_provider != "openai":
+        raise UsageError(
+            "a judge pool has servers of the provider openai: leave --llm_provider "
+            f"{options.llm_provider} out"
+        )
+    return PoolSource(options.judge_pool, tuple(urls), options.judge_model)
+
+
+def extra_body(text: str) -> str:
+    """Return a JSON object of request parameters in its shortest form."""
+    try:
+        parameters = json.loads(text, parse_constant=_refused_constant)
+    except (ValueError, RecursionError):
+        parameters = None
+    if not isinstance(parameters, dict):
+        raise argparse.ArgumentTypeError(f"{text!r} is no JSON object such as " + _EXTRA_BODY_EXAMPLE)
+    if own := sorted(_OWN_PARAMETERS.keys() & parameters.keys()):
+        raise argparse.ArgumentTypeError(f"{own[0]} is not free to choose{_OWN_PARAMETERS[own[0]]}")
+    return json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+
+
+_EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
+# Parameters that the toolkit sets, with the option for them.
+_OWN_PARAMETERS = {
+    "model": ": use --judge_model",
+    "temperature": ": use --judge_temperature",
+    "reasoning_effort": ": use --judge_reasoning_effort",
+    **dict.fromkeys(
+        ("messages", "n", "response_format", "stream", "stream_options", "tool_choice", "tools"), ""
+    ),
+}
+
+
+def _refused_constant(name: str) -> float:
+    raise ValueError(name)
 
 
 def apply_settings_file(options: argparse.Namespace) -> None:
@@ -32,18 +117,28 @@ def apply_settings_file(options: argparse.Namespace) -> None:
     Raises:
         UsageError: the file cannot be read, or has an unknown key or an unsuitable value.
     """
-    path = Path(FILE_NAME)
-    if not os.path.lexists(path):
-        return
-    settings = _read(path)
+    if os.path.lexists(FILE_NAME):
+        _apply(_read(Path(FILE_NAME)), options)
+    if hasattr(options, "judge_pool") and options.llm_provider != REPLAY:
+        server = judge_server(options)
+        if not isinstance(server, str | None):
+            options.judge_model = server.model
+
+
+def _apply(settings: Mapping[str, Any], options: argparse.Namespace) -> None:
     applied = _applicable(settings, options)
     for name, value in applied.items():
         setattr(options, name, value)
     options.from_file = frozenset(applied)
-    used = [f"{name} {_SECRET_PARTS.sub('', str(value))}" for name, value in applied.items()]
+    used = [f"{name} {_shown(value)}" for name, value in applied.items()]
     used += _set_prices(settings.get("prices", {}))
     if used:
         print(f"Settings from {FILE_NAME}: {', '.join(used)}.")  # noqa: T201
+
+
+def _shown(value: object) -> str:
+    values = value if isinstance(value, list) else [value]
+    return " and ".join(_SECRET_PARTS.sub("", str(each)) for each in values)
 
 
 def names_a_judge(options: argparse.Namespace) -> bool:
@@ -57,6 +152,8 @@ def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dic
     provider = getattr(options, "llm_provider", None)
     if provider == REPLAY:
         return {}
+    if _SERVERS & given:
+        given |= _SERVERS
     is_other_judge = "llm_provider" in given and provider != settings.get("llm_provider", "openai")
     return {
         name: value
@@ -70,6 +167,8 @@ def _applicable(settings: Mapping[str, Any], options: argparse.Namespace) -> dic
 
 
 def _read(path: Path) -> dict[str, Any]:
+    import tomllib
+
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
@@ -90,7 +189,7 @@ def _checked(name: str, value: object) -> Any:
     if not isinstance(value, kinds) or isinstance(value, bool) or not str(value).strip():
         raise UsageError(f"{FILE_NAME}: {name} is {value!r}: write for example {name} = {example}")
     try:
-        return check(str(value))
+        return check(value if isinstance(value, dict | list) else str(value))
     except argparse.ArgumentTypeError as error:
         raise UsageError(f"{FILE_NAME}: {name}: {error}") from error
 
@@ -126,6 +225,8 @@ def _is_price(value: object) -> bool:
 
 
 def _check_keys(found: Iterable[str], known: Iterable[str], where: str) -> None:
+    import difflib
+
     names = list(known)
     for name in found:
         if name in names:
@@ -146,18 +247,28 @@ def _provider(text: str) -> str:
     return text
 
 
-def _server(text: str) -> str:
+def _servers(found: str | list[object]) -> list[str]:
     from mind2web2.llm_client.settings import check_address
 
-    check_address(text, f"{FILE_NAME}: judge_base_url")
-    return text
+    urls = [str(url) for url in (found if isinstance(found, list) else [found])]
+    if not urls:
+        raise argparse.ArgumentTypeError("the list is empty")
+    for url in urls:
+        check_address(url, f"{FILE_NAME}: judge_base_url")
+    return urls
+
+
+def _extra_body(found: str | dict[str, object]) -> str:
+    return extra_body(found if isinstance(found, str) else json.dumps(found, default=str))
 
 
 # By the option's name: the types that the file may have, an example, and the option's own check.
-_SETTINGS: dict[str, tuple[type | tuple[type, ...], str, Callable[[str], Any]]] = {
+_SETTINGS: dict[str, tuple[type | tuple[type, ...], str, Callable[[Any], Any]]] = {
     "llm_provider": (str, '"openai"', _provider),
     "judge_model": (str, '"gpt-5-mini"', str),
-    "judge_base_url": (str, '"http://localhost:8000/v1"', _server),
+    "judge_base_url": ((str, list), '"http://localhost:8000/v1"', _servers),
+    "judge_pool": (str, '"judges.txt"', Path),
+    "judge_extra_body": ((dict, str), "{ top_k = 1 }", _extra_body),
     "judge_reasoning_effort": (str, '"low"', str),
     "judge_temperature": ((int, float), "0.5", temperature),
     "max_images": (int, "1", count),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mind2web2.cli.metrics import has_record, no_results
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.utils.names import check_name, name_list
+from mind2web2.utils.text import check_name, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -197,7 +197,7 @@ class _AnswerPage:
 
     def _print_origin(self, result: Mapping[str, Any]) -> None:
         from mind2web2.judge_check.record import check_text
-        from mind2web2.runs.reader import result_facts
+        from mind2web2.runs.reader import barred_sources, result_facts
 
         facts = result_facts(result)
         created = str(_mapping(result.get("run")).get("created") or "")[:16].replace("T", " ")
@@ -210,6 +210,10 @@ class _AnswerPage:
             self._text(f"This judge's check: {check}.")
         if doubts := _strings(result.get("doubts")):
             self._text(f"In doubt: {'; '.join(doubts)}.")
+        for source in barred_sources(result):
+            self._text(
+                f"Barred source: {source.get('url')} ({source.get('shown')}; rule {source.get('rule')})"
+            )
 
     def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
         files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
@@ -240,7 +244,7 @@ class _AnswerPage:
         from rich.text import Text
 
         from mind2web2.cli.console import number
-        from mind2web2.utils.invisible_characters import made_visible
+        from mind2web2.utils.text import made_visible
 
         indent = _INDENT * min(depth, _MOST_INDENTED)
         status = str(node.get("status"))

@@ -16,8 +16,9 @@ from mind2web2.cli.options import (
     suggested_evaluation,
     temperature,
 )
+from mind2web2.cli.settings_file import extra_body
 from mind2web2.errors import UsageError
-from mind2web2.utils.names import check_name, name_list, natural_key
+from mind2web2.utils.text import check_name, name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.verification import AnswerCheck, Cure, Finding
@@ -76,6 +77,9 @@ def _add_judge_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--judge_model", metavar="M", help="the model")
     group.add_argument("--judge_reasoning_effort", metavar="E", help="such as low, medium or high")
     group.add_argument("--judge_temperature", metavar="T", type=temperature, help="the temperature asked for")
+    group.add_argument(
+        "--judge_extra_body", metavar="JSON", type=extra_body, help="the further parameters of its requests"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -105,10 +109,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _judge(options: argparse.Namespace) -> dict[str, Any]:
+    from mind2web2.judge.caching import keyed_part
+
     given = {
         "model": options.judge_model,
         "reasoning_effort": options.judge_reasoning_effort,
         "temperature": options.judge_temperature,
+        "extra_body": keyed_part(options.judge_extra_body),
     }
     return {name: value for name, value in given.items() if value is not None}
 

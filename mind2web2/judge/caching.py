@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -24,9 +25,9 @@ from mind2web2.errors import (
     JudgmentStoreError,
 )
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.circuit_breaker import CircuitBreaker
 from mind2web2.judge.protocol import (
     CheckedLimit,
+    CircuitBreaker,
     JudgeSession,
     RunUsage,
     Subject,
@@ -71,6 +72,7 @@ class JudgeSettings:
         batch: requests go out in batch jobs, at a lower price.
         max_images: most images in one question, 0 for none; ``None`` for the judge's own limit.
         image_limits: for a replay, the limits that the recorded run met; read from the store.
+        extra_body: JSON object of further parameters of each request; ``None`` for none.
     """
 
     provider: str
@@ -82,6 +84,28 @@ class JudgeSettings:
     batch: bool = False
     max_images: int | None = None
     image_limits: tuple[ImageLimit, ...] = ()
+    extra_body: str | None = None
+
+    @property
+    def keyed_body(self) -> str | None:
+        """Return the part of ``extra_body`` that belongs to a judgment's key."""
+        return keyed_part(self.extra_body)
+
+
+# Parameters that change when and where a request is answered, and what is billed, but not the reply.
+_NEUTRAL_PARAMETERS = frozenset(
+    {
+        *("cache_salt", "metadata", "priority", "prompt_cache_key", "prompt_cache_retention", "request_id"),
+        *("safety_identifier", "service_tier", "store", "user"),
+    }
+)
+
+
+def keyed_part(extra_body: str | None) -> str | None:
+    """Return the parameters that can change replies, as JSON in a fixed form; ``None`` for none."""
+    parameters = json.loads(extra_body or "{}")
+    keyed = {name: value for name, value in parameters.items() if name not in _NEUTRAL_PARAMETERS}
+    return json.dumps(keyed, sort_keys=True, separators=(",", ":")) if keyed else None
 
 
 class RecordedJudge:
@@ -111,6 +135,9 @@ class RecordedJudge:
             # Loading the price list takes a third of a second: now, rather than with the first reply.
             price_usd(Usage(), settings.model)
         self.settings = settings
+        self._keyed_body = settings.keyed_body
+        self._extra = json.loads(settings.extra_body or "{}")
+        self._keyed_extra = json.loads(self._keyed_body or "{}")
         # Only clients of this package count delays and retries.
         self.usage = RunUsage(
             slowdown=getattr(provider, "slowdown", None) or Slowdown(),
@@ -167,6 +194,9 @@ class RecordedJudge:
             limit: entered around each HTTP request.
         """
         await loop_turn()
+        extra = request.extra
+        if self._extra:
+            request = replace(request, extra={**extra, **self._keyed_extra})
         key = judgment_key(request, subject.trial)
         turn = self._turns.setdefault(key, asyncio.Lock())
         async with turn:
@@ -181,7 +211,8 @@ class RecordedJudge:
             async with self._store.claimed(key, self.endpoint) as theirs:
                 if theirs is not None and not self._overwrite and await _fits(theirs, request):
                     return self._reused(theirs, source)
-                judgment = await self._ask(self._provider, replace(request, name=key), subject, source, limit)
+                asked = replace(request, name=key, extra={**extra, **self._extra})
+                judgment = await self._ask(self._provider, asked, subject, source, limit)
                 # A paid reply is stored even if the caller is cancelled.
                 await to_the_end(self._write(judgment))
             if self._overwrite:
@@ -321,6 +352,7 @@ class RecordedJudge:
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
+            extra_body=self._keyed_body,
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             task_id=source[0],
             answer_name=source[1],
@@ -336,6 +368,7 @@ class RecordedJudge:
         settings = self.settings
         judge: tuple[object, ...] = (settings.model, settings.temperature, settings.reasoning_effort)
         judge += () if settings.max_images is None else (settings.max_images,)
+        judge += () if self._keyed_body is None else (self._keyed_body,)
         key = gate_key(judge, *source, subject.node, subject.claim, ordinal)
         if self._provider is None:
             recorded = await self._store.get(key, settings.replayed_endpoint)

@@ -33,6 +33,7 @@ class Judgment(BaseModel):
         endpoint: the server.
         temperature: as requested; ``None`` is the client's default.
         max_images: the run's ``--max_images``; ``None`` for any number.
+        extra_body: the part of the run's ``--judge_extra_body`` that can change replies.
         outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason), ``too_long`` (the
             request exceeds the judge's context), ``fewer_images`` (``text`` holds the judge's
             ``ImageLimit``); of a gate ``skipped`` (``text`` gives the reason) or ``asked``.
@@ -53,6 +54,7 @@ class Judgment(BaseModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_images: int | None = None
+    extra_body: str | None = None
     outcome: Literal["reply", "declined", "too_long", "fewer_images", "skipped", "asked"]
     text: str
     served_model: str | None = None
@@ -95,6 +97,7 @@ class JudgeIdentity(BaseModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_images: int | None = None
+    extra_body: str | None = None
 
     def in_words(self) -> list[str]:
         """Return the model, the parameters that are set as ``name=value``, and the server."""
@@ -227,7 +230,7 @@ _BUSY_TIMEOUT_S = 30.0
 # Errors from damaged content, beside SQLite's own, and from numbers that SQLite cannot hold.
 _UNSOUND = (ValidationError, UnicodeDecodeError, OverflowError)
 # Columns that files of version 0.1.0 lack.
-_LATER_COLUMNS = ("batch", "cost_usd", "max_images")
+_LATER_COLUMNS = ("batch", "cost_usd", "extra_body", "max_images")
 
 Value = TypeVar("Value")
 
@@ -452,6 +455,11 @@ def _add_later_columns(connection: sqlite3.Connection) -> None:
         # Another process may have added them since.
         for name in columns & _missing_columns(connection):
             connection.execute(f"ALTER TABLE judgments ADD COLUMN {name}")
+
+
+def extra_body_column(connection: sqlite3.Connection) -> str:
+    """Return the SQL expression for the column, which a file of an earlier version lacks."""
+    return "NULL" if "extra_body" in _missing_columns(connection) else "extra_body"
 
 
 def _missing_columns(connection: sqlite3.Connection) -> set[str]:

@@ -18,6 +18,7 @@ from mind2web2.judge.store import (
     Judgment,
     JudgmentSource,
     JudgmentStore,
+    extra_body_column,
     problem_of,
     refuse_programs,
     store_error,
@@ -104,7 +105,7 @@ def open_for_replay(path: Path) -> JudgmentStore:
 _SERVED = """
     SELECT served_model FROM judgments
     WHERE purpose <> 'gate' AND served_model IS NOT NULL
-          AND model = ? AND temperature IS ? AND reasoning_effort IS ? AND endpoint = ?
+          AND model = ? AND temperature IS ? AND reasoning_effort IS ? AND endpoint = ? AND {extra_body} IS ?
     ORDER BY created DESC LIMIT 1
 """
 
@@ -118,9 +119,9 @@ def latest_served_model(path: Path, judge: JudgeIdentity) -> str | None:
     if not path.is_file():
         return None
     with reading(path) as connection:
-        row = connection.execute(
-            _SERVED, (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint)
-        ).fetchone()
+        query = _SERVED.format(extra_body=extra_body_column(connection))
+        asked = (judge.model, judge.temperature, judge.reasoning_effort, judge.endpoint, judge.extra_body)
+        row = connection.execute(query, asked).fetchone()
     return None if row is None else str(row[0])
 
 

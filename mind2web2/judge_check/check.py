@@ -19,13 +19,13 @@ from mind2web2.judge.store import JudgeIdentity, JudgmentStore
 from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledForm, LabelledPage, LabelledSet
 from mind2web2.judge_check.screenshot import can_be_drawn, screenshot
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
+from mind2web2.pages.captures import PageKind
 from mind2web2.pages.library import PageLibrary
-from mind2web2.pages.prepared import PageKind
 from mind2web2.rubric.evidence import Evidence, Vote
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.verification.claims import BinaryEvalResult
-from mind2web2.verification.context import Asking, EvaluatorConfig
+from mind2web2.verification.context import EvaluationContext, EvaluatorConfig
 from mind2web2.verification.extractor import Extractor
 from mind2web2.verification.verifier import Verifier
 
@@ -156,7 +156,7 @@ class Checking:
     ) -> CaseOutcome:
         # Of its own for each case: after a failure a session asks nothing more.
         session = AnswerJudge(judge, SOURCE, case.id, self.limit)
-        asking = Asking(
+        context = EvaluationContext(
             judge=session,
             model=judge.settings.model,
             task=case.task,
@@ -170,7 +170,7 @@ class Checking:
             logger=log,
         )
         try:
-            return await (_claim(asking, case) if isinstance(case, LabelledClaim) else _form(asking, case))
+            return await (_claim(context, case) if isinstance(case, LabelledClaim) else _form(context, case))
         except Mind2Web2Error as error:
             reason = session.failure or error
             return CaseOutcome(
@@ -180,9 +180,9 @@ class Checking:
             self.on_reply()
 
 
-async def _claim(asking: Asking, case: LabelledClaim) -> CaseOutcome:
+async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome:
     leaf = VerificationNode(id=case.id, desc=case.claim)
-    supported = await Verifier(asking).verify(case.claim, leaf, case.urls or None)
+    supported = await Verifier(context).verify(case.claim, leaf, case.urls or None)
     evidence = leaf.evidence
     if evidence is None or evidence.decided_by != "judge":
         raise MachineError(f"case {case.id} was not judged: {evidence and evidence.reason}")
@@ -200,8 +200,8 @@ def _votes(evidence: Evidence) -> list[tuple[Vote, ...]]:
     return [own for own in (evidence.votes, *(check.votes for check in evidence.pages)) if own]
 
 
-async def _form(asking: Asking, case: LabelledForm) -> CaseOutcome:
-    extractor, template = Extractor(asking), case.template()
+async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
+    extractor, template = Extractor(context), case.template()
     if case.url is None:
         value = await extractor.simple_extract(case.prompt, template, extraction_name=case.id)
     else:

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import urlsplit
+from typing import Any, Self
 
-from mind2web2.errors import UsageError
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
-from mind2web2.llm_client.openai_protocol import Connection, OpenAITransport, SdkPool
+from mind2web2.llm_client.openai_protocol import OpenAITransport, azure_connection, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient, SyncProviderClient
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries, RetryPolicy
-from mind2web2.llm_client.settings import (
-    ADDRESS_GIVEN,
-    KEY_GIVEN,
-    OPENAI_LIKE,
-    Setting,
-    checked_service,
-    require_all,
-    setting,
-    variable,
-)
+from mind2web2.llm_client.settings import PoolSource
 from mind2web2.utils.api_misuse import script_api
-
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-# Local servers need no key, but the SDK insists on one.
-_NO_KEY = "none"
 
 
 class AsyncOpenAIClient(AsyncProviderClient):
@@ -99,70 +80,6 @@ class AzureOpenAIClient(SyncProviderClient):
         )
 
 
-def openai_connection(
-    base_url: str | None = None, api_key: str | None = None, provider: str = "openai"
-) -> Connection:
-    """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
-
-    Args:
-        provider: one of ``OPENAI_LIKE``.
-
-    Raises:
-        UsageError: a setting is missing or invalid; the text names it.
-    """
-    key_name, address_name, default = OPENAI_LIKE[provider]
-    given = setting(base_url, ADDRESS_GIVEN, address_name)
-    address = Setting(given.value or default, given.name)
-    key = setting(api_key, KEY_GIVEN, key_name)
-    service = checked_service(provider, address, {key.name: key.value})
-    if not key.value and str(urlsplit(default).hostname) in address.value:
-        raise UsageError(
-            f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
-            f"set {address_name})"
-        )
-
-    def client(**parameters: Any) -> AsyncOpenAI:
-        import openai  # takes two seconds
-
-        return openai.AsyncOpenAI(base_url=address.value, api_key=key.value or _NO_KEY, **parameters)
-
-    return _connector(client), service
-
-
-def azure_connection(
-    base_url: str | None = None, api_key: str | None = None, api_version: str | None = None
-) -> Connection:
-    """Return the connection to Azure; the environment holds the defaults.
-
-    Raises:
-        UsageError: a setting is missing or invalid; the text names it.
-    """
-    key = setting(api_key, KEY_GIVEN, "AZURE_OPENAI_API_KEY")
-    address = setting(base_url, ADDRESS_GIVEN, "AZURE_OPENAI_ENDPOINT_URL")
-    version = api_version or variable("AZURE_OPENAI_API_VERSION")
-    require_all(
-        {
-            "AZURE_OPENAI_API_KEY": key.value,
-            "AZURE_OPENAI_ENDPOINT_URL": address.value,
-            "AZURE_OPENAI_API_VERSION": version,
-        }
-    )
-    service = checked_service("azure_openai", address, {key.name: key.value})
-
-    def client(**parameters: Any) -> AsyncOpenAI:
-        import openai  # takes two seconds
-
-        return openai.AsyncAzureOpenAI(
-            azure_endpoint=address.value, api_key=key.value, api_version=version, **parameters
-        )
-
-    return _connector(client), service
-
-
-def _connector(client: Callable[..., AsyncOpenAI]) -> Callable[[], SdkPool]:
-    return partial(SdkPool, lambda http: client(http_client=http, max_retries=0))
-
-
 PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 
 
@@ -173,8 +90,9 @@ class LLMClient:
     Args:
         provider: one of ``PROVIDERS``.
         is_async: ``True`` for ``async_response`` and ``chat``, ``False`` for ``response``.
-        base_url: default from the provider's environment variable.
-        api_key: default from the provider's environment variable; Bedrock's keys come only from there.
+        base_url: default from the provider's environment variable; or the source of a pool of servers.
+        api_key: default from the provider's environment variable; a pool's and Bedrock's keys come only
+            from there.
 
     Raises:
         ValueError: there is no such provider.
@@ -186,7 +104,7 @@ class LLMClient:
         provider: str,
         is_async: bool = False,
         *,
-        base_url: str | None = None,
+        base_url: str | PoolSource | None = None,
         api_key: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
@@ -255,8 +173,12 @@ class LLMClient:
 
 
 def _build(
-    provider: str, base_url: str | None, api_key: str | None, retry: RetryPolicy | None
+    provider: str, base_url: str | PoolSource | None, api_key: str | None, retry: RetryPolicy | None
 ) -> AsyncProviderClient:
+    if isinstance(base_url, PoolSource):
+        from mind2web2.llm_client.pool import PoolClient
+
+        return PoolClient(base_url, retry or RetryPolicy())
     if provider == "openai":
         return AsyncOpenAIClient(base_url=base_url, api_key=api_key, retry=retry)
     if provider == "azure_openai":

@@ -302,6 +302,12 @@ class RequestFailedError(Exception):
         return _QUOTA_WORDS in self.words and not self._is_open_soon
 
     @property
+    def is_for_all(self) -> bool:
+        """Tell whether the server will reject every request: it refuses the key, or the quota is spent."""
+        # A router may ask more credit (402) for a long request only.
+        return self.status == 401 or (self.is_quota_spent and self.status != 402)
+
+    @property
     def _is_open_soon(self) -> bool:
         """Tell whether the server names a near time at which it accepts requests again."""
         if self.retry_after_s is not None:
@@ -357,11 +363,9 @@ def judge_error(failure: RequestFailedError, service: Service, model: str) -> Ju
         wish = "" if failure.retry_after_s is None else f" (it asks to wait {failure.retry_after_s:g} s)"
         return JudgeUnavailableError(f"{where} unavailable: {failure}{wish}; try again later")
     text = f"{where}: {_cure(failure, service, model)}: {failure}"
-    # Of the others, a firewall may reject one request for its content, and a router may ask more credit for a
-    # long one.
-    is_for_all = failure.status == 401 or (failure.is_quota_spent and failure.status != 402)
-    if is_for_all or failure.status in (402, 403, 404):
-        return JudgeAccessError(text, is_for_all=is_for_all)
+    # Of the others, a firewall may reject one request for its content.
+    if failure.is_for_all or failure.status in (402, 403, 404):
+        return JudgeAccessError(text, is_for_all=failure.is_for_all)
     return JudgeRequestError(text)
 
 

@@ -11,11 +11,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 from urllib.request import getproxies
 
 from pydantic import ValidationError
 
+from mind2web2.errors import UsageError
 from mind2web2.llm_client.chat import Completion, OutputMode, ReplyPart, Usage, WireRequest
 from mind2web2.llm_client.failures import (
     RequestFailedError,
@@ -25,8 +26,18 @@ from mind2web2.llm_client.failures import (
     one_line,
 )
 from mind2web2.llm_client.messages import JsonBody
+from mind2web2.llm_client.settings import (
+    ADDRESS_GIVEN,
+    KEY_GIVEN,
+    OPENAI_LIKE,
+    Setting,
+    checked_service,
+    require_all,
+    setting,
+    variable,
+)
 from mind2web2.utils.private_attributes import check_private_attributes
-from mind2web2.utils.retry_after import retry_after_s
+from mind2web2.utils.text import retry_after_s
 
 if TYPE_CHECKING:
     import aiohttp
@@ -189,12 +200,81 @@ def _http_client() -> httpx2.AsyncClient:
     return client
 
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI
-
-
 # Makes the SDK's client and its connections; the server that they lead to.
 Connection = tuple["Callable[[], SdkPool]", Service]
+
+
+# Local servers need no key, but the SDK insists on one.
+_NO_KEY = "none"
+
+
+def openai_connection(
+    base_url: str | None = None,
+    api_key: str | None = None,
+    provider: str = "openai",
+    key_name: str | None = None,
+) -> Connection:
+    """Return the connection to OpenAI or a compatible server; the environment holds the defaults.
+
+    Args:
+        provider: one of ``OPENAI_LIKE``.
+        key_name: the environment variable of the key, if not the provider's.
+
+    Raises:
+        UsageError: a setting is missing or invalid; the text names it.
+    """
+    usual_key_name, address_name, default = OPENAI_LIKE[provider]
+    key_name = key_name or usual_key_name
+    given = setting(base_url, ADDRESS_GIVEN, address_name)
+    address = Setting(given.value or default, given.name)
+    key = setting(api_key, KEY_GIVEN, key_name)
+    service = checked_service(provider, address, {key.name: key.value})
+    if not key.value and str(urlsplit(default).hostname) in address.value:
+        raise UsageError(
+            f"no judge key: set {key_name} (or, for a server that needs none, give --judge_base_url or "
+            f"set {address_name})"
+        )
+
+    def client(**parameters: Any) -> AsyncOpenAI:
+        import openai  # takes two seconds
+
+        return openai.AsyncOpenAI(base_url=address.value, api_key=key.value or _NO_KEY, **parameters)
+
+    return _connector(client), service
+
+
+def azure_connection(
+    base_url: str | None = None, api_key: str | None = None, api_version: str | None = None
+) -> Connection:
+    """Return the connection to Azure; the environment holds the defaults.
+
+    Raises:
+        UsageError: a setting is missing or invalid; the text names it.
+    """
+    key = setting(api_key, KEY_GIVEN, "AZURE_OPENAI_API_KEY")
+    address = setting(base_url, ADDRESS_GIVEN, "AZURE_OPENAI_ENDPOINT_URL")
+    version = api_version or variable("AZURE_OPENAI_API_VERSION")
+    require_all(
+        {
+            "AZURE_OPENAI_API_KEY": key.value,
+            "AZURE_OPENAI_ENDPOINT_URL": address.value,
+            "AZURE_OPENAI_API_VERSION": version,
+        }
+    )
+    service = checked_service("azure_openai", address, {key.name: key.value})
+
+    def client(**parameters: Any) -> AsyncOpenAI:
+        import openai  # takes two seconds
+
+        return openai.AsyncAzureOpenAI(
+            azure_endpoint=address.value, api_key=key.value, api_version=version, **parameters
+        )
+
+    return _connector(client), service
+
+
+def _connector(client: Callable[..., AsyncOpenAI]) -> Callable[[], SdkPool]:
+    return partial(SdkPool, lambda http: client(http_client=http, max_retries=0))
 
 
 MODELS_TIMEOUT_S = 5.0

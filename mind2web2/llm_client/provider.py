@@ -171,8 +171,8 @@ class AsyncProviderClient(AsyncCalls):
 
     async def chat(self, request: ChatRequest, limit: Limit | None = None) -> ChatReply:
         """Answer one request, as ``ChatProvider.chat`` promises."""
-        attempts = self._attempts(request.model, limit)
-        exchange = _Exchange(self._transport, self._capabilities, request, attempts, self.retries)
+        transport, attempts = self._route(request.model, limit)
+        exchange = _Exchange(transport, self._capabilities, request, attempts, self.retries)
         try:
             return await exchange.reply()
         except JudgeAccessError as error:
@@ -199,6 +199,7 @@ class AsyncProviderClient(AsyncCalls):
             ) from failure
 
     async def _connection_failure(self) -> RequestFailedError | None:
+        """Return a failure if the server cannot be reached."""
         try:
             self._models = await self._transport.models()
         except RequestFailedError as failure:
@@ -215,6 +216,10 @@ class AsyncProviderClient(AsyncCalls):
         return JudgeAccessError(
             f"{self._transport.service.shown} has no model {model}; {hint}", is_for_all=True
         )
+
+    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Sending]:
+        """Return the way of one question's requests to the server."""
+        return self._transport, self._attempts(model, limit)
 
     def _attempts(self, model: str, limit: Limit | None) -> Sending:
         return Attempts(self._retry, limit, self._limiter(model), self.retries)

@@ -102,13 +102,23 @@ class RateLimiter:
         slowdown: updated by this limiter.
         patience_s: how long a server may refuse all requests before they fail.
         outage_wait_s: how long a server may be unreachable before requests fail.
+        name: of the server, for the log.
+
+    Attributes:
+        latency_s: smoothed mean time of a reply, 0 before the first one.
+        failure: the latest refusal or outage.
     """
 
     def __init__(
-        self, slowdown: Slowdown | None = None, patience_s: float = 900.0, outage_wait_s: float = 120.0
+        self,
+        slowdown: Slowdown | None = None,
+        patience_s: float = 900.0,
+        outage_wait_s: float = 120.0,
+        name: str = "Judge",
     ) -> None:
         self.slowdown = slowdown or Slowdown()
         self.succeeded_at_s = -math.inf
+        self._name = name
         self._patience_s, self._outage_wait_s = patience_s, outage_wait_s
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
         self._number = self._in_flight = 0
@@ -116,7 +126,7 @@ class RateLimiter:
         # The learned limits, and since when they hold.
         self._rate = self._window = math.inf
         self._held_since_s = self._next_at_s = -math.inf
-        self._slow_start, self._latency_s = FIRST_WINDOW, 0.0
+        self._slow_start, self.latency_s = FIRST_WINDOW, 0.0
         # The requests since the last change of a limit; requests up to that number say nothing about it.
         self._latest: deque[Sent] = deque()
         self._changed_number, self._usual_share = 0, 0.0
@@ -124,7 +134,7 @@ class RateLimiter:
         self._probe_at_s: float | None = None
         self._probes = self._unreachable = 0
         self._failing_since_s: float | None = None
-        self._failure = RequestFailedError("")
+        self.failure = RequestFailedError("")
 
     @asynccontextmanager
     async def passing(self) -> AsyncIterator[Sent]:
@@ -148,21 +158,25 @@ class RateLimiter:
         self._failing_since_s, self._unreachable = None, 0
         self._slow_start += 1
         self._usual_share -= self._usual_share / _USUAL_REQUESTS
-        self._latency_s = _smoothed(self._latency_s, now_s - sent.at_s)
+        self.latency_s = _smoothed(self.latency_s, now_s - sent.at_s)
         tokens = completion.usage.input_tokens + completion.usage.output_tokens
         self._tokens_each = _smoothed(self._tokens_each, tokens or self._tokens_each)
         self._note_budgets(sent, completion.allowances, now_s)
         if self._probe_at_s is not None and sent.number > self._changed_number:
             self._reopen(now_s)
 
-    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
-        """Learn from a failure; only refusals and an unreachable server matter."""
-        if not (failure.is_too_fast or failure.is_unreachable):
+    def failed(self, sent: Sent, failure: RequestFailedError, *, is_down: bool = False) -> None:
+        """Learn from a failure; only refusals and an unreachable server matter.
+
+        Args:
+            is_down: count any other failure as an unreachable server, too.
+        """
+        if not (failure.is_too_fast or failure.is_unreachable or is_down):
             return
         now_s = asyncio.get_running_loop().time()
         if self._failing_since_s is None:
             self._failing_since_s = now_s
-        self._failure = failure
+        self.failure = failure
         self._note_budgets(sent, failure.allowances, now_s)
         if failure.is_too_fast:
             sent.is_refused = True
@@ -175,11 +189,16 @@ class RateLimiter:
         if is_closed or (failure.is_too_fast and self._is_closed(now_s)):
             self._close(failure, now_s)
 
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether only single requests probe the server."""
+        return self._probe_at_s is not None
+
     def has_given_up(self, wait_s: float = 0.0) -> bool:
         """Tell whether the server will have failed for too long after this wait."""
         if self._failing_since_s is None:
             return False
-        patience_s = self._outage_wait_s if self._failure.is_unreachable else self._patience_s
+        patience_s = self._outage_wait_s if self.failure.is_unreachable else self._patience_s
         return asyncio.get_running_loop().time() + wait_s - self._failing_since_s >= patience_s
 
     def _is_closed(self, now_s: float) -> bool:
@@ -224,23 +243,23 @@ class RateLimiter:
         if self._probe_at_s is None:
             self._changed_number, self._slow_start = self._number, 1
             if failure.is_too_fast:
-                log.warning("Rate limit (%s): all requests wait %.0f s", failure.kind, wait_s)
+                log.warning("%s: rate limit (%s): all requests wait %.0f s", self._name, failure.kind, wait_s)
             else:
-                log.warning("Judge unavailable, all requests wait: %s", failure)
+                log.warning("%s unavailable, all requests wait: %s", self._name, failure)
         self._probes += 1
         self._probe_at_s = max(self._probe_at_s or 0.0, now_s + wait_s)
 
     def _reopen(self, now_s: float) -> None:
         """Send requests again, slower if they were refused."""
         self._probe_at_s, self._probes = None, 0
-        log.info("the judge accepts requests again")
+        log.info("%s accepts requests again", self._name)
         accepted, growth = sum(not sent.is_refused for sent in self._latest), self._growth(now_s)
         rate, since_s = self._rate * growth * _CLOSED_DECREASE, now_s
         if rate == math.inf and accepted:
             # A guess from what was accepted before, which may grow at once.
             rate = accepted / max(self._latest[-1].at_s - self._latest[0].at_s, 1.0)
             since_s -= _hold_s(rate)
-        if self._failure.is_too_fast and rate < math.inf:
+        if self.failure.is_too_fast and rate < math.inf:
             self._limit(rate, self._window * growth, since_s)
         self._start_over()
 
@@ -261,9 +280,9 @@ class RateLimiter:
     async def _opened(self) -> None:
         """Wait until the next request may be sent."""
         loop = asyncio.get_running_loop()
-        while (opens_at_s := self._opens_at_s(loop.time())) > (since_s := loop.time()):
+        while (opens_at_s := self.opens_at_s(loop.time())) > (since_s := loop.time()):
             if self.has_given_up():
-                raise self._failure
+                raise self.failure
             self._changed.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(opens_at_s if opens_at_s < math.inf else None):
@@ -271,7 +290,7 @@ class RateLimiter:
             if opens_at_s < math.inf or self._held_since_s > -math.inf:
                 self.slowdown.waited_s += loop.time() - since_s
 
-    def _opens_at_s(self, now_s: float) -> float:
+    def opens_at_s(self, now_s: float) -> float:
         """Return when the next request may be sent; infinity if another must end first."""
         if self._probe_at_s is not None:
             return self._probe_at_s
@@ -288,7 +307,7 @@ class RateLimiter:
         sent = Sent(self._number, now_s, self._in_flight)
         self._in_flight += 1
         # As in TCP pacing, a window is not sent in one burst.
-        interval_s = max(1 / self._rate, self._latency_s / self._window / 2) / self._growth(now_s)
+        interval_s = max(1 / self._rate, self.latency_s / self._window / 2) / self._growth(now_s)
         self._next_at_s = max(self._next_at_s, now_s - _CATCH_UP_S) + interval_s
         if self._probe_at_s is not None:
             # A probe without a reply does not hold back the next one.

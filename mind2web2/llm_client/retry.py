@@ -7,13 +7,14 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from mind2web2.llm_client.chat import Completion, Limit, Usage
 from mind2web2.llm_client.failures import RequestFailedError
-from mind2web2.llm_client.rate_limiter import RateLimiter
+from mind2web2.llm_client.rate_limiter import RateLimiter, Sent
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +120,26 @@ class RetryPolicy:
         return random.uniform(longest_s / 2, longest_s)
 
 
+class Limiter(Protocol):
+    """A ``RateLimiter``, or the choice between those of several servers."""
+
+    @property
+    def succeeded_at_s(self) -> float:
+        """Return the time of the server's latest reply."""
+
+    def passing(self) -> AbstractAsyncContextManager[Sent]:
+        """Wait until a request may be sent, as ``RateLimiter.passing`` does."""
+
+    def succeeded(self, sent: Sent, completion: Completion) -> None:
+        """Learn from a reply."""
+
+    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
+        """Learn from a failure."""
+
+    def has_given_up(self, wait_s: float) -> bool:
+        """Tell whether the server will have failed for too long after this wait."""
+
+
 class Attempts:
     """Sends the requests of one question, retries them, and counts those that were sent.
 
@@ -133,13 +154,13 @@ class Attempts:
         self,
         policy: RetryPolicy,
         limit: Limit | None,
-        limiter: RateLimiter | None = None,
+        limiter: Limiter | None = None,
         retries: Retries | None = None,
     ) -> None:
         self.made = 0
         self._policy = policy
         self._limit: Limit = nullcontext() if limit is None else limit
-        self._limiter = limiter or RateLimiter()
+        self._limiter: Limiter = limiter or RateLimiter()
         self._retries = retries or Retries()
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from mind2web2.errors import UsageError
@@ -121,12 +125,121 @@ def checked_service(provider: str, address: Setting, keys: dict[str, str]) -> Se
     )
 
 
-def endpoint_of(provider: str, base_url: str | None = None) -> str | None:
+# Where the judgments of every pool are stored, so that they outlive its servers. Their key has the model.
+POOL_ENDPOINT = "openai pool"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolServer:
+    """One server of a pool.
+
+    Args:
+        key_name: the environment variable of its key.
+        weight: how much it takes, compared with a server of weight 1.
+    """
+
+    base_url: str
+    model: str | None = None
+    key_name: str = "OPENAI_API_KEY"
+    weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSource:
+    """The file that lists a pool's servers, or their base URLs.
+
+    Args:
+        model: the judge model; by default the one that the file names.
+        servers: as they are listed now.
+
+    Raises:
+        UsageError: as ``read``.
+    """
+
+    file: Path | None = None
+    base_urls: tuple[str, ...] = ()
+    model: str | None = None
+    servers: tuple[PoolServer, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        servers = self.read()
+        model = self.model or next(server.model for server in servers if server.model)
+        object.__setattr__(self, "model", model)
+        object.__setattr__(self, "servers", tuple(servers))
+
+    def read(self) -> list[PoolServer]:
+        """Return the servers as they are listed now.
+
+        Raises:
+            UsageError: the file cannot be read, or names a server wrongly, or servers of different models.
+        """
+        servers = [PoolServer(url) for url in self.base_urls]
+        if self.file is not None:
+            servers += _listed_servers(self.file)
+        named = ADDRESS_GIVEN if self.file is None else f"--judge_pool {self.file}"
+        for server in servers:
+            check_address(server.base_url, named)
+        if not servers:
+            raise UsageError(f"{named} has no server: write one base URL a line")
+        addresses = [endpoint_name("openai", server.base_url) for server in servers]
+        if twice := next((address for address in addresses if addresses.count(address) > 1), None):
+            raise UsageError(f"{named} names a server twice: {twice.partition(' ')[2]}")
+        models = {server.model for server in servers if server.model} | (
+            {self.model} if self.model else set()
+        )
+        if len(models) > 1:
+            raise UsageError(
+                f"the servers of a judge pool must serve the same model, but {named} and --judge_model name "
+                f"{' and '.join(sorted(models))}"
+            )
+        if not models:
+            raise UsageError("which model does the judge pool serve? Name it with --judge_model")
+        return servers
+
+
+def _listed_servers(file: Path) -> Iterator[PoolServer]:
+    try:
+        lines = file.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"cannot read --judge_pool {file}: {reason}") from error
+    for number, line in enumerate(lines, start=1):
+        if words := re.sub(r"(^|\s)#.*", "", line).split():
+            yield _pool_server(words, f"{file}:{number}")
+
+
+def _pool_server(words: list[str], where: str) -> PoolServer:
+    address, *fields = words
+    values = dict(field.partition("=")[::2] for field in fields)
+    if unknown := [name for name, value in values.items() if name not in _POOL_FIELDS or not value]:
+        raise UsageError(f"{where}: {unknown[0]!r} is none of {', '.join(_POOL_FIELDS.values())}")
+    key_name, weight = values.get("key", "OPENAI_API_KEY"), _weight(values.get("weight", "1"))
+    if "key" in values and not variable(key_name):
+        raise UsageError(f"{where}: the environment variable {key_name} is not set")
+    if weight is None:
+        raise UsageError(f"{where}: weight={values['weight']} is not a positive number")
+    return PoolServer(address, values.get("model"), key_name, weight)
+
+
+_POOL_FIELDS = {"model": "model=NAME", "key": "key=VARIABLE", "weight": "weight=NUMBER"}
+
+
+def _weight(text: str) -> float | None:
+    try:
+        weight = float(text)
+    except ValueError:
+        return None
+    return weight if 0 < weight < math.inf else None
+
+
+def endpoint_of(provider: str, base_url: str | PoolSource | None = None) -> str | None:
     """Return the endpoint that a client of the provider would have, ``None`` where its address is not set.
 
     Raises:
         UsageError: the address is invalid.
     """
+    if isinstance(base_url, PoolSource):
+        return POOL_ENDPOINT
     region = variable("AWS_REGION")
     addresses = {
         "anthropic": ("ANTHROPIC_BASE_URL", variable("ANTHROPIC_BASE_URL") or ANTHROPIC_ADDRESS),

@@ -13,7 +13,7 @@ from mind2web2.capture.record import CaptureRecord, PageKind
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import file_names_in
 from mind2web2.pages.citations import one_spelling_each, write_citations
-from mind2web2.urls.keys import lookup_key, storage_key
+from mind2web2.urls.parts import lookup_key, storage_key
 
 _HOST_END = re.compile("[/?#]")
 

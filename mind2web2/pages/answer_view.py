@@ -13,7 +13,7 @@ from mind2web2.pages.cache_files import redirect_target
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.scheduling.scheduler import check_look, is_on_the_loop, watching
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 
 
@@ -46,14 +46,14 @@ class AnswerCache:
         self.page_library = page_library
         self._looked_up: set[str] = set()
         self._shown: dict[str, str | None] = {}
-        self._brought: dict[str | None, str] = {}
+        self._captured: dict[str | None, str] = {}
         self._listed = False
 
     def start_over(self) -> None:
         """Forget all lookups: the same evaluation begins again."""
         self._looked_up.clear()
         self._shown.clear()
-        self._brought.clear()
+        self._captured.clear()
         self._listed = False
 
     def has(self, url: str) -> Any:
@@ -86,13 +86,13 @@ class AnswerCache:
         """Store a web page, and drop what was prepared of an earlier one."""
         self.task_cache.put_web(str(url), text, screenshot)
         self.page_library.forget(self.task_cache)
-        self.note_brought(str(url))
+        self.note_captured(str(url))
 
     def put_pdf(self, url: str, pdf_bytes: bytes) -> None:
         """Store a PDF, and drop what was prepared of an earlier page."""
         self.task_cache.put_pdf(str(url), pdf_bytes)
         self.page_library.forget(self.task_cache)
-        self.note_brought(str(url))
+        self.note_captured(str(url))
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages."""
@@ -110,9 +110,9 @@ class AnswerCache:
         check_look("the page cache")
         return thing
 
-    def note_brought(self, url: str) -> None:
+    def note_captured(self, url: str) -> None:
         """Let the script see a page, and where that was redirected to, if they are stored."""
-        self._brought[lookup_key(url)] = url
+        self._captured[lookup_key(url)] = url
 
     @property
     def looked_up(self) -> list[str]:
@@ -120,20 +120,20 @@ class AnswerCache:
         return sorted(self._looked_up)
 
     @property
-    def brought(self) -> list[str]:
+    def captured(self) -> list[str]:
         """Return the URLs of the pages that the script has come to see."""
-        return sorted(self._brought.values())
+        return sorted(self._captured.values())
 
     @property
     def is_listed(self) -> bool:
         """Return whether the script asked for the list of stored pages."""
         return self._listed
 
-    def note_lookups(self, urls: Iterable[str], brought: Iterable[str], *, is_listed: bool) -> None:
+    def note_lookups(self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool) -> None:
         """Note the lookups of the script's own process."""
         self._looked_up.update(urls)
-        for url in brought:
-            self.note_brought(url)
+        for url in captured:
+            self.note_captured(url)
         self._listed = self._listed or is_listed
 
     def note_shown(self, url: str, sha256: str | None) -> None:
@@ -171,10 +171,10 @@ class AnswerCache:
         if at_first is None or listed_as is None:
             return True
         address = lookup_key(listed_as)
-        return address in at_first or address in self._brought or address in self._redirect_targets()
+        return address in at_first or address in self._captured or address in self._redirect_targets()
 
     def _redirect_targets(self) -> set[str | None]:
-        records = (self.task_cache.capture_record(url) for url in self._brought.values())
+        records = (self.task_cache.capture_record(url) for url in self._captured.values())
         targets = (redirect_target(record) for record in records if record is not None)
         return {lookup_key(target) for target in targets if target is not None}
 

@@ -35,7 +35,7 @@ from mind2web2.pages.cache_files import (
 )
 from mind2web2.pages.cache_index import IndexFile
 from mind2web2.scheduling.scheduler import check_change, check_look, watching
-from mind2web2.urls.keys import likely_keys, lookup_key, storage_key
+from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
 from mind2web2.utils.text import as_unicode_text
@@ -238,11 +238,7 @@ class CacheFileSys:
         return decoded_text(contents[0], files.text), contents[1] if get_screenshot else None
 
     def get_pdf(self, url: str) -> bytes:
-        """Return a stored PDF.
-
-        Raises:
-            CacheMiss: no PDF is stored for the URL.
-        """
+        """Return a stored PDF. Raises CacheMiss: no PDF is stored for the URL."""
         check_look(_PAGES)
         files = self._files_of(url, "pdf")
         content = read_file(files.pdf) if files else None

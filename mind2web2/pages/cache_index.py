@@ -24,8 +24,7 @@ from mind2web2.pages.cache_files import (
     main_file_name,
     read_file,
 )
-from mind2web2.urls.keys import lookup_key, storage_key
-from mind2web2.urls.parts import split_url
+from mind2web2.urls.parts import lookup_key, split_url, storage_key
 from mind2web2.utils.files import is_leftover, write_whole
 from mind2web2.utils.text import is_unicode_text
 

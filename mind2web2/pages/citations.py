@@ -1,29 +1,46 @@
-"""The file that lists which URLs an agent's answers to a task cite (file-layouts.md)."""
+"""The URLs that an agent's answers to a task cite: found by parser and model, and listed in a file."""
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import json
+import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from mind2web2.errors import CacheReadError, CacheWriteError, JudgeDeclinedError, JudgeOutputError
+from mind2web2.errors import (
+    CacheReadError,
+    CacheWriteError,
+    JudgeDeclinedError,
+    JudgeError,
+    JudgeOutputError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+)
 from mind2web2.judge.direct import ScriptedClient, as_provider
 from mind2web2.judge.protocol import ask_twice_if_declined
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Message
 from mind2web2.pages.cache_files import PageKind, known_kind, read_file
 from mind2web2.prompts import BlockChain, instructions
-from mind2web2.urls.keys import lookup_key, storage_key
 from mind2web2.urls.markdown import markdown_addresses
-from mind2web2.urls.parts import ascii_host, clean_url, site_of, split_url, undo_markdown_escapes
+from mind2web2.urls.parts import (
+    ascii_host,
+    clean_url,
+    lookup_key,
+    site_of,
+    split_url,
+    storage_key,
+    undo_markdown_escapes,
+)
 from mind2web2.urls.tools import URLs
 from mind2web2.utils.files import remove_leftovers, write_whole
-from mind2web2.utils.names import natural_key
-from mind2web2.utils.text import as_unicode_text
+from mind2web2.utils.text import as_unicode_text, natural_key
 
 # Servers with HTTPS only redirect there; servers with HTTP only answer nothing else.
 _ASSUMED_SCHEME = "http"
@@ -58,7 +75,11 @@ def one_spelling_each(urls: Iterable[str]) -> list[str]:
 
 
 async def judged_urls(
-    answer_markdown: str, client: ChatProvider | ScriptedClient, model: str, limit: Limit | None = None
+    answer_markdown: str,
+    client: ChatProvider | ScriptedClient,
+    model: str,
+    limit: Limit | None = None,
+    extra: Mapping[str, Any] | None = None,
 ) -> tuple[list[str], ChatReply]:
     """Return the pages that a judge model finds cited, as ``cited_urls`` does and often the same ones.
 
@@ -69,11 +90,13 @@ async def judged_urls(
     Args:
         client: who asks the model; not closed.
         limit: entered around each HTTP request.
+        extra: further parameters of the request.
 
     Raises:
         JudgeError: the judge failed for good, or declined to read the answer.
     """
-    request = ChatRequest(model=model, messages=discovery_messages(answer_markdown), template=URLs)
+    messages = discovery_messages(answer_markdown)
+    request = ChatRequest(model=model, messages=messages, template=URLs, extra=extra or {})
     reply = await ask_twice_if_declined(
         as_provider(client).chat, request, nullcontext() if limit is None else limit
     )
@@ -258,3 +281,88 @@ def _as_dict(value: object) -> dict[str, Any]:
 
 def _as_text(value: object) -> str:
     return value if isinstance(value, str) else ""
+
+
+log = logging.getLogger(__name__)
+
+# Hidden: to other tools every other folder beside it is a task.
+FOLDER_NAME = ".judged_urls"
+
+AskForUrls = Callable[[str], Awaitable[list[str]]]
+
+
+class LinkJudge:
+    """Asks a judge for the URLs of answers and keeps its replies; where it fails, the parser has to do.
+
+    Args:
+        folder: of the kept replies, a file for each answer, named by the answer's SHA-256.
+        model: the model whose kept replies count; ``None`` for any model.
+        ask: gives the URLs of an answer, raising ``JudgeError``; ``None`` to use kept replies alone.
+    """
+
+    def __init__(self, folder: Path, model: str | None, ask: AskForUrls | None) -> None:
+        self._folder = folder
+        self._model = model
+        self._ask = ask
+        # The first is asked alone: a judge that cannot be reached is found out once, not by all at once.
+        self._trying = asyncio.Lock()
+        self._has_answered = False
+        self.answers_not_judged = 0
+
+    @property
+    def is_asking(self) -> bool:
+        """Return whether there is a judge that may be asked."""
+        return self._ask is not None
+
+    async def urls(self, answer: str, name: str = "an answer") -> list[str]:
+        """Return the model's links, new or stored; none if it was not asked or failed.
+
+        Args:
+            name: of the answer, for warnings.
+        """
+        path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
+        kept = await asyncio.to_thread(_kept_urls, path, self._model)
+        if kept is not None:
+            return kept
+        if self._has_answered:
+            urls = await self._asked(answer, name)
+        else:
+            async with self._trying:
+                urls = await self._asked(answer, name)
+        if urls is None:
+            self.answers_not_judged += 1
+            return []
+        reply = json.dumps({"model": self._model, "urls": urls}, ensure_ascii=False, indent=2)
+        await asyncio.to_thread(write_whole, path, as_unicode_text(reply))
+        return urls
+
+    async def _asked(self, answer: str, name: str) -> list[str] | None:
+        ask = self._ask
+        if ask is None:
+            return None
+        try:
+            urls = await ask(answer)
+        except JudgeError as error:
+            if self._ask is not None:
+                log.warning("%s: links that only a model sees are left out: %s", name, error)
+            if isinstance(error, JudgeRequestError | JudgeUnavailableError):
+                # The next answer would fare no better: a wrong key, a server that is down.
+                self._ask = None
+            else:
+                self._has_answered = True
+            return None
+        self._has_answered = True
+        return urls
+
+
+def _kept_urls(path: Path, model: str | None) -> list[str] | None:
+    raw = read_file(path)
+    try:
+        reply = json.loads(raw or b"null")
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(reply, dict) or not isinstance(reply.get("urls"), list):
+        return None
+    if model is not None and reply.get("model") != model:
+        return None
+    return [url for url in reply["urls"] if isinstance(url, str)]

@@ -13,14 +13,24 @@ from typing import TYPE_CHECKING, TypeVar
 
 from mind2web2.capture.record import notes_for_judge
 from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerError
-from mind2web2.pages.captures import DoubtfulPageError, PageCache, PageRequest, SharedCaptures, shared_cache
-from mind2web2.pages.prepared import PageContent, PageKind, PageSettings, PreparedPage, cut_text
+from mind2web2.pages.captures import (
+    DoubtfulPageError,
+    PageCache,
+    PageContent,
+    PageKind,
+    PageRequest,
+    PageSettings,
+    PreparedPage,
+    SharedCaptures,
+    cut_text,
+    shared_cache,
+)
 from mind2web2.prompts import HashedText, encodable
-from mind2web2.prompts.injection_flags import address_flags, flags_of, one_a_kind
-from mind2web2.urls.keys import lookup_key
+from mind2web2.prompts.blocks import address_flags, flags_of, one_a_kind
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
 from mind2web2.utils.images import cut_screenshot
-from mind2web2.utils.invisible_characters import made_visible
+from mind2web2.utils.text import made_visible
 from mind2web2.utils.workers import run_in_worker
 
 if TYPE_CHECKING:
@@ -255,7 +265,7 @@ class PageLibrary:
         """Return the addresses (``lookup_key``) that ``note_stored`` has noted, ``None`` where it has not."""
         return self._addresses_at_first.get(id(shared_cache(cache)))
 
-    async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
+    async def cached(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:
         """Return for each page whether it was stored before this run captured any.
 
         This does not depend on the progress of other claims and captures.
@@ -383,7 +393,7 @@ async def _captured_kind(request: PageRequest) -> PageKind:
     shared = request.shared_cache
     if request.capture is None:
         raise CaptureError(await asyncio.to_thread(_why_not_there, request))
-    await request.capture.bring(request.url, shared, request.limit, request.logger)
+    await request.capture.capture_into(request.url, shared, request.limit, request.logger)
     kind = await asyncio.to_thread(shared.has, request.url)
     if kind is None:
         raise CaptureError("no longer in the cache, though it was captured just now")
@@ -397,7 +407,7 @@ async def _kind_after_another_try(request: PageRequest, captures: SharedCaptures
     if record is None or record.kind is None or not record.is_transient:
         return None
     try:
-        await captures.bring(request.url, shared, request.limit, request.logger, anew=True)
+        await captures.capture_into(request.url, shared, request.limit, request.logger, is_retry=True)
     except (CaptureError, MachineError) as error:
         log.info("page not captured again url=%s reason=%s", request.url, error)
     return await asyncio.to_thread(shared.has, request.url)

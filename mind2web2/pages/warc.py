@@ -19,7 +19,7 @@ from mind2web2.capture.settings import StoredResponse
 from mind2web2.errors import CacheMiss, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import sidecar_text
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 
 log = logging.getLogger(__name__)
 

@@ -83,11 +83,11 @@ def _judge_faults(evidence: Evidence, is_recorded: bool) -> Iterator[str]:
         yield "there are votes on the answer beside those on pages"
     judged = [check for check in evidence.pages if check.outcome != "unavailable"]
     if not judged:
-        yield "decided by the judge, though no page could be had"
+        yield "decided by the judge, though no page was available"
     for check in judged:
         yield from _vote_faults(check.votes, evidence.num_trials, check.url)
         if check.votes and (check.outcome == "supported") is not _majority(check.votes):
-            yield f"{check.url} is said to be {check.outcome}, against its votes"
+            yield f"{check.url} is recorded as {check.outcome}, against its votes"
     if any(check.outcome == "supported" for check in evidence.pages[:-1]):
         yield "pages were checked after one that supports the claim"
     if is_recorded:
@@ -246,8 +246,8 @@ class Evidence(BaseModel):
     """Why a leaf passed, failed or was skipped.
 
     Args:
-        decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source could be
-            had), ``script`` (a custom node) or ``error`` (an exception inside the verification).
+        decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source was
+            available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
         claim: what was to be verified.
         additional_instruction: the script's extra instruction to the judge.
         num_trials: of each vote, at most; a vote ends as soon as it is settled.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
@@ -27,9 +27,10 @@ from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
 from mind2web2.judge.services import AskService, ServiceRequest, services_answered_by
 from mind2web2.judge_check.record import CheckRecord
 from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.barred import BarredList
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.prompts.injection_flags import flags_of
+from mind2web2.prompts.blocks import flags_of
 from mind2web2.runs.analysis.bounds import score_bounds
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
@@ -47,13 +48,20 @@ from mind2web2.runs.results import (
     write_file,
     write_result,
 )
-from mind2web2.scheduling.scheduler import Pace, pace_kept
-from mind2web2.scripts.clock import AsOf, known_zone, recorded_moment, static_reading
-from mind2web2.scripts.inputs import InputRecorder, ScriptInputs, inputs_recorded, variable_digests
+from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
+from mind2web2.scripts.inputs import (
+    AsOf,
+    InputRecorder,
+    ScriptInputs,
+    inputs_recorded,
+    known_zone,
+    recorded_moment,
+    static_reading,
+    variable_digests,
+)
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.files import remove_leftovers
-from mind2web2.utils.locks import ProcessLock
+from mind2web2.utils.files import ProcessLock, remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 if TYPE_CHECKING:
@@ -84,7 +92,7 @@ async def answer_locked(folder: Path) -> AsyncIterator[bool]:
 
 
 async def _clear_left_lock(folder: Path) -> None:
-    """Remove the lock file of a process that was killed right after it had written its result."""
+    """Remove the lock file of a process that was killed right after writing its result."""
     if await asyncio.to_thread((folder / _LOCK_NAME).exists):
         with suppress(ResultWriteError):
             async with answer_locked(folder):
@@ -125,8 +133,9 @@ class RunParts:
         log_to_console: show everything that is logged, with tracebacks.
         captures: captures pages that are not cached; ``None`` captures none.
         clock: returns the seconds that count towards ``answer_timeout_s``.
-        pace: which verifications may run ahead of the script.
+        execution: which verifications may run ahead of the script.
         isolation: runs each script in a process of its own; ``None`` runs scripts in this process.
+        barred: the sources that flag an answer; ``None`` flags none.
         as_of: the moment at which the clock of isolated scripts stands still; ``None`` for the real time, in
             a replay for the moment of the newest result.
         judge_check: the judge's last check on the labelled set, for the results.
@@ -141,9 +150,10 @@ class RunParts:
     log_to_console: bool = False
     captures: SharedCaptures | None = None
     clock: Callable[[], float] = time.monotonic
-    pace: Pace = field(default_factory=Pace)
+    execution: ExecutionOptions = field(default_factory=ExecutionOptions)
     isolation: Isolation | None = None
     as_of: AsOf | None = None
+    barred: BarredList | None = None
     judge_check: CheckRecord | None = None
 
     @property
@@ -215,7 +225,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
-        if earlier is None or _has_other_time(earlier, job):
+        if earlier is None or not _is_current(earlier, job, run):
             async with answer_locked(job.folder) as is_ours:
                 if not is_ours:
                     return None
@@ -224,7 +234,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                     earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
                     return await _judged(job, run, text, changed)
-                earlier = await asyncio.to_thread(_with_time, earlier, job)
+                earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
         await _clear_left_lock(job.folder)
         return _outcome(job, text, earlier.content, reused=True)
     except JudgeUnusableError:
@@ -274,18 +284,31 @@ def _outcome(
     )
 
 
-def _has_other_time(found: LoadedResult, job: AnswerJob) -> bool:
-    return found.content.get("time_seconds") != job.answer.time_s
+def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
+    """Tell whether a result has the agent's time and the list of barred sources of now."""
+    barred = found.content.get("barred")
+    known = barred.get("list_sha256") if isinstance(barred, dict) else None
+    list_sha256 = None if run.barred is None else run.barred.sha256
+    return found.content.get("time_seconds") == job.answer.time_s and known == list_sha256
 
 
-def _with_time(found: LoadedResult, job: AnswerJob) -> LoadedResult:
-    """Return the result with the agent's time as it is known now, which changes no verdict."""
-    if not _has_other_time(found, job):
+def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text: str) -> LoadedResult:
+    """Return the result with the agent's time and barred sources as known now, which change no verdict."""
+    if _is_current(found, job, run):
         return found
-    content = with_checksum({**found.content, "time_seconds": job.answer.time_s})
+    made_from = found.content["provenance"]
+    barred = _barred(job, run, text, made_from["pages"])
+    content = with_checksum({**found.content, "time_seconds": job.answer.time_s, "barred": barred})
     replace_result(found.path, content)
-    log.info("time of the agent updated path=%s time_s=%s", found.path, job.answer.time_s)
+    log.info("time and barred sources updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
+
+
+def _barred(job: AnswerSetting, run: RunParts, text: str, judged: Iterable[str]) -> dict[str, Any] | None:
+    if run.barred is None:
+        return None
+    sources = run.barred.sources_of(text, judged, job.task_cache)
+    return {"list_sha256": run.barred.sha256, "sources": sources}
 
 
 def _script_time(job: AnswerJob, run: RunParts) -> ScriptTime:
@@ -376,7 +399,7 @@ async def evaluated(
     except AttemptRefusedError as refused:
         logger.info("evaluated again in program order, with the replies stored by now: %s", refused)
         cache.start_over()
-        in_order = replace(run, pace=replace(run.pace, sequential=True))
+        in_order = replace(run, execution=replace(run.execution, sequential=True))
         result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
 
     pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
@@ -415,6 +438,7 @@ async def evaluated(
         "doubts": sorted(ledger.doubts),
         "ignored_arguments": sorted(set(ledger.ignored_arguments)),
         "answer_flags": [flag.model_dump(mode="json") for flag in flags],
+        "barred": await asyncio.to_thread(_barred, job, run, text, pages),
         "run": {
             "version": __version__,
             "tree_format": TREE_FORMAT,
@@ -463,7 +487,7 @@ async def _script_result(
         side = RunSide(
             run.judge,
             run.limits,
-            run.pace,
+            run.execution,
             run.answer_timeout_s,
             run.clock,
             script_time.as_of,
@@ -485,7 +509,7 @@ async def _script_result(
     with (
         inputs_recorded(recorder),
         services_answered_by(answer_service),
-        pace_kept(run.pace),
+        execution_options(run.execution),
         refusals_told(partial(judge.note, "refused_downloads")),
     ):
         result = await script_result(call, judge, cache, logger, run.answer_timeout_s, run.clock)

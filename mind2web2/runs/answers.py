@@ -14,8 +14,8 @@ from mind2web2.errors import AnswerError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.score_matrix import is_time_s
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import check_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.text import check_name, name_list, natural_key
 
 log = logging.getLogger(__name__)
 
@@ -184,11 +184,7 @@ def select_work(paths: PathConfig, agent_name: str, task_ids: Sequence[str] = ()
 
 
 def agent_names(paths: PathConfig) -> list[str]:
-    """Return all agents that have a folder with answers.
-
-    Raises:
-        UsageError: there is none.
-    """
+    """Return all agents that have a folder with answers. Raises UsageError: there is none."""
     root = paths.answers_root
     names = sorted(_folders(root), key=natural_key) if root.is_dir() else []
     names = [name for name in names if any(answer_files(task)[0] for task in (root / name).glob("*/"))]

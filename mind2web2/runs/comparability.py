@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from mind2web2.runs.reader import QUOTE_MATCHES, Reservation, ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
-from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import name_list, natural_key
 
 UNKNOWN_JUDGE = "unknown"
 _MAX_KINDS_SHOWN = 6

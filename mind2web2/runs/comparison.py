@@ -13,7 +13,7 @@ from mind2web2.runs.metrics import SampledMetric, sampled_metrics
 from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, score_grid
 from mind2web2.statistics.bootstrap import LEVEL, SEED, Limits, SampledInterval, too_few
 from mind2web2.statistics.paired import DRAWS, METHOD, paired_test
-from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.text import name_list, natural_key
 
 # Pass@k of either agent, whose k may differ.
 PASS = "pass_at_k"

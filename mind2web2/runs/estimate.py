@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.budget import PART_SIZE_PX, text_tokens
 from mind2web2.judge.caching import JudgeSettings
-from mind2web2.judge.store import FILE_NAME
+from mind2web2.judge.store import FILE_NAME, extra_body_column
 from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
@@ -38,7 +38,7 @@ _QUESTION_TOKENS, _PAGE_TOKENS, _PAGE_IMAGES, _OUTPUT_TOKENS, _CACHED_SHARE = 10
 _STORED = """
     SELECT key, task_id, answer_name FROM judgments
     WHERE purpose <> 'gate' AND model = ? AND temperature IS ? AND reasoning_effort IS ?
-          AND endpoint = COALESCE(?, endpoint)
+          AND endpoint = COALESCE(?, endpoint) AND {extra_body} IS ?
 """
 
 
@@ -224,9 +224,10 @@ def stored_judgments(
     """
     if not path.is_file():
         return {}
-    parameters = (judge.model, judge.temperature, judge.reasoning_effort, endpoint)
+    parameters = (judge.model, judge.temperature, judge.reasoning_effort, endpoint, judge.keyed_body)
     with reading(path) as connection:
-        return {key: (task_id, name) for key, task_id, name in connection.execute(_STORED, parameters)}
+        query = _STORED.format(extra_body=extra_body_column(connection))
+        return {key: (task_id, name) for key, task_id, name in connection.execute(query, parameters)}
 
 
 def task_results(task_folder: Path) -> list[_Result]:

@@ -21,7 +21,7 @@ from mind2web2.statistics.bootstrap import (
     sampled_intervals,
 )
 from mind2web2.statistics.variance import NestedVariance, nested_variance
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.text import name_list, natural_key
 
 # Digits after the point as published (file-layouts.md), by key; other numbers have four.
 _DIGITS = {
@@ -192,6 +192,47 @@ class TaskMetrics:
 
 
 @dataclass(frozen=True, slots=True)
+class BarredMetrics:
+    """The answers that rest on barred sources, as ``task/answer``, and the scores without these answers."""
+
+    answers: tuple[str, ...]
+    avg_score: float | None
+    success_rate: float | None
+    pass_at_k: float | None
+
+    def warning(self) -> str | None:
+        """Return how many answers are flagged, with the scores without them, in one line."""
+        if not self.answers:
+            return None
+        scores = {
+            "partial completion": self.avg_score,
+            "success rate": self.success_rate,
+            "pass@k": self.pass_at_k,
+        }
+        listed = ", ".join(
+            f"{name} {'unknown' if value is None else f'{value:.4f}'}" for name, value in scores.items()
+        )
+        return (
+            f"answers that rest on barred sources, which changes no score: {len(self.answers)} "
+            f"({name_list(self.answers)}); without them: {listed}"
+        )
+
+
+def _barred_metrics(grid: ScoreGrid) -> BarredMetrics:
+    barred = {place for place, answer in grid.table.items() if answer.facts.is_barred} & grid.scores.keys()
+    scores = {place: score for place, score in grid.scores.items() if place not in barred}
+    tasks = dict.fromkeys(task for task, _ in scores)
+    passed = {task for (task, _), score in scores.items() if score == 1.0}
+    runs = _per_run(replace(grid, scores=scores))
+    return BarredMetrics(
+        answers=tuple("/".join(place) for place in grid.table if place in barred),
+        avg_score=_mean(run.avg_score for run in runs.values()),
+        success_rate=_mean(run.success_rate for run in runs.values()),
+        pass_at_k=_mean(float(task in passed) for task in tasks),
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class AgentMetrics:
     """An agent's metrics, unrounded; ``None`` stands for an unknown value.
 
@@ -201,6 +242,7 @@ class AgentMetrics:
         warnings: reservations about the numbers, one line each.
         intervals: by the metrics' published names.
         verdicts: counts of doubtful verdicts.
+        barred: answers that rest on barred sources, and the scores without them.
         bounds: of partial completion and success rate, by weak verdicts.
         variation: where the variance of the scores comes from; ``None`` with fewer than two tasks.
     """
@@ -224,6 +266,7 @@ class AgentMetrics:
     warnings: tuple[str, ...]
     intervals: Mapping[str, SampledInterval]
     verdicts: VerdictCounts
+    barred: BarredMetrics
     bounds: MetricBounds
     variation: NestedVariance | None
 
@@ -251,6 +294,7 @@ class AgentMetrics:
                 "metrics": {name: found.summary() for name, found in self.intervals.items()},
             },
             "verdicts": self.verdicts.summary(),
+            "barred": _rounded(asdict(self.barred)) | {"answers": list(self.barred.answers)},
             "bounds": self.bounds.summary(),
             "variation": None if self.variation is None else self.variation.summary(),
         }
@@ -285,6 +329,7 @@ def agent_metrics(
     nothing = 0.0 if grid.missing_counted_as_zero and grid.tasks else None
     avg_score, avg_score_std = _over_runs([run.avg_score for run in per_run.values()], nothing)
     success_rate, success_rate_std = _over_runs([run.success_rate for run in per_run.values()], nothing)
+    barred = _barred_metrics(grid)
     words, words_std = _over_runs([run.avg_word_count for run in per_run.values()], None)
     return AgentMetrics(
         agent_name=agent_name,
@@ -304,13 +349,14 @@ def agent_metrics(
         missing=grid.missing,
         missing_counted_as_zero=grid.missing_counted_as_zero,
         warnings=(
-            *((caution,) if caution else ()),
+            *(text for text in (caution, barred.warning()) if text),
             *grid.warnings,
             *_failed_run_warnings(grid),
             *mixture_warnings(judged),
         ),
         intervals=metric_intervals(grid),
         verdicts=verdict_counts(judged),
+        barred=barred,
         bounds=metric_bounds(grid),
         variation=_variation(grid),
     )

@@ -27,13 +27,13 @@ from mind2web2.llm_client.structured_output import (
     schema_of,
     schema_text,
 )
+from mind2web2.pages.captures import PageSettings, PreparedPage
 from mind2web2.pages.library import NO_SCREENSHOT, page_content, pdf_notes, screenshot_note
-from mind2web2.pages.prepared import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, HashedText
 from mind2web2.runs.results import EDITED, is_edited
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs, changed_inputs
 from mind2web2.utils.files import read_regular_file, text_sha256
-from mind2web2.utils.names import name_list
+from mind2web2.utils.text import name_list
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.context import (
     NO_INSTRUCTION,
@@ -58,6 +58,7 @@ class JudgeRecord(BaseModel):
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_images: int | None = None
+    extra_body: str | None = None
 
     @classmethod
     def of(cls, settings: JudgeSettings, endpoint: str) -> JudgeRecord:
@@ -69,6 +70,7 @@ class JudgeRecord(BaseModel):
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
+            extra_body=settings.keyed_body,
         )
 
 

@@ -158,6 +158,7 @@ class ResultFacts:
         is_treeless: its score comes from the script alone, without a rubric tree.
         is_off_tree: its script returned another score than its rubric tree gives.
         is_flagged: the answer's text tries to instruct the judge.
+        is_barred: the answer cites a barred source, or was judged on one.
         claims: verdicts of the judge, and on unavailable pages.
         extractions: the reservations of each extraction that has any.
         bounds: of the score, by its weak verdicts; ``None`` where the result has none.
@@ -175,6 +176,7 @@ class ResultFacts:
     is_treeless: bool = False
     is_off_tree: bool = False
     is_flagged: bool = False
+    is_barred: bool = False
     claims: tuple[ClaimFacts, ...] = ()
     extractions: tuple[frozenset[Reservation], ...] = ()
     bounds: tuple[float, float] | None = None
@@ -200,6 +202,7 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
         is_treeless=not leaves,
         is_off_tree=other_score_by_tree(result) is not None,
         is_flagged=bool(result.get("answer_flags")),
+        is_barred=bool(barred_sources(result)),
         claims=tuple(leaf_facts(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in JUDGED),
         extractions=tuple(
             found for record in _mappings(result.get("extractions")) if (found := _of_extraction(record))
@@ -216,14 +219,15 @@ def stored_bounds(result: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the leaves of a result's rubric trees, in no order."""
-    stack: list[Any] = [part.get("verification_tree") for part in _mappings(result.get("eval_breakdown"))]
+    """Yield the leaves of a result's rubric trees, in rubric order."""
+    parts = reversed(_mappings(result.get("eval_breakdown")))
+    stack: list[Any] = [part.get("verification_tree") for part in parts]
     while stack:
         node = _mapping(stack.pop())
         children = _mappings(node.get("children"))
         if node and not children:
             yield node
-        stack.extend(children)
+        stack.extend(reversed(children))
 
 
 def pages_not_had(leaf: Mapping[str, Any]) -> list[str]:
@@ -235,6 +239,11 @@ def pages_not_read(result: Mapping[str, Any]) -> list[str]:
     """Return the page of each extraction that is empty because its page is unavailable."""
     records = _mappings(result.get("extractions"))
     return [str(record.get("url")) for record in records if record.get("unavailable")]
+
+
+def barred_sources(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the barred sources that the answer cites or was judged on: ``url``, ``rule`` and ``shown``."""
+    return _mappings(_mapping(result.get("barred")).get("sources"))
 
 
 def refused_pages(result: Mapping[str, Any]) -> list[str]:
@@ -364,7 +373,7 @@ def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | Non
     judge = _mapping(made_from.get("judge"))
     if not judge:
         return None if model is None else f"{model}, parameters not recorded"
-    names = ("temperature", "reasoning_effort", "max_images")
+    names = ("temperature", "reasoning_effort", "max_images", "extra_body")
     parameters = [f"{name}={judge[name]}" for name in names if judge.get(name) is not None]
     return " ".join([model or str(judge.get("model")), *parameters])
 

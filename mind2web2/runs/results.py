@@ -17,9 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.utils.files import read_regular_file, remove_leftovers, write_new, write_whole
-from mind2web2.utils.locks import ProcessLock
-from mind2web2.utils.names import natural_key
+from mind2web2.utils.files import ProcessLock, read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.utils.text import natural_key
 
 EDITED = "it was changed after it was written: its content does not match its checksum"
 
@@ -120,11 +119,7 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
 
 
 def replace_result(path: Path, content: dict[str, Any]) -> None:
-    """Replace the content of a result file.
-
-    Raises:
-        ResultWriteError: it cannot be written.
-    """
+    """Replace the content of a result file. Raises ResultWriteError: it cannot be written."""
     write_file(path, _result_bytes(content))
 
 
@@ -135,11 +130,7 @@ def _result_bytes(content: dict[str, Any]) -> bytes:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a whole file.
-
-    Raises:
-        ResultWriteError: it cannot be written; the text names the folder.
-    """
+    """Write a whole file. Raises ResultWriteError: it cannot be written; the text names the folder."""
     try:
         write_whole(path, content)
     except OSError as error:

@@ -17,6 +17,7 @@ from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider
 from mind2web2.judge.protocol import Admission, DualSemaphore
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -26,7 +27,7 @@ from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import check_name
+from mind2web2.utils.text import check_name
 
 __all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
 
@@ -74,7 +75,7 @@ class RunFolders:
 
 
 @dataclass(frozen=True)
-class Pace:
+class Concurrency:
     """The numbers of concurrent tasks, and of concurrent answers of each.
 
     Args:
@@ -90,7 +91,7 @@ async def evaluate_work(
     work: Sequence[TaskWork],
     folders: RunFolders,
     run: RunParts,
-    pace: Pace,
+    concurrency: Concurrency,
     progress: RunProgress,
     *,
     dump_cache: bool = False,
@@ -103,14 +104,14 @@ async def evaluate_work(
     """
     progress.tasks_total = len(work)
     progress.answers_total = sum(len(task.answers) for task in work)
-    places = asyncio.Semaphore(pace.max_tasks)
+    places = asyncio.Semaphore(concurrency.max_tasks)
 
     async def one_task(task: TaskWork) -> list[AnswerOutcome]:
         async with places:
-            evaluations = await _evaluate_answers(task, folders, run, pace, progress)
+            evaluations = await _evaluate_answers(task, folders, run, concurrency, progress)
         # Answers of other processes come last: waiting for them delays no other task.
         outcomes = await all_or_first_error(
-            _final_outcome(done, run, pace, places, progress) for done in evaluations
+            _final_outcome(done, run, concurrency, places, progress) for done in evaluations
         )
         if dump_cache:
             await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
@@ -129,7 +130,7 @@ async def _evaluate_answers(
     task: TaskWork,
     folders: RunFolders,
     run: RunParts,
-    pace: Pace,
+    concurrency: Concurrency,
     progress: RunProgress,
 ) -> Sequence[AnswerOutcome | AnswerJob]:
     """Return the outcome of each answer, or its job where another process judges it."""
@@ -141,20 +142,20 @@ async def _evaluate_answers(
         outcomes = await asyncio.to_thread(_without_result, task, folders, str(error))
         progress.outcomes.extend(outcomes)
         return outcomes
-    places = asyncio.Semaphore(pace.max_answers)
+    places = asyncio.Semaphore(concurrency.max_answers)
 
     async def one_answer(job: AnswerJob) -> AnswerOutcome | AnswerJob:
         async with places:
-            return await _evaluated(job, run, pace, progress) or job
+            return await _evaluated(job, run, concurrency, progress) or job
 
     return await all_or_first_error(one_answer(job) for job in jobs)
 
 
 async def _evaluated(
-    job: AnswerJob, run: RunParts, pace: Pace, progress: RunProgress
+    job: AnswerJob, run: RunParts, concurrency: Concurrency, progress: RunProgress
 ) -> AnswerOutcome | None:
     name = f"{job.task_id}/{job.answer.stem}"
-    async with pace.admission or nullcontext():
+    async with concurrency.admission or nullcontext():
         progress.running[name] = None
         try:
             outcome = await evaluate_job(job, run)
@@ -168,7 +169,7 @@ async def _evaluated(
 async def _final_outcome(
     done: AnswerOutcome | AnswerJob,
     run: RunParts,
-    pace: Pace,
+    concurrency: Concurrency,
     places: asyncio.Semaphore,
     progress: RunProgress,
 ) -> AnswerOutcome:
@@ -185,7 +186,7 @@ async def _final_outcome(
         finally:
             del progress.waiting[name]
         async with places:
-            outcome = await _evaluated(job, run, pace, progress)
+            outcome = await _evaluated(job, run, concurrency, progress)
         if outcome is not None:
             return outcome
 
@@ -346,13 +347,14 @@ async def evaluate_task(
             reuse=not overwrite,
             answer_timeout_s=None,
             log_to_console=is_self_debug,
+            barred=default_barred(),
         )
         async with captures:
             outcomes = await evaluate_work(
                 [work],
                 folders,
                 run,
-                Pace(max_answers=max_concurrent_answers),
+                Concurrency(max_answers=max_concurrent_answers),
                 RunProgress(),
                 dump_cache=dump_cache,
             )

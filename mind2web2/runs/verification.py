@@ -29,7 +29,7 @@ from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
 from mind2web2.runs.reader import SCORE_BOUNDS, leaves_of, other_score_by_tree, score_by_tree
 from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
-from mind2web2.runs.run import Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
 from mind2web2.runs.summaries import (
     ALL_RESULTS_NAME,
     SUMMARY_NAME,
@@ -40,8 +40,8 @@ from mind2web2.runs.summaries import (
 from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.files import read_regular_file, text_sha256
-from mind2web2.utils.names import natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import natural_key
 
 Kind = Literal["wrong", "stale", "missing"]
 # The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the
@@ -50,7 +50,7 @@ Cure = Literal["evaluate", "overwrite", "judgments", "script", "answer", "summar
 
 _MAX_NAMED = 5
 # These keys differ in every replay, or are compared apart.
-_NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage"})
+_NOT_COMPARED = frozenset({"provenance", "run", "doubts", "time_seconds", "judge_usage", "barred"})
 
 
 class Finding(NamedTuple):
@@ -225,6 +225,7 @@ def _replay(made_from: Provenance, judgments: Path) -> _Replay:
         judge.reasoning_effort,
         None if judge.endpoint == REPLAY_ENDPOINT else judge.endpoint,
         max_images=judge.max_images,
+        extra_body=judge.extra_body,
     )
     variables = tuple(name for name in made_from.inputs.variables if name in os.environ)
     return _Replay(judgments, settings, made_from.with_private_network, variables)
@@ -299,7 +300,7 @@ async def _replayed(
             with_private_network=replay.with_private_network,
             isolation=Isolation(network=network, variables=variables) if IS_POSSIBLE else None,
         )
-        return await evaluate_work(work, folders, parts, Pace(), RunProgress())
+        return await evaluate_work(work, folders, parts, Concurrency(), RunProgress())
 
 
 def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:
@@ -351,7 +352,7 @@ def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) ->
     content = _mapping(_read(path))
     tasks = _mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
     derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks).summary()
-    for name in ("warnings", *({"bounds", "variation"} - content.keys())):
+    for name in ("warnings", *({"barred", "bounds", "variation"} - content.keys())):
         del derived[name]
     findings = _summary_findings(
         path, content, json.loads(json.dumps(derived)), folder.glob("*/*/results/*.md.json")

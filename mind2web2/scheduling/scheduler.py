@@ -25,7 +25,7 @@ from mind2web2.rubric.evidence import Evidence, skip_reason
 from mind2web2.rubric.node import VerificationNode
 from mind2web2.rubric.preconditions import possible_blocks
 from mind2web2.utils.aio import loop_turn
-from mind2web2.utils.installation import is_installed
+from mind2web2.utils.api_misuse import is_installed
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class ExecutionOptions:
     """How many judge requests of one answer may run at the same time; no setting changes a verdict.
 
     Args:
@@ -55,23 +55,23 @@ class Pace:
     most_pending: int = MOST_PENDING
 
 
-_DEFAULT_PACE = Pace()
-_pace: ContextVar[Pace] = ContextVar("mind2web2_pace", default=_DEFAULT_PACE)
+_DEFAULT_OPTIONS = ExecutionOptions()
+_options: ContextVar[ExecutionOptions] = ContextVar("mind2web2_execution_options", default=_DEFAULT_OPTIONS)
 
 
-def current_pace() -> Pace:
-    """Return the pace of the running evaluation; the default outside of any run."""
-    return _pace.get()
+def current_options() -> ExecutionOptions:
+    """Return the options of the running evaluation; the default outside of any run."""
+    return _options.get()
 
 
 @contextmanager
-def pace_kept(pace: Pace) -> Iterator[None]:
-    """Set the pace for the ``with`` block and all tasks that it starts."""
-    token = _pace.set(pace)
+def execution_options(options: ExecutionOptions) -> Iterator[None]:
+    """Set the options for the ``with`` block and all tasks that it starts."""
+    token = _options.set(options)
     try:
         yield
     finally:
-        _pace.reset(token)
+        _options.reset(token)
 
 
 # Exceptions that stop a script
@@ -174,11 +174,7 @@ class PendingVerdict:
     finished: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def outcome(self) -> Status:
-        """Wait for the verdict and return it.
-
-        Raises:
-            JudgeError: the verification failed.
-        """
+        """Wait for the verdict and return it. Raises JudgeError: the verification failed."""
         await self.finished.wait()
         if self.status is None:
             name = None if self.leaf is None else self.leaf.id
@@ -265,7 +261,7 @@ class Deferral:
     """One run of a script's ``evaluate_answer``, with its pending verifications.
 
     Args:
-        pace: ``sequential`` defers nothing.
+        options: ``sequential`` defers nothing.
         logger: the script's; a handler or filter that it has later is the script's own.
 
     Attributes:
@@ -274,12 +270,12 @@ class Deferral:
         failure: of a deferred verification.
     """
 
-    def __init__(self, pace: Pace, logger: object = None) -> None:
-        self.is_sequential = pace.sequential
+    def __init__(self, options: ExecutionOptions, logger: object = None) -> None:
+        self.is_sequential = options.sequential
         self.blocks_held = 0
         self.failure: Exception | None = None
         self.refusal: str | None = None
-        self._most_pending = pace.most_pending
+        self._most_pending = options.most_pending
         self._verifications = 0
         self._program = asyncio.current_task()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -444,11 +440,7 @@ class Deferral:
     # Waiting
 
     async def settle(self) -> None:
-        """Wait for all pending verifications.
-
-        Raises:
-            JudgeError: the judge failed.
-        """
+        """Wait for all pending verifications. Raises JudgeError: the judge failed."""
         self.check_refusal()
         if self._tasks and not self.is_program():
             self.refuse("a look at the tree by a task of the script's own, beside")
@@ -558,7 +550,7 @@ def deferring(function: EvaluateAnswer, modules_before: Set[str]) -> EvaluateAns
             if around.is_program():
                 await around.settle()
             return result
-        token = _current.set(deferral := Deferral(current_pace(), keywords.get("logger")))
+        token = _current.set(deferral := Deferral(current_options(), keywords.get("logger")))
         try:
             return await _evaluated(deferral, function(*arguments, **keywords))
         except AttemptRefusedError:

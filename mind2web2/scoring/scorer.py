@@ -45,11 +45,11 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import LoopThread
 from mind2web2.utils.files import text_sha256
-from mind2web2.utils.names import check_name
 from mind2web2.utils.path_config import PathConfig, ScriptFile
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
@@ -77,7 +77,7 @@ class Judge:
     Args:
         model: whatever model the scripts name, this one judges.
         base_url: default from the provider's environment variable.
-        provider: ``openai`` (any compatible server), ``azure_openai`` or ``bedrock_anthropic``.
+        provider: ``openai`` (any compatible server), ``anthropic`` and others, as ``--llm_provider``.
         api_key: default from the provider's environment variable.
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
         outage_wait_s: how long a request waits for a server that became unreachable.
@@ -118,7 +118,7 @@ class Score:
 
     @property
     def evidence(self) -> dict[str, Mapping[str, Any]]:
-        """Return what decided each leaf, by the leaf's id."""
+        """Return the evidence of each leaf, by the leaf's id."""
         return dict(_evidence(self.tree))
 
     @property
@@ -167,8 +167,8 @@ class Scorer:
         scripts: the root of all versions of eval scripts, or a folder with the scripts themselves.
         eval_version: default: the newest dated one that has the task, then the undated ones.
         judgments: the file that keeps the judge's replies; by default they are kept in memory.
-        missing_pages: what a cited page that is not in ``pages`` means: ``no_score``; ``unavailable``, as
-            ``evaluate --no_capture`` has it (claims on it fail); or ``capture`` it now.
+        missing_pages: the outcome for a cited page that is not in ``pages``: ``no_score``; ``unavailable``
+            (claims on it fail, as with ``evaluate --no_capture``); or ``capture`` it now.
         isolate: run each script in a process of its own (slower, docs/in-process.md).
         max_answers: answers in work at once; further calls wait.
         max_llm_requests: judge requests at once.
@@ -363,7 +363,7 @@ class Scorer:
         script = ScriptFile(own, root.name) if own.is_file() else self._scripts.find_script(task)
         if script is None:
             raise UsageError(self._scripts.missing_script(task))
-        # Answers are told apart by their text.
+        # Unique to the text: records of answers must not overwrite each other.
         name = f"{text_sha256(text)[:16]}.md"
         answer = AnswerFile(name, Path(name))
         return AnswerSetting(_AGENT_NAME, task, answer, script.path, script.version, parts.cache(task))
@@ -449,7 +449,7 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What all answers share, in the scorer's thread."""
+    """Objects that all answers share, in the scorer's thread."""
 
     run: RunParts
     pages: Path
@@ -481,14 +481,14 @@ class _StoredPagesOnly(SharedCaptures):
     def __init__(self) -> None:
         super().__init__(_no_browser)
 
-    async def bring(
+    async def capture_into(
         self,
         url: str,
         cache: PageCache,
         limit: Limit,  # noqa: ARG002 (as the base class has it)
         logger: logging.Logger,  # noqa: ARG002
         *,
-        anew: bool = False,  # noqa: ARG002
+        is_retry: bool = False,  # noqa: ARG002
     ) -> None:
         """Raise ``PageMissingError`` for a page that is not stored, ``CaptureError`` for one that fails."""
         if lookup_key(url) is None:
@@ -500,7 +500,7 @@ class _StoredPagesOnly(SharedCaptures):
         if record is not None and record.failure and not record.is_transient:
             raise CaptureError(record.failure)
         raise PageMissingError(
-            f"page {url} is not in {cache.task_dir}: cache it, or choose what that means (missing_pages)"
+            f"page {url} is not in {cache.task_dir}: cache it, or choose another outcome (missing_pages)"
         )
 
 

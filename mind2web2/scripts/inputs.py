@@ -1,27 +1,231 @@
-"""Inputs of an eval script beside its answer and pages: recorded while it runs, compared before reuse."""
+"""Inputs of an eval script beside its answer and pages: files, modules, services and the clock that it sees.
+
+Files are recorded while it runs, and compared before its result is reused. The clock is the real one, or one
+that stands still at a chosen moment.
+"""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import stat
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from datetime import time as time_of_day
 from functools import wraps
 from importlib.util import source_from_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mind2web2.errors import AnswerError
 from mind2web2.judge.store import ServiceAnswer
 from mind2web2.scheduling.scheduler import check_lasting_effect, current_deferral
-from mind2web2.scripts.clock import ClockReading, imported_names
-from mind2web2.utils.installation import caller_of, is_installed
+from mind2web2.utils.api_misuse import caller_of, is_installed
+from mind2web2.utils.private_attributes import check_private_attributes
+from mind2web2.utils.text import parsed as syntax_tree
+
+# A moment, or the moment at which each answer was made.
+AsOf = datetime | Literal["answer"]
+
+_LOCALTIME = Path("/etc/localtime")
+_UTC_NAMES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"})
+# Methods by which programs read the date, whatever the object is called.
+_CLOCK_METHODS = frozenset({"now", "today", "utcnow"})
+_CLOCK_FUNCTIONS = frozenset({"time", "time_ns", "localtime", "gmtime", "ctime", "asctime", "strftime"})
+_LOCAL_TIME = frozenset({"fromtimestamp", "astimezone", "timestamp", "mktime", "localtime", "ctime"})
+
+
+class ClockReading(BaseModel):
+    """The moment at which a script ran, as far as its result may depend on it.
+
+    Args:
+        moment: ISO 8601 with the local offset; the script's own clock, not the run's.
+        zone: name of the local time zone.
+        is_read: the script has read the clock; otherwise it only converts local times.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    moment: str
+    zone: str
+    is_read: bool
+
+    @property
+    def date(self) -> str:
+        """Return the local date."""
+        return self.moment[:10]
+
+
+class ScriptClock:
+    """The clock of this process: scripts see ``as_of``, our own code and logging see the real time.
+
+    Args:
+        as_of: where the clock stands still; ``None`` for the real time.
+        zone: name of the time zone to run in; ``None`` for that of the process.
+
+    Attributes:
+        is_read: a script has read the clock.
+    """
+
+    def __init__(self, as_of: datetime | None = None, zone: str | None = None) -> None:
+        self.is_read = False
+        self._as_of = as_of
+        self._started = datetime.now(UTC)
+        if zone is not None and zone != time_zone():
+            os.environ["TZ"] = zone
+            time.tzset()
+
+    def install(self) -> None:
+        """Answer every question for the time in this process, until it ends."""
+        import time_machine
+
+        check_private_attributes("time-machine")
+        as_of_ns = None if self._as_of is None else round(self._as_of.timestamp() * 1e6) * 1000
+        real_ns = time_machine.escape_hatch.time.time_ns
+
+        def time_ns() -> int:
+            # The library's own functions are written in C and have no frame: this one is the caller's.
+            if caller_of(sys._getframe(1), ignored=_LOGGING) == "own":
+                return real_ns()
+            self.is_read = True
+            return real_ns() if as_of_ns is None else as_of_ns
+
+        traveller = time_machine.travel(0, tick=False).start()
+        traveller.time_ns = time_ns  # type: ignore[method-assign]  # tells who asks, which the library does not
+
+    def reading(self, sources: Iterable[bytes]) -> ClockReading | None:
+        """Return what a result may depend on, ``None`` if on nothing.
+
+        Args:
+            sources: of the script and its helper modules.
+        """
+        if not self.is_read and not _names_any(sources, _LOCAL_TIME):
+            return None
+        return reading_at(self._as_of or self._started, is_read=self.is_read)
+
+
+# Records of a log carry the real time, though a script may have written them.
+_LOGGING = frozenset({"logging"})
+
+
+def reading_at(moment: datetime, *, is_read: bool) -> ClockReading:
+    """Return the reading of a clock in the local time zone."""
+    return ClockReading(
+        moment=moment.astimezone().isoformat(timespec="microseconds"), zone=time_zone(), is_read=is_read
+    )
+
+
+def static_reading(sources: Iterable[bytes]) -> ClockReading | None:
+    """Return what a result may depend on by the text of its script, where its process was not watched."""
+    parsed = list(sources)
+    is_read = any(_reads_clock(source) for source in parsed)
+    if not is_read and not _names_any(parsed, _LOCAL_TIME):
+        return None
+    return reading_at(datetime.now(UTC), is_read=is_read)
+
+
+def parsed_moment(text: str) -> datetime:
+    """Return the moment that a date or a date with a time names: local, and noon where no time is given.
+
+    Raises:
+        ValueError: it names none.
+    """
+    moment = datetime.fromisoformat(text.strip())
+    if "T" not in text.upper() and ":" not in text:
+        moment = datetime.combine(moment.date(), time_of_day(12))
+    return moment.astimezone()
+
+
+def answer_moment(path: Path, created: str | None) -> datetime:
+    """Return when an answer was made: ``created`` of its meta file, else the file's own time.
+
+    Raises:
+        AnswerError: ``created`` is no date.
+    """
+    if created is None:
+        return datetime.fromtimestamp(int(path.stat().st_mtime)).astimezone()
+    try:
+        return parsed_moment(created)
+    except ValueError as error:
+        raise AnswerError(
+            f"{path.with_suffix('.meta.json')}: created {created!r} is no date such as 2025-03-14 "
+            "(--as_of answer and --archive need it)"
+        ) from error
+
+
+def recorded_moment(reading: ClockReading) -> datetime | None:
+    """Return the moment of an earlier run, ``None`` where its record is damaged."""
+    with suppress(ValueError):
+        moment = datetime.fromisoformat(reading.moment)
+        if moment.tzinfo is not None:
+            return moment
+    return None
+
+
+def known_zone(name: str | None) -> str | None:
+    """Return a time zone's name if this machine knows it."""
+    with suppress(ZoneInfoNotFoundError, ValueError, OSError):
+        return ZoneInfo(name).key if name else None
+    return None
+
+
+def time_zone() -> str:
+    """Return the name of the local time zone."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    if not name and "/zoneinfo/" in (target := str(_LOCALTIME.resolve())):
+        name = target.partition("/zoneinfo/")[2]
+    name = name or "/".join(time.tzname)
+    return "UTC" if name in _UTC_NAMES or name == "UTC/UTC" else name
+
+
+def imported_names(source: bytes) -> set[str]:
+    """Return the parts of all module names, and all names, that a module imports."""
+    names: set[str] = set()
+    for node in _nodes(source):
+        if isinstance(node, ast.ImportFrom):
+            names.update((node.module or "").split("."))
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names.update(part for alias in node.names for part in alias.name.split("."))
+    return names
+
+
+def _names_any(sources: Iterable[bytes], names: frozenset[str]) -> bool:
+    return any(_name_of(node) in names for source in sources for node in _nodes(source))
+
+
+def _reads_clock(source: bytes) -> bool:
+    return any(_is_clock_call(node) for node in _nodes(source))
+
+
+def _is_clock_call(node: ast.AST) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == "time" and any(alias.name in _CLOCK_FUNCTIONS for alias in node.names)
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "time":
+        return node.attr in _CLOCK_FUNCTIONS
+    return isinstance(node, ast.Attribute) and node.attr in _CLOCK_METHODS
+
+
+def _name_of(node: ast.AST) -> str | None:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else None
+
+
+def _nodes(source: bytes) -> Iterator[ast.AST]:
+    # Of a module that is no Python the script has seen an error, and no clock.
+    with suppress(SyntaxError, ValueError, RecursionError):
+        yield from ast.walk(syntax_tree(source))
+
 
 MAX_FILES = 1_000
 MAX_FILE_BYTES = 64 * 1024**2

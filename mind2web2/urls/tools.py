@@ -8,12 +8,14 @@ from urllib.parse import quote
 
 from pydantic import BaseModel
 
-from mind2web2.urls.find import ANGLE_BRACKETS, url_spans
-from mind2web2.urls.keys import TRACKING_PREFIX, lookup_key, storage_key
+from mind2web2.urls.markdown import ANGLE_BRACKETS, url_spans
 from mind2web2.urls.parts import (
+    TRACKING_PREFIX,
     clean_url,
+    lookup_key,
     site_of,
     split_url,
+    storage_key,
     undo_markdown_escapes,
     uniform_escapes,
 )

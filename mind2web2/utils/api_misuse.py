@@ -1,4 +1,4 @@
-"""API misuse: names and calls of a script that the toolkit does not have, reported when the script uses them.
+"""Whose code runs, and API misuse: names and calls of a script that the toolkit does not have.
 
 Scripts often wrap their calls in ``try/except Exception``. An attribute that our objects lack, or a call that
 fits no signature, would become a failed check there, and so a wrong score. Each is reported at once, with the
@@ -14,21 +14,84 @@ import ast
 import asyncio
 import dis
 import inspect
+import os
 import re
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+import sysconfig
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cache, lru_cache, partial, update_wrapper, wraps
+from functools import lru_cache, partial, update_wrapper, wraps
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType, MethodType, ModuleType
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, Literal, NoReturn, TypeVar, cast
 
 from mind2web2.errors import EvalScriptError
 from mind2web2.utils.text import parsed
+
+_PACKAGE_FOLDER = str(Path(__file__).parents[1])
+# Tools that scripts call: what they read, the script reads.
+_TOOLS = os.path.join(_PACKAGE_FOLDER, "api_tools")  # noqa: PTH118 (compared as text, thousands of times)
+_SYSTEM = (
+    *("/dev", "/proc", "/sys", "/etc", "/run", "/lib", "/lib64"),
+    *("/usr/lib", "/usr/lib64", "/usr/share", "/usr/local/lib", "/usr/local/share"),
+)
+_PYTHON = ("stdlib", "platstdlib", "purelib", "platlib")
+_SITE_FOLDERS = frozenset({"site-packages", "dist-packages"})
+
+Caller = Literal["own", "script", "other"]
+
+
+def caller_of(frame: FrameType | None, ignored: Set[str] = frozenset()) -> Caller:
+    """Return for whom the code in a frame runs: our own code, a script, or ("other") neither of them.
+
+    A library runs for its caller.
+
+    Args:
+        ignored: top-level packages whose callers do not count: they count as our own.
+    """
+    has_left_task = False
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if frame.f_globals.get("__name__", "").partition(".")[0] in ignored:
+            return "own"
+        has_left_task = has_left_task or name == _EVENT_LOOP
+        # Names in angle brackets are of code without a file, such as what dataclasses generate.
+        if not name.startswith("<"):
+            if is_own(name):
+                return "own"
+            if not has_left_task and not is_installed(name) and not name.startswith(_TOOLS):
+                return "script"
+        frame = frame.f_back
+    return "other"
+
+
+@lru_cache(maxsize=4096)
+def is_own(path: str) -> bool:
+    """Tell whether a file is of this package, apart from the tools that scripts call."""
+    return _is_under(path, _PACKAGE_FOLDER) and not _is_under(path, _TOOLS)
+
+
+@lru_cache(maxsize=4096)
+def is_installed(path: str) -> bool:
+    """Tell whether a file is of Python, of a package (this one too) or of the system."""
+    if any(_is_under(path, folder) for folder in (*_python_folders(), _PACKAGE_FOLDER, *_SYSTEM)):
+        return True
+    return not _SITE_FOLDERS.isdisjoint(Path(path).parts)
+
+
+@lru_cache(maxsize=1)
+def _python_folders() -> tuple[str, ...]:
+    folders = [sysconfig.get_path(name) for name in _PYTHON]
+    return tuple({*folders, *(str(Path(folder).resolve()) for folder in folders)})
+
+
+def _is_under(path: str, folder: str) -> bool:
+    return path.startswith(folder) and path[len(folder) : len(folder) + 1] in ("", os.sep)
+
 
 Kind = TypeVar("Kind", bound=type)
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -44,6 +107,7 @@ _NO_AWAIT = frozenset(
     }
 )
 _UNKNOWN_KEYWORD = re.compile(r"unexpected keyword argument '(\w+)'")
+# A script below it on the stack runs the event loop: it has not called what the loop's task does.
 _EVENT_LOOP = asyncio.events.__file__
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 
@@ -191,15 +255,15 @@ def _next_operation(frame: FrameType) -> str:
 
 
 def _refuse_call(function: Callable[..., Any], error: TypeError) -> NoReturn:
-    what = function.__qualname__
+    called = function.__qualname__
     unknown = _UNKNOWN_KEYWORD.search(str(error))
     problem = str(error).partition("() ")[2] or str(error)
     if unknown is not None:
         known = [name for name in inspect.signature(function).parameters if name != "self"]
         problem = f"unknown keyword {unknown[1]!r}{_hint(unknown[1], known)}"
     frame = _script_frame(sys._getframe(1))
-    _report(frame, f"calls {what}{_in_line(frame)} with arguments that it does not take: {problem}")
-    raise TypeError(f"{what}() takes other arguments: {problem}") from error
+    _report(frame, f"calls {called}{_in_line(frame)} with arguments that it does not take: {problem}")
+    raise TypeError(f"{called}() takes other arguments: {problem}") from error
 
 
 def report_missing(owner: Any, name: str) -> None:
@@ -258,16 +322,8 @@ def _script_frame(frame: FrameType | None) -> FrameType | None:
 
 
 def _is_script(frame: FrameType) -> bool:
-    return not frame.f_code.co_filename.startswith(("<", *_libraries()))
-
-
-@cache
-def _libraries() -> tuple[str, ...]:
-    """Return the folders whose code is not a script's."""
-    import sysconfig  # late: scripts rarely come here
-
-    installed = (sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
-    return (str(Path(__file__).parent.parent), *installed)
+    name = frame.f_code.co_filename
+    return not name.startswith("<") and not is_installed(name)
 
 
 def _is_use(frame: FrameType | None) -> bool:

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.utils.invisible_characters import made_visible
-from mind2web2.utils.names import stamp_now
+from mind2web2.utils.text import made_visible, stamp_now
 
 # What every record has; anything else was given with ``extra=``.
 _RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -109,8 +108,7 @@ def _open_new(folder: Path, stem: str) -> logging.FileHandler:
 class LogFile(logging.FileHandler):
     """A log file; where it cannot be written any more, a line on standard error says so, once.
 
-    What it would have said is lost then, and nothing else: a full disk is reported by whatever has results
-    to write.
+    Its lines are lost then, and nothing else: writing a result reports a full disk.
     """
 
     def __init__(self, path: Path, mode: str = "a") -> None:

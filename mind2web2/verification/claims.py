@@ -17,8 +17,8 @@ from pydantic import BaseModel
 
 from mind2web2.errors import CaptureError, JudgmentMissingError, Mind2Web2Error
 from mind2web2.judge.protocol import Subject
-from mind2web2.pages.prepared import PreparedPage
-from mind2web2.prompts.injection_flags import flags_of
+from mind2web2.pages.captures import PreparedPage
+from mind2web2.prompts.blocks import flags_of
 from mind2web2.rubric.evidence import (
     NO_PAGE_NAMED,
     Evidence,
@@ -29,10 +29,10 @@ from mind2web2.rubric.evidence import (
     outcome,
     trials_needed,
 )
-from mind2web2.scheduling.scheduler import current_pace
+from mind2web2.scheduling.scheduler import current_options
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.verification.context import NO_INSTRUCTION, Asking, quotable, verification_messages
+from mind2web2.verification.context import NO_INSTRUCTION, EvaluationContext, quotable, verification_messages
 
 # How alike a passage must be to count as the quotation, in percent.
 _LIKENESS = 85
@@ -263,11 +263,11 @@ class ClaimJudging:
     """Judges claims about one answer.
 
     Args:
-        asking: the answer under evaluation.
+        context: the answer under evaluation.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
+    def __init__(self, context: EvaluationContext) -> None:
+        self._context = context
 
     async def judged(
         self, verification: Verification, urls: Sequence[str], had_sources: bool
@@ -296,8 +296,8 @@ class ClaimJudging:
         """Return the pages' checks in the order made, up to the first that supports the claim."""
         checks: list[PageCheck] = []
         failure: Mind2Web2Error | None = None
-        at_hand, to_capture = await self._in_cheap_order(urls)
-        for pages in (at_hand, to_capture):
+        cached, to_capture = await self._in_cheap_order(urls)
+        for pages in (cached, to_capture):
             for check in await self._checks_of(verification, pages, is_only_page=len(urls) == 1):
                 if isinstance(check, PageCheck):
                     checks.append(check)
@@ -306,23 +306,23 @@ class ClaimJudging:
             if _is_supported(checks):
                 return checks
         if failure is not None:
-            raise self._asking.judge.fail(failure)
+            raise self._context.judge.fail(failure)
         return checks
 
     async def _in_cheap_order(self, urls: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return the pages that are at hand, then those that would have to be captured."""
         if len(urls) == 1:
             return list(urls), []
-        at_hand = dict(zip(urls, await self._asking.at_hand(urls), strict=True))
-        return [url for url in urls if at_hand[url]], [url for url in urls if not at_hand[url]]
+        cached = dict(zip(urls, await self._context.cached(urls), strict=True))
+        return [url for url in urls if cached[url]], [url for url in urls if not cached[url]]
 
     async def _checks_of(
         self, verification: Verification, urls: Sequence[str], *, is_only_page: bool
     ) -> list[PageCheck | JudgmentMissingError]:
         """Check pages that are equally cheap to have, in order, while the next pages are prepared."""
         checks: list[PageCheck | JudgmentMissingError] = []
-        prepare = partial(self._asking.prepare, with_images=verification.use_screenshot)
-        async with PagesAhead(prepare, urls, 1 if current_pace().sequential else PAGES_AT_ONCE) as ahead:
+        prepare = partial(self._context.prepare, with_images=verification.use_screenshot)
+        async with PagesAhead(prepare, urls, 1 if current_options().sequential else PAGES_AT_ONCE) as ahead:
             for number, url in enumerate(urls):
                 ahead.reach(number)
                 try:
@@ -337,9 +337,9 @@ class ClaimJudging:
 
     async def _check_page(self, verification: Verification, url: str, *, is_only_page: bool) -> PageCheck:
         try:
-            page = await self._asking.page(url, verification.use_screenshot)
+            page = await self._context.page(url, verification.use_screenshot)
         except CaptureError as error:
-            self._asking.logger.warning(
+            self._context.logger.warning(
                 "page is unavailable node=%s url=%s reason=%s", verification.node_id, url, error
             )
             return PageCheck(url=url, outcome="unavailable", reason=str(error))
@@ -369,7 +369,7 @@ class ClaimJudging:
     async def _cast(
         self, verification: Verification, page: PreparedPage | None, trial: int, others_may_decide: bool
     ) -> tuple[Vote, PreparedPage | None]:
-        asking = self._asking
+        context = self._context
         subject = Subject(
             "verify",
             node=verification.node_id,
@@ -377,12 +377,12 @@ class ClaimJudging:
             page=None if page is None else page.url,
             trial=trial,
         )
-        answered = await asking.ask(
+        answered = await context.ask(
             BinaryEvalResult,
             page,
             lambda shown: verification_messages(
-                asking.task,
-                asking.answer or "",
+                context.task,
+                context.answer or "",
                 shown,
                 verification.claim,
                 verification.additional_instruction,
@@ -395,7 +395,7 @@ class ClaimJudging:
             trial=trial,
             supported=verdict.result,
             reasoning=verdict.reasoning,
-            quote=await looked_up(verdict.quote, quotable(asking.answer, answered.page)),
+            quote=await looked_up(verdict.quote, quotable(context.answer, answered.page)),
             declined=answered.reply.declined,
             judgment=answered.reply.judgment,
         )

@@ -20,9 +20,14 @@ from mind2web2.errors import (
 )
 from mind2web2.judge.protocol import Judge, Subject
 from mind2web2.llm_client.chat import NO_LIMIT, ChatReply, ChatRequest, ImageLimit, Limit, Message
-from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures, shared_cache
+from mind2web2.pages.captures import (
+    DoubtfulPageError,
+    PageSettings,
+    PreparedPage,
+    SharedCaptures,
+    shared_cache,
+)
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
-from mind2web2.pages.prepared import PageSettings, PreparedPage
 from mind2web2.prompts import BlockChain, instructions, shown_text
 from mind2web2.rubric.evidence import NO_PAGE_NAMED, QuoteSource
 from mind2web2.utils.api_misuse import report_misuse, script_api
@@ -165,7 +170,7 @@ class EvaluatorConfig:
 
 
 @dataclass(frozen=True)
-class Asking:
+class EvaluationContext:
     """One answer under evaluation, as the judge's questions need it.
 
     Args:
@@ -222,11 +227,11 @@ class Asking:
             failure = MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}")
             raise self.judge.fail(failure) from error
 
-    def note_brought(self, url: str) -> None:
+    def note_captured(self, url: str) -> None:
         """Show a page in the script's view of the cache, after a verdict or value from it."""
-        note_brought = getattr(self.cache, "note_brought", None)
-        if note_brought is not None:
-            note_brought(url)
+        note_captured = getattr(self.cache, "note_captured", None)
+        if note_captured is not None:
+            note_captured(url)
 
     async def prepare(self, url: str, with_images: bool) -> None:
         """Make a page ready that may be asked for; nothing is noted of it before it is."""
@@ -234,12 +239,12 @@ class Asking:
             shared, limit = shared_cache(self.cache), self.judge.image_limit
             await self.library.page(self._page_request(shared, url, with_images, limit))
 
-    async def at_hand(self, urls: Sequence[str]) -> list[bool]:
-        """Tell of each page whether it was stored before this run captured any (``PageLibrary.at_hand``)."""
+    async def cached(self, urls: Sequence[str]) -> list[bool]:
+        """Tell of each page whether it was stored before this run captured any (``PageLibrary.cached``)."""
         if self.cache is None:
             return [False] * len(urls)
         try:
-            return await self.library.at_hand(self.cache, urls)
+            return await self.library.cached(self.cache, urls)
         except Mind2Web2Error as error:
             raise self.judge.fail(error) from error.__cause__
         except OSError as error:
@@ -321,12 +326,12 @@ class ScriptAccess:
     """Pages and model as a script may use them itself, by way of its extractor or verifier.
 
     Args:
-        asking: the answer under evaluation.
+        context: the answer under evaluation.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._asking = asking
-        self.logger = asking.logger
+    def __init__(self, context: EvaluationContext) -> None:
+        self._context = context
+        self.logger = context.logger
 
     async def get_page_info(self, url: str) -> tuple[list[str], str] | tuple[None, None]:
         """Return a page's images as base64 JPEGs and its text, cached or captured.
@@ -335,13 +340,13 @@ class ScriptAccess:
         """
         try:
             # All of them, whatever the judge takes: they are the script's own affair.
-            page = await self._asking.page_within(str(url), with_images=True, limit=NO_LIMIT)
+            page = await self._context.page_within(str(url), with_images=True, limit=NO_LIMIT)
         except CaptureError as error:
             self.logger.warning("page is unavailable url=%s reason=%s", url, error)
             return None, None
         finally:
-            self._asking.note_brought(str(url))
-        images = await self._asking.library.images_of(page)
+            self._context.note_captured(str(url))
+        images = await self._context.library.images_of(page)
         return [image.partition("base64,")[2] for image in images], str(page.text)
 
     async def call_llm_with_semaphore(
@@ -356,11 +361,11 @@ class ScriptAccess:
 
         The result and further keywords are those of ``LLMClient.async_response``.
         """
-        return await self._asking.judge.async_response(
+        return await self._context.judge.async_response(
             model=model,
             messages=messages,
             response_format=response_format,
-            limit=self._asking.llm_limit,
+            limit=self._context.llm_limit,
             **keywords,
         )
 

@@ -14,15 +14,14 @@ from mind2web2.errors import CaptureError
 from mind2web2.judge.direct import as_judge
 from mind2web2.judge.protocol import Judge, Subject, cut_off_noted
 from mind2web2.llm_client.base_client import LLMClient
-from mind2web2.pages.captures import PageCapture, SharedCaptures
+from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary
-from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import encodable
 from mind2web2.rubric.evidence import PageShown
 from mind2web2.utils.api_misuse import checked_call, script_api
 from mind2web2.verification.context import (
     NO_INSTRUCTION,
-    Asking,
+    EvaluationContext,
     EvaluatorConfig,
     ScriptAccess,
     extraction_messages,
@@ -96,11 +95,11 @@ class Extractor(ScriptAccess):
     """Fills pydantic templates with what an answer or a page says.
 
     Args:
-        asking: the answer under evaluation.
+        context: the answer under evaluation.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        super().__init__(asking)
+    def __init__(self, context: EvaluationContext) -> None:
+        super().__init__(context)
         self._numbers = itertools.count()
         self._records: dict[int, ExtractionRecord] = {}
 
@@ -145,10 +144,10 @@ class Extractor(ScriptAccess):
         """
         number = next(self._numbers)
         name = encodable(extraction_name)
-        self._asking.note_brought(url)
+        self._context.note_captured(url)
         try:
-            with cut_off_noted(self._asking.judge, name):
-                page = await self._asking.page(url, use_screenshot)
+            with cut_off_noted(self._context.judge, name):
+                page = await self._context.page(url, use_screenshot)
         except CaptureError as error:
             self.logger.warning("extraction empty name=%s url=%s reason=%s", name, url, error)
             self._records[number] = ExtractionRecord(name=name, url=url, unavailable=str(error))
@@ -166,14 +165,14 @@ class Extractor(ScriptAccess):
         additional_instruction: str | None,
         name: str,
     ) -> tuple[Template, ExtractionRecord]:
-        asking = self._asking
+        context = self._context
         url = None if page is None else page.url
-        with cut_off_noted(asking.judge, name):
-            answered = await asking.ask(
+        with cut_off_noted(context.judge, name):
+            answered = await context.ask(
                 template_class,
                 page,
                 lambda shown: extraction_messages(
-                    asking.task, asking.answer, shown, prompt, additional_instruction
+                    context.task, context.answer, shown, prompt, additional_instruction
                 ),
                 Subject("extract", node=name, page=url),
             )
@@ -233,8 +232,8 @@ def create_evaluator(
     # A run's own limit, since the script may hold the semaphore that it was given.
     page_limit = getattr(global_cache, "page_limit", None) or page_limit
 
-    def asking(model: str | None) -> Asking:
-        return Asking(
+    def context(model: str | None) -> EvaluationContext:
+        return EvaluationContext(
             judge=judge,
             model=judge.model_for(model or default_model),
             task=task_description,
@@ -251,7 +250,7 @@ def create_evaluator(
     captures = _captures(global_cache, browser_manager)
     # A run's cache brings the run's pages, so that each is prepared once for all its answers.
     library: PageLibrary = getattr(global_cache, "page_library", None) or PageLibrary()
-    return Extractor(asking(extract_model)), Verifier(asking(verify_model))
+    return Extractor(context(extract_model)), Verifier(context(verify_model))
 
 
 def _captures(cache: PageCache | None, browser_manager: PageCapture | None) -> SharedCaptures | None:

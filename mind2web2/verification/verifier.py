@@ -22,10 +22,10 @@ from mind2web2.scheduling.scheduler import (
     is_watching,
     prerequisites_now,
 )
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
 from mind2web2.verification.claims import BinaryEvalResult, ClaimJudging, Verification, evidence_of
-from mind2web2.verification.context import NO_INSTRUCTION, Asking, ScriptAccess
+from mind2web2.verification.context import NO_INSTRUCTION, EvaluationContext, ScriptAccess
 
 __all__ = ["BinaryEvalResult", "Prerequisites", "Sources", "Verifier", "urls_of"]
 
@@ -46,26 +46,26 @@ class Verifier(ScriptAccess):
     ``majority_vote``, ``num_trials`` and ``use_screenshot``, as in ``Evaluator.verify``.
 
     Args:
-        asking: the answer under evaluation.
+        context: the answer under evaluation.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        super().__init__(asking)
-        self._judging = ClaimJudging(asking)
-        self._config = asking.config
+    def __init__(self, context: EvaluationContext) -> None:
+        super().__init__(context)
+        self._judging = ClaimJudging(context)
+        self._config = context.config
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
         # for one of them.
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
 
     def may_defer(self, sources: Sources) -> bool:
         """Tell whether client, log and page cache show a script the same as in sequential execution."""
-        cache, capture, deferral = self._asking.cache, self._asking.capture, current_deferral()
-        if not is_watching(self._asking.judge) or (deferral is not None and deferral.is_heard(self.logger)):
+        cache, capture, deferral = self._context.cache, self._context.capture, current_deferral()
+        if not is_watching(self._context.judge) or (deferral is not None and deferral.is_heard(self.logger)):
             return False
         if sources is None or cache is None:
             return True
         # What is captured shows in a cache, unless that keeps a view of its own for the script.
-        return is_watching(cache) and (capture is None or hasattr(cache, "note_brought"))
+        return is_watching(cache) and (capture is None or hasattr(cache, "note_captured"))
 
     async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
         """Judge a claim from the answer alone."""
@@ -155,7 +155,7 @@ class Verifier(ScriptAccess):
         sources: NotedSources,
         prerequisites: NotedPrerequisites,
     ) -> bool:
-        with cut_off_noted(self._asking.judge, verification.node_id or verification.claim):
+        with cut_off_noted(self._context.judge, verification.node_id or verification.claim):
             # All that was started together has looked by now, and may decide without a question, as a skip.
             await asyncio.sleep(0)
             skip_reason = await self._gate(verification, await prerequisites.skip_reason())
@@ -178,15 +178,15 @@ class Verifier(ScriptAccess):
         except MemoryError as error:
             # It says as little about the claim as a disk that fails.
             failure = MachineError(f"no memory was left to verify node '{verification.node_id}'")
-            raise self._asking.judge.fail(failure) from error
+            raise self._context.judge.fail(failure) from error
         except Exception as error:
             # A bug in a page parser, say, costs this leaf only (scoring.md, "Verdicts").
             self.logger.exception("verification failed with an error node=%s", verification.node_id)
             reason = f"{type(error).__name__}: {error}"
-            self._asking.judge.note("doubts", f"{verification.node_id}: {reason}")
+            self._context.judge.note("doubts", f"{verification.node_id}: {reason}")
             supported, evidence = False, evidence_of(verification, "error", reason=reason)
         for check in evidence.pages:
-            self._asking.note_brought(check.url)
+            self._context.note_captured(check.url)
         if node is not None:
             decide(node, float(supported), "passed" if supported else "failed", evidence)
         self.logger.info(
@@ -200,9 +200,9 @@ class Verifier(ScriptAccess):
 
     def _judging_as_configured(self) -> ClaimJudging:
         """Return what judges by the configuration of this moment: it is the script's, and may change."""
-        if vars(self._asking.config) != vars(self._config) or self._config is self._asking.config:
-            self._config = copy(self._asking.config)
-            self._judging = ClaimJudging(replace(self._asking, config=self._config))
+        if vars(self._context.config) != vars(self._config) or self._config is self._context.config:
+            self._config = copy(self._context.config)
+            self._judging = ClaimJudging(replace(self._context, config=self._config))
         return self._judging
 
     def _filled_in(
@@ -214,7 +214,7 @@ class Verifier(ScriptAccess):
         num_trials: int | None,
         use_screenshot: bool | None,
     ) -> Verification:
-        config = self._asking.config
+        config = self._context.config
         trials = config.default_num_trials if num_trials is None else num_trials
         check_trials(trials)
         by_majority = config.default_majority_vote if majority_vote is None else majority_vote
@@ -232,7 +232,7 @@ class Verifier(ScriptAccess):
         if len(self._asking_tasks) == 1:
             return reason
         subject = Subject("verify", node=verification.node_id, claim=verification.claim)
-        return await self._asking.judge.gate(subject, reason)
+        return await self._context.judge.gate(subject, reason)
 
     def _skip(self, verification: Verification, node: VerificationNode | None, reason: str) -> bool:
         if node is not None:

@@ -26,8 +26,8 @@ from mind2web2.runs.results import (
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import is_file_name, name_list, natural_key
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import is_file_name, name_list, natural_key
 from mind2web2.viewer.markdown import markdown_tree
 
 Json = dict[str, Any]
@@ -293,6 +293,7 @@ def _marks(facts: ResultFacts) -> set[str]:
         "quote_missing": any("not_found" in claim.quotes for claim in facts.claims),
         "in_doubt": facts.in_doubt,
         "flagged": facts.is_flagged,
+        "barred": facts.is_barred,
         "no_tree": facts.is_treeless,
     }
     return marks | {name for name, is_so in named.items() if is_so}
@@ -308,6 +309,7 @@ def _making(result: Mapping[str, Any]) -> Json:
         "quotes",
         "doubts",
         "answer_flags",
+        "barred",
         "time_seconds",
         SCORE_BOUNDS,
     )

@@ -23,9 +23,9 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
 from mind2web2.pages.citations import read_citations
 from mind2web2.pages.importing import Fault, reader_of
-from mind2web2.urls.keys import lookup_key
+from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
-from mind2web2.utils.names import is_file_name
+from mind2web2.utils.text import is_file_name
 from mind2web2.viewer.catalog import Catalog, Json
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 

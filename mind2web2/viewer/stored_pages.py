@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
@@ -15,10 +16,11 @@ from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
 from mind2web2.pages.agent_cache import AgentCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.library import PageLibrary, PageRequest, PreparedPage
+from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.rubric.evidence import Evidence, PageCheck, Vote
-from mind2web2.utils.names import is_file_name
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.utils.text import is_file_name
 from mind2web2.verification.claims import BinaryEvalResult
 from mind2web2.verification.context import EvaluatorConfig, verification_messages
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows
@@ -176,6 +178,7 @@ def _request(content: Mapping[str, Any], messages: list[Message]) -> ChatRequest
         template=BinaryEvalResult,
         temperature=judge.get("temperature"),
         reasoning_effort=judge.get("reasoning_effort"),
+        extra=json.loads(judge.get("extra_body") or "{}"),
     )
 
 

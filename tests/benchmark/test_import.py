@@ -131,6 +131,20 @@ def test_a_wrong_file_stores_nothing(folder, name, content, problem):
     assert not list(folder.glob("answers/bot/*/*"))
 
 
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_a_line_of_200_mb_is_not_read(folder, name):
+    """One line names the place."""
+    with (folder / name).open("wb") as file:
+        file.write(GOOD.encode() if name == "a.jsonl" else b"task_id,answer\n")
+        file.truncate(200_000_000)
+    run = call(main, "answers", "import", "bot", name)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert f"{name}, line 2: it has more than 8,000,000 characters" in run.stderr
+    listed = call(main, "answers", "import", "bot", name, "--task_list", name)
+    assert (listed.returncode, listed.stderr.count("\n")) == (2, 1)
+    assert f"cannot read the task list {name}: it has more than" in listed.stderr
+
+
 def test_a_killed_import_continues(folder):
     """Each run is stored once, and no answer is partial."""
     rows = [{"task_id": "lake", "answer": f"Answer {k}. " * 1000, "run": k} for k in range(1, 301)]

@@ -6,10 +6,10 @@ import sys
 from zipfile import ZipFile
 
 import pytest
-from projects import AGENT, REPOSITORY, Project, call, read_json
+from projects import AGENT, Project, call, read_json
 from servers.hub_server import COMMIT, HubServer
-from servers.judge_server import JudgeServer
-from servers.recorded_replies import RecordedReplies
+from servers.judge_server import JudgeServer, prompt_text
+from servers.local_http import Answer, LocalHttp
 
 from mind2web2.cli import main
 
@@ -79,41 +79,48 @@ def test_a_missing_task_is_an_error(project):
     )
 
 
-AGENT_PROGRAM = """\
-import sys
-from pathlib import Path
-
-sys.stdout.write(Path("given", sys.argv[1], "answer_1.md").read_text())
-"""
+PAGE = (
+    b"<!doctype html><title>Depth</title><h1>The depth</h1><p>The lake is 80 m deep, as a survey found.</p>"
+)
+AGENT_PROGRAM = "import sys; print('It is 80 m deep, see ' + sys.argv[1] + sys.argv[2])"
 
 
 def test_from_download_to_submission(tmp_path, monkeypatch):
-    """get, answer, evaluate, metrics and submit, with local servers and the recorded judge."""
+    """get, answer, cache, evaluate, metrics and submit, with local servers and the real browser."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    scripts = {path.stem: path.read_bytes() for path in (REPOSITORY / "eval_scripts/example").glob("*.py")}
-    files = {f"evaluation_scripts/2025_07_14/{task}.py": content for task, content in scripts.items()}
-    files["dev_set.csv"] = ("task_id,domain\n" + "".join(f"{task},Town\n" for task in scripts)).encode()
-    (tmp_path / "given").symlink_to(REPOSITORY / "answers/example")
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache/example").symlink_to(REPOSITORY / "cache/example")
-    (tmp_path / "agent.py").write_text(AGENT_PROGRAM)
     monkeypatch.setenv("HF_TOKEN", "hf_good")
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    with HubServer(files) as hub, JudgeServer(RecordedReplies()) as judge:
-        monkeypatch.setenv("HF_ENDPOINT", hub.url)
+    page = Answer(PAGE, headers={"Content-Type": "text/html; charset=utf-8"})
+    (tmp_path / "agent.py").write_text(AGENT_PROGRAM)
+    with (
+        LocalHttp(lambda _request: page) as site,
+        JudgeServer(
+            lambda body: {"reasoning": "r", "result": "as a survey found" in prompt_text(body)}
+        ) as judge,
+    ):
+        author = Project(tmp_path / "author")
+        script = author.add_script({"deep": ("It is 80 m deep.", f"{site.url}/lake")})
+        files = {
+            "dev_set.csv": b"task_id,task_description\nlake,How deep?\n",
+            "evaluation_scripts/2025_07_14/lake.py": script.read_bytes(),
+        }
         monkeypatch.setenv("OPENAI_BASE_URL", judge.base_url)
-        program = f"{sys.executable} agent.py {{task_id}} {{question}}"
+        program = f"{sys.executable} agent.py {site.url}/ {{task_id}} {{question}}"
+        listed = ("--task_list", "tasks/dev_set.csv")
         commands = [
             ("get",),
             ("answer", "example", "--command", program, "--runs", "3"),
+            ("cache", "example", "--no_llm", "--allow_private_network"),
             ("evaluate", "example", "--no_capture"),
-            ("metrics", "example", "--task_list", "tasks/dev_set.csv"),
-            ("submit", "example", "--task_list", "tasks/dev_set.csv"),
+            ("metrics", "example", *listed, "--fail_under", "1"),
+            ("submit", "example", *listed),
         ]
-        for words in commands:
-            run = call(main, *words)
-            assert (words, run.returncode, run.stderr) == (words, 0, "")
+        with HubServer(files) as hub:
+            monkeypatch.setenv("HF_ENDPOINT", hub.url)
+            for words in commands:
+                run = call(main, *words)
+                assert run.returncode == 0, (words, run.stdout, run.stderr)
     entry = json.loads(run.stdout.splitlines()[-1])
     summary = read_json(tmp_path / "eval_results/example/summary.json")
     assert entry["partial_completion"] == f"{summary['avg_score']:.2f}"
@@ -126,7 +133,8 @@ def test_from_download_to_submission(tmp_path, monkeypatch):
         for name, found in manifest["files"].items():
             assert hashlib.sha256(archive.read(name)).hexdigest() == found["sha256"]
         results = [name for name in names if "/results/" in name]
-        assert len(results) == 9
+        assert len(results) == 3
+        assert b"80 m deep" in b"".join(archive.read(name) for name in names if name.endswith(".txt"))
         assert json.loads(archive.read(results[0]))["provenance"]["dataset_commit"] == COMMIT
     assert "eval_results/example/judgments.jsonl" in names
     assert {name.split("/")[0] for name in names} == {"answers", "cache", "eval_results"}

@@ -93,7 +93,7 @@ def test_three_agents():
     assert p_values["new", "old"]["p_holm"] == pytest.approx(3 * 2 / 2**9, abs=1e-6)
     assert p_values["old", "same"]["p_holm"] > 0.05
     text = call(main, "compare", "old", "same").stdout
-    assert "* not told apart from the best at the 5% level:" in text
+    assert "* no significant difference from the best at the 5% level:" in text
     assert "The observed difference would take" in text
 
 

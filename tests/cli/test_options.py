@@ -69,10 +69,14 @@ def test_options_are_not_abbreviated(capsys):
 def test_an_option_with_one_value_is_given_once(command):
     """The last one would win in silence otherwise; the message is one line without the usage."""
     words = ["cache", "bot"] if command is main else ["--agent_name", "bot"]
-    run = call(command, *words, "--judge_base_url", "http://a", "--judge-base-url=http://b")
     prog = "mind2web2 cache" if command is main else "run_eval.py"
-    message = f"{prog}: error: --judge_base_url was given twice; see {prog} --help\n"
-    assert (run.returncode, run.stdout, run.stderr) == (2, "", message)
+    for given, name in (
+        (("--judge_model", "a", "--judge-model=b"), "--judge_model"),
+        (("--judge_base_url", "http://a", "--judge-base-url=http://a"), "--judge_base_url http://a"),
+    ):
+        run = call(command, *words, *given)
+        message = f"{prog}: error: {name} was given twice; see {prog} --help\n"
+        assert (run.returncode, run.stdout, run.stderr) == (2, "", message)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +97,10 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--answer_timeout", "inf", "'inf' is not a positive number of seconds"),
         ("--answer_timeout", "nan", "'nan' is not a positive number of seconds"),
         ("--answer_timeout", "soon", "'soon' is not a positive number of seconds"),
+        ("--judge_extra_body", "[1]", "'[1]' is no JSON object such as {"),
+        ("--judge_extra_body", '{"a": NaN}', "is no JSON object such as {"),
+        ("--judge_extra_body", '{"temperature": 1}', "temperature is not free to choose: use --judge_temp"),
+        ("--judge_extra_body", '{"stream": true}', "stream is not free to choose"),
         ("--judge_temperature", "2.5", "'2.5' is not a temperature from 0 to 2"),
         ("--judge_temperature", "nan", "'nan' is not a temperature from 0 to 2"),
         ("--judge_temperature", "-0.1", "'-0.1' is not a temperature from 0 to 2"),

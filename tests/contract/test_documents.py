@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
 from projects import REPOSITORY, call
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
@@ -27,7 +28,8 @@ PARSED_ONLY = (
     *("--cdp_url", "--batch", "http://localhost:8000", "mind2web2 cache"),
     *("mind2web2 get", "mind2web2 answer", "pages import", "mind2web2 validate", "mind2web2 submit"),
     # Until Ctrl-C; what needs labels of a person, results of several machines, or a judge that knows the set.
-    *("mind2web2 view", "mind2web2 audit", "mind2web2 serve", "mind2web2 merge", "--shard", "check-judge"),
+    *("mind2web2 view", "mind2web2 audit", "mind2web2 serve", "mind2web2 merge", "--shard", "--barred"),
+    "mind2web2 check-judge",
 )
 # What stands in a document for names of a user's own.
 NAMES = {"my_task": "museum_saturday"}
@@ -106,6 +108,24 @@ def test_every_command_works():
         assert (command, outcome.returncode, outcome.stderr) == (command, 0, "")
         ran += 1
     assert ran >= 9
+
+
+@pytest.mark.usefixtures("project")
+def test_the_workflow_works():
+    """Its steps in their order; the report that it keeps is there, and a limit that is not met fails it."""
+    [(_, text)] = blocks("yaml")
+    workflow = yaml.safe_load(text)
+    steps = workflow["jobs"]["evaluate"]["steps"]
+    assert all(("uses" in step) != ("run" in step) for step in steps)
+    own = [shlex.split(step["run"])[3:] for step in steps if "run" in step]
+    for words in own:
+        outcome = call(main, *words)
+        assert (words, outcome.returncode, outcome.stderr) == (words, 0, "")
+    assert steps[-1]["if"] == "always()"
+    assert all(Path(name).is_file() for name in steps[-1]["with"]["path"].split())
+    metrics = [word.replace("0.5", "0.99") for word in own[1]]
+    outcome = call(main, *metrics)
+    assert (outcome.returncode, "Below --fail_under 0.99: my_agent " in outcome.stdout) == (5, True)
 
 
 @pytest.mark.usefixtures("project")

@@ -19,8 +19,8 @@ from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
-from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"
@@ -33,7 +33,7 @@ Name = tuple[str, str]
 class Manner:
     """How a run goes about it, which no score may depend on."""
 
-    order: Order = field(default_factory=Order)
+    order: ExecutionOptions = field(default_factory=ExecutionOptions)
     requests_at_once: int = 30
     answers_at_once: int = 3
 
@@ -77,11 +77,11 @@ async def _evaluate(
         limits=DualSemaphore(asyncio.Semaphore(10), asyncio.Semaphore(manner.requests_at_once)),
         reuse=judge.endpoint != "replay",
         answer_timeout_s=None,
-        pace=manner.order,
+        execution=manner.order,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
-    pace = Pace(max_answers=manner.answers_at_once)
-    return await evaluate_work(select_work(paths, AGENT), folders, run, pace, RunProgress())
+    concurrency = Concurrency(max_answers=manner.answers_at_once)
+    return await evaluate_work(select_work(paths, AGENT), folders, run, concurrency, RunProgress())
 
 
 def stored_judgments(results: Path) -> dict[str, Judgment]:

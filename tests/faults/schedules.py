@@ -9,7 +9,7 @@ from faults.example import Manner
 from servers.faulty_replies import DECLINES, FINAL, HANGS, TOO_FAST, Fault
 from servers.recorded_replies import Question
 
-from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.scheduling.scheduler import ExecutionOptions
 
 _ORDINARY = [fault for fault in Fault if fault not in FINAL]
 _OUTAGES = (Fault.UNAVAILABLE, Fault.SERVER_ERROR, Fault.TOO_FAST, Fault.DROP_BEFORE, Fault.RESET_BEFORE)
@@ -90,7 +90,7 @@ def schedule_of(seed: int) -> Schedule:
         end=chance.choice(sorted(FINAL)) if has_end else None,
         end_from=chance.randrange(200),
         manner=Manner(
-            Order(*chance.choice(((False, False), (True, False), (False, True)))),
+            ExecutionOptions(*chance.choice(((False, False), (True, False), (False, True)))),
             requests_at_once=chance.choice((1, 4, 30, 30)),
             answers_at_once=chance.choice((1, 3)),
         ),

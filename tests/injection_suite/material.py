@@ -26,8 +26,8 @@ from injection_suite.carriers import (
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
 from mind2web2.errors import CaptureError, MachineError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest, PageSettings, PreparedPage
+from mind2web2.pages.captures import PageSettings, PreparedPage, SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 
 log = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ async def _capture(attacks: Sequence[Attack], cache: CacheFileSys) -> str | None
     async with _served(pages) as port:
         network = NetworkSettings(host_map={HOST: ("127.0.0.1", port)})
         async with SharedCaptures.of_run(CaptureSettings(network=network), _PAGES_AT_ONCE) as captures:
-            bring = (captures.bring(page_url(attack), cache, nullcontext(), log) for attack in attacks)
+            bring = (captures.capture_into(page_url(attack), cache, nullcontext(), log) for attack in attacks)
             results = await asyncio.gather(*bring, return_exceptions=True)
     for result in results:
         if isinstance(result, MachineError):

@@ -43,7 +43,7 @@ from mind2web2.pages.citations import cited_urls, read_citations
 from mind2web2.runs.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
-from mind2web2.urls.keys import likely_keys, lookup_key, storage_key
+from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.urls.tools import (
     normalize_url_for_browser,
     normalize_url_simple,
@@ -52,7 +52,7 @@ from mind2web2.urls.tools import (
 )
 from mind2web2.utils.images import cut_screenshot, size_px, to_jpeg
 from mind2web2.utils.misc import normalize_url_markdown, text_dedent
-from mind2web2.utils.retry_after import retry_after_s
+from mind2web2.utils.text import retry_after_s
 from mind2web2.utils.workers import run_in_worker
 
 Read = Callable[[bytes, Path], None]

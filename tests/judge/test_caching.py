@@ -117,6 +117,7 @@ async def test_a_question_is_asked_once_and_kept_with_all_about_it(store):
         "temperature": 0.5,
         "reasoning_effort": "low",
         "max_images": None,
+        "extra_body": None,
         "outcome": "reply",
         "text": '{"reasoning":"read","result":true}',
         "served_model": "gpt-4o-2024",

@@ -4,7 +4,8 @@ import pytest
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
-from mind2web2.llm_client.base_client import AsyncOpenAIClient, openai_connection
+from mind2web2.llm_client.base_client import AsyncOpenAIClient
+from mind2web2.llm_client.openai_protocol import openai_connection
 from mind2web2.llm_client.settings import endpoint_of
 
 ADDRESSES = {

@@ -120,7 +120,7 @@ async def test_work_on_files_sees_all_pages(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "bring", [lambda cache: cache.note_brought(GONE), lambda cache: cache.put_web(GONE, "put", None)]
+    "bring", [lambda cache: cache.note_captured(GONE), lambda cache: cache.put_web(GONE, "put", None)]
 )
 async def test_what_is_brought_is_seen_until_it_starts_over(bring, tmp_path):
     """By a verdict that rests on it, or by the script."""
@@ -142,5 +142,5 @@ async def test_where_a_page_was_redirected_to_is_seen_with_it(tmp_path):
     )
     cache.task_cache.put_capture(CapturedPage(record, "text", None))
     assert (cache.has(f"{GONE}/old"), cache.has(f"{GONE}/new")) == (None, None)
-    cache.note_brought(f"{GONE}/old")
+    cache.note_captured(f"{GONE}/old")
     assert (cache.has(f"{GONE}/old"), cache.has(f"{GONE}/new")) == ("web", "web")

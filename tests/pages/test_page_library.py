@@ -15,8 +15,8 @@ from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.pages.agent_cache import CitedPage
 from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.pages.captures import DoubtfulPageError, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest, PageSettings
+from mind2web2.pages.captures import DoubtfulPageError, PageSettings, SharedCaptures
+from mind2web2.pages.library import PageLibrary, PageRequest
 
 log = logging.getLogger("tests")
 
@@ -326,13 +326,13 @@ async def test_what_is_at_hand_does_not_change_with_captures(tmp_path):
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
     await library.page(page_request(cache, OTHER, capture=Camera()))
     assert cache.has(OTHER) == "web"
-    assert await library.at_hand(AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]) == [
+    assert await library.cached(AnswerCache(cache, library), [OTHER, f"{PAGE}#top", "no url"]) == [
         False,
         True,
         False,
     ]
-    assert await PageLibrary().at_hand(cache, [OTHER, PAGE]) == [True, True]
-    assert await PageLibrary().at_hand(TextCache("x"), [PAGE]) == [True]
+    assert await PageLibrary().cached(cache, [OTHER, PAGE]) == [True, True]
+    assert await PageLibrary().cached(TextCache("x"), [PAGE]) == [True]
 
 
 async def test_a_page_that_a_script_writes_anew_is_shown_anew(tmp_path):
@@ -362,7 +362,7 @@ async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
     cache, library = stored(tmp_path, depth="text"), PageLibrary()
     await library.note_stored(AnswerCache(cache, library))
     AnswerCache(cache, library).put_web(OTHER, "text", None)
-    assert await library.at_hand(cache, [OTHER, PAGE]) == [False, True]
+    assert await library.cached(cache, [OTHER, PAGE]) == [False, True]
 
 
 # Lists that newer tools leave in a cache folder (file-layouts.md)
@@ -409,7 +409,7 @@ async def test_a_final_url_finds_the_page_that_redirected_there(tmp_path):
     assert cache.get_web(both)[0] == "of its own"
     assert cache.has(f"{final}/2") is None
     assert final not in cache.get_all_urls()
-    assert await PageLibrary().at_hand(cache, [final, f"{final}/2"]) == [True, False]
+    assert await PageLibrary().cached(cache, [final, f"{final}/2"]) == [True, False]
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"https://lake.example/gone": 3}'])

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind2web2.pages.captures import PageContent
 from mind2web2.pages.library import PageMemory
-from mind2web2.pages.prepared import PageContent
 from mind2web2.prompts import HashedText
 
 

@@ -69,7 +69,7 @@ class Browser:
 
 def bring(captures, cache, url=PAGE, limit=None):
     """Ask for a page."""
-    return captures.bring(url, cache, limit or nullcontext(), log)
+    return captures.capture_into(url, cache, limit or nullcontext(), log)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ async def test_a_page_that_fails_once_more_leaves_the_cache_as_it_was(was_transi
     cache.put_capture(failure(url, "gone", status=404, is_transient=was_transient))
     captures = SharedCaptures.by(Browser(partial(failure, reason="no host")))
     with pytest.raises(CaptureError, match="no host"):
-        await captures.bring(url, cache, nullcontext(), log)
+        await captures.capture_into(url, cache, nullcontext(), log)
     assert cache.capture_record(url).failure == kept
 
 

@@ -87,7 +87,7 @@ def test_what_a_run_leaves_has_no_fault(evidence):
             judged(check("unavailable", "yy"), check("supported", "yy")),
             "unavailable, and yet there are votes",
         ),
-        (judged(check("unavailable")), "though no page could be had"),
+        (judged(check("unavailable")), "though no page was available"),
         (Evidence(decided_by="page"), "though not all of them were unavailable"),
         (Evidence(decided_by="page", pages=(check("supported", "yy"),)), "not all of them were unavailable"),
         (Evidence(decided_by="prerequisite", votes=cast("yy")), "decided by prerequisite, and yet"),

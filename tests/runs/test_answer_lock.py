@@ -9,7 +9,7 @@ from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 
 from mind2web2.errors import JudgeUnavailableError, ResultWriteError
 from mind2web2.runs.answer import answer_locked, until_unlocked
-from mind2web2.runs.run import Pace, RunProgress
+from mind2web2.runs.run import Concurrency, RunProgress
 from mind2web2.runs.summaries import agent_answers
 
 LOCK = ".judging.lock"
@@ -55,10 +55,10 @@ def unavailable(_claim):
 async def test_other_processes_evaluate_the_remaining_answers_and_then_wait(project):
     """They reuse the other process's result; the progress names the awaited answers."""
     first, second, progress = HeldJudge(), ClaimJudge(), RunProgress()
-    one_at_a_time = Pace(1, 1)
-    running = asyncio.create_task(evaluate(project, first, pace=one_at_a_time))
+    one_at_a_time = Concurrency(1, 1)
+    running = asyncio.create_task(evaluate(project, first, concurrency=one_at_a_time))
     await first.reached.wait()
-    waiting = asyncio.create_task(evaluate(project, second, pace=one_at_a_time, progress=progress))
+    waiting = asyncio.create_task(evaluate(project, second, concurrency=one_at_a_time, progress=progress))
     await until(lambda: progress.waiting)
     assert list(progress.waiting) == ["lake/answer_1"]
     assert [outcome.answer_name for outcome in progress.outcomes] == ["answer_2.md"]
@@ -77,9 +77,9 @@ async def test_other_processes_evaluate_the_remaining_answers_and_then_wait(proj
 async def test_a_waiting_process_judges_the_answer_if_the_other_one_fails(project):
     """The summary has the score, independent of the order of writing."""
     failing, second, progress = HeldJudge(unavailable), ClaimJudge(), RunProgress()
-    running = asyncio.create_task(evaluate(project, failing, pace=Pace(1, 1)))
+    running = asyncio.create_task(evaluate(project, failing, concurrency=Concurrency(1, 1)))
     await failing.reached.wait()
-    waiting = asyncio.create_task(evaluate(project, second, pace=Pace(1, 1), progress=progress))
+    waiting = asyncio.create_task(evaluate(project, second, concurrency=Concurrency(1, 1), progress=progress))
     await until(lambda: progress.waiting)
     failing.may_answer.set()
     assert all(outcome.score == 1.0 for outcome in await waiting)

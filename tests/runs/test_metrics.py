@@ -124,6 +124,7 @@ def test_the_published_summary():
             "off_tree": [],
             "unexplained": [f"{task}/answer_{run}.md" for task in "abc" for run in (1, 2)],
         },
+        "barred": {"answers": [], "avg_score": 0.458333, "success_rate": 0.3333, "pass_at_k": 0.6667},
         "bounds": {"avg_score": None, "success_rate": None, "without": 6},
         "variation": {"between_tasks": 0.0, "between_runs": 0.21875, "between_judgments": None},
     }

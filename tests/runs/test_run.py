@@ -23,6 +23,7 @@ from servers.judge_server import JudgeServer, prompt_text, status
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.runs.run import (
+    Concurrency,
     RunFolders,
     RunProgress,
     evaluate_task,
@@ -101,6 +102,51 @@ class Crowd:
         finally:
             self._active -= 1
         return True
+
+
+async def test_no_more_answers_at_once_than_allowed(tmp_path):
+    """And no fewer."""
+    project = Project(tmp_path)
+    project.add_script(CLAIMS)
+    for number in range(6):
+        project.add_answer(f"answer_{number}", f"Text {number}.")
+    progress = RunProgress()
+    crowd = Crowd(2, lambda: len(progress.running))
+    outcomes = await evaluate(
+        project, ClaimJudge(crowd.verdict), concurrency=Concurrency(max_answers=2), progress=progress
+    )
+    assert [outcome.score for outcome in outcomes] == [1.0] * 6
+    assert crowd.most == 2
+
+
+async def test_no_more_tasks_at_once_than_allowed(tmp_path):
+    """And no fewer."""
+    project = Project(tmp_path)
+    for task in ("a", "b", "c", "d"):
+        project.add_script(CLAIMS, task)
+        project.add_answer(task=task)
+    progress = RunProgress()
+    crowd = Crowd(3, lambda: len(progress.running))
+    judge = ClaimJudge(crowd.verdict)
+    # One trial of one task's claim is like another task's: keep them apart by their answers.
+    for task in ("a", "b", "c", "d"):
+        project.add_answer(text=f"Answer to {task}.", task=task)
+    outcomes = await evaluate(project, judge, concurrency=Concurrency(max_tasks=3), progress=progress)
+    assert [outcome.score for outcome in outcomes] == [1.0] * 4
+    assert crowd.most == 3
+
+
+async def test_no_more_judge_requests_at_once_than_allowed(tmp_path):
+    """Over all answers and tasks together."""
+    project = Project(tmp_path)
+    for task in ("a", "b"):
+        project.add_script(CLAIMS, task)
+        for number in range(3):
+            project.add_answer(f"answer_{number}", f"Text {number} of {task}.", task)
+    crowd = Crowd(4)
+    outcomes = await evaluate(project, ClaimJudge(crowd.verdict), llm_limit=4)
+    assert [outcome.score for outcome in outcomes] == [1.0] * 6
+    assert crowd.most == 4
 
 
 SWALLOWING = """

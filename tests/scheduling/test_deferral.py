@@ -9,7 +9,7 @@ from generated_scripts import SEQUENTIAL, RandomJudge, outcome_of
 from projects import ClaimJudge, Project, evaluate, read_json
 
 from mind2web2.errors import EvalScriptError, JudgeUnavailableError
-from mind2web2.scheduling.scheduler import MOST_PENDING, MustRunSequentially, Pace, watching
+from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions, MustRunSequentially, watching
 from mind2web2.scripts.load import load_eval_script
 from mind2web2.scripts.run import load_script, run_script
 
@@ -72,9 +72,9 @@ def script(folder, body):
     return path
 
 
-async def run(folder, body, judge, pace=None):
+async def run(folder, body, judge, options=None):
     """Return what a script with this body comes to."""
-    return await outcome_of(script(folder, body), judge, pace or Pace())
+    return await outcome_of(script(folder, body), judge, options or ExecutionOptions())
 
 
 def statuses(summary):
@@ -377,14 +377,14 @@ async def test_no_more_than_a_bounded_number_is_under_way(tmp_path):
 
 
 async def test_a_batch_waits_for_nothing(tmp_path):
-    """Its pace lets any number be under way, as another round takes up to a day."""
+    """They let any number be pending, as another round takes up to a day."""
     body = (
         "    for number in range(300):\n"
         "        await evaluator.verify(str(number), evaluator.add_leaf(f'n{number}', 'd'))\n"
     )
     judge = WatchedJudge()
     judge.turns = 1000
-    await run(tmp_path, body + END, judge, Pace(most_pending=1000))
+    await run(tmp_path, body + END, judge, ExecutionOptions(most_pending=1000))
     assert judge.most_at_once == 2 * 300
 
 
@@ -420,7 +420,7 @@ SHOWN = (
 )
 
 
-@pytest.mark.parametrize("order", [SEQUENTIAL, Pace()])
+@pytest.mark.parametrize("order", [SEQUENTIAL, ExecutionOptions()])
 async def test_a_runs_judge_shows_what_program_order_has_asked(tmp_path, order):
     """However a script comes to look."""
     project = Project(tmp_path)

@@ -9,7 +9,7 @@ from generated_scripts import SEQUENTIAL, RandomJudge, made_up_script, outcome_o
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mind2web2.scheduling.scheduler import Pace
+from mind2web2.scheduling.scheduler import ExecutionOptions
 
 SEEDS = st.integers(0, 10**9)
 # make fuzz tries more.
@@ -19,8 +19,8 @@ THOROUGH = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=
 WITH_PAGES = settings(THOROUGH, max_examples=EXAMPLES // 2)
 
 
-def both_outcomes(source, verdicts, times, pace, *, with_pages=False, fails_one_in=None):
-    """Return outcome and judge in program order, and at another pace."""
+def both_outcomes(source, verdicts, times, options, *, with_pages=False, fails_one_in=None):
+    """Return outcome and judge in program order, and with other options."""
     in_order = RandomJudge(verdicts, 0, longest_turns=1, fails_one_in=fails_one_in)
     judges = in_order, RandomJudge(verdicts, times, fails_one_in=fails_one_in)
     with tempfile.TemporaryDirectory() as name:
@@ -29,7 +29,7 @@ def both_outcomes(source, verdicts, times, pace, *, with_pages=False, fails_one_
         path.write_text(source)
         return [
             (asyncio.run(outcome_of(path, judge, kept, folder / kind if with_pages else None)), judge)
-            for judge, kept, kind in zip(judges, (SEQUENTIAL, pace), ("in_order", "other"), strict=True)
+            for judge, kept, kind in zip(judges, (SEQUENTIAL, options), ("in_order", "other"), strict=True)
         ]
 
 
@@ -38,7 +38,7 @@ def both_outcomes(source, verdicts, times, pace, *, with_pages=False, fails_one_
 def test_the_tree_and_the_requests_are_those_of_program_order(script, verdicts, times, steps):
     """Whatever a script does, to the last word of the evidence; it may take a second attempt."""
     source = made_up_script(script, steps)
-    expected, deferred = both_outcomes(source, verdicts, times, Pace())
+    expected, deferred = both_outcomes(source, verdicts, times, ExecutionOptions())
     assert deferred[0] == expected[0], source
     assert +deferred[1].asked == +expected[1].asked, source
 
@@ -48,7 +48,7 @@ def test_the_tree_and_the_requests_are_those_of_program_order(script, verdicts, 
 def test_pages_are_those_of_program_order(script, verdicts, times, steps, oddities):
     """Stored, captured on the spot or put by the script, and looked at in all ways."""
     source = made_up_script(script, steps, oddities, with_pages=True)
-    expected, deferred = both_outcomes(source, verdicts, times, Pace(), with_pages=True)
+    expected, deferred = both_outcomes(source, verdicts, times, ExecutionOptions(), with_pages=True)
     assert deferred[0] == expected[0], source
     assert +deferred[1].asked == +expected[1].asked, source
 
@@ -58,7 +58,7 @@ def test_pages_are_those_of_program_order(script, verdicts, times, steps, odditi
 def test_ordinary_scripts_are_right_at_the_first_attempt(script, verdicts, times, steps):
     """Without odd reads and changes nothing is given up."""
     source = made_up_script(script, steps, oddities=False)
-    expected, deferred = both_outcomes(source, verdicts, times, Pace())
+    expected, deferred = both_outcomes(source, verdicts, times, ExecutionOptions())
     assert deferred[0] == expected[0], source
     assert +deferred[1].asked == +expected[1].asked, source
     assert deferred[1].started_over == 0
@@ -69,7 +69,7 @@ def test_ordinary_scripts_are_right_at_the_first_attempt(script, verdicts, times
 def test_a_judge_that_fails_costs_the_same_results(script, verdicts, times, steps):
     """A failure that program order never comes to costs nothing."""
     source = made_up_script(script, steps)
-    expected, other = both_outcomes(source, verdicts, times, Pace(), fails_one_in=12)
+    expected, other = both_outcomes(source, verdicts, times, ExecutionOptions(), fails_one_in=12)
     assert without_details(other[0]) == without_details(expected[0]), source
 
 

@@ -13,7 +13,7 @@ from mind2web2.evaluator import Evaluator
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.scheduler import Pace, pace_kept
+from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
 from mind2web2.scripts.load import load_eval_script
 
 VERIFY = f"await evaluator.verify('first', evaluator.add_leaf('l', 'd'), '{PAGE}')\n"
@@ -76,7 +76,7 @@ async def outcome(folder, body, order):
 async def test_pages_are_seen_and_stored_as_in_program_order(tmp_path, body):
     """By methods, aliases, helpers and names that no syntax shows; also in another attempt."""
     expected = await outcome(tmp_path, body, SEQUENTIAL)
-    assert await outcome(tmp_path, body, Pace()) == expected
+    assert await outcome(tmp_path, body, ExecutionOptions()) == expected
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,6 @@ async def test_a_script_may_look_at_a_plain_cache(tmp_path):
     names = ("answer", "agent_name", "answer_name", "semaphore", "logger")
     with pytest.raises(AttemptRefusedError, match="a look at the page cache"):
         await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
-    with pace_kept(SEQUENTIAL):
+    with execution_options(SEQUENTIAL):
         summary = await load_eval_script(path)(client=judge, cache=cache, **dict.fromkeys(names))
     assert summary["eval_breakdown"][0]["info"] == [{"custom": {"urls": []}}]

@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from mind2web2.scripts.rewrite import HiddenNames, defer_verifications, must_be_sequential
+from mind2web2.scripts.load import HiddenNames, defer_verifications, must_be_sequential
 
 NAMES = HiddenNames("D", "R", "S", "P")
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -175,6 +176,7 @@ class JudgeServer:
         input_tokens, cached_tokens, output_tokens: the usage that each reply reports.
         rate_limit: what is let in, before faults come.
         models: the list at ``/models``; ``None`` for a server without one.
+        port: where it listens, 0 for any free one.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class JudgeServer:
         output_tokens: int = 10,
         rate_limit: RateLimit | None = None,
         models: Sequence[str] | None = None,
+        port: int = 0,
     ) -> None:
         self.models = models
         self._rate_limit = rate_limit
@@ -203,7 +206,7 @@ class JudgeServer:
         self._takes_temperature = takes_temperature
         self._at_once = 0
         self._lock = threading.Lock()
-        self._http = _Server(self)
+        self._http = _Server(self, port)
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True)
 
     @property
@@ -229,6 +232,7 @@ class JudgeServer:
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
+        self._http.drop_connections()
 
     def answer(self, call: Call) -> Fault:
         """Record the request and choose what to answer."""
@@ -310,9 +314,26 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, judge: JudgeServer) -> None:
+    def __init__(self, judge: JudgeServer, port: int) -> None:
         self.judge = judge
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self._open: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", port), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Keep the connection, to be closed with the server."""
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection whose client is gone."""
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def drop_connections(self) -> None:
+        """Close what clients keep open, as the end of a process does."""
+        for request in list(self._open):
+            with suppress(OSError):
+                request.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Stay silent where a client went away; anything else is a fault of the test itself."""

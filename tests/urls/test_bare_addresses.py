@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.urls.find import bare_addresses, is_bare_address, url_spans
+from mind2web2.urls.markdown import bare_addresses, is_bare_address, url_spans
 
 
 @pytest.mark.parametrize(

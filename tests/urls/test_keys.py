@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mind2web2.urls.keys import lookup_key, storage_key
+from mind2web2.urls.parts import lookup_key, storage_key
 
 URLS = json.loads((Path(__file__).parents[1] / "fixtures/vectors/urls.json").read_text(encoding="utf-8"))
 

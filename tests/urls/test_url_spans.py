@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.urls.find import url_spans
+from mind2web2.urls.markdown import url_spans
 
 PIECES = st.sampled_from(
     [*"()[]{}.,'\"\\*_~<>|! \n", "https://a.org", "www.", "/x", "&amp;", "&gt;", "[1]", "を"]

@@ -3,7 +3,7 @@
 import pytest
 from projects import ClaimJudge, Project, evaluate
 
-from mind2web2.scheduling.scheduler import Pace as Order
+from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
 # What a script does in line 24, and what its answer's reason says of it.
@@ -128,7 +128,9 @@ def scripts(folder, lines):
 async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, isolation, sequential):
     """Even inside of the script's own ``try``: the reason names it and the line."""
     project = scripts(tmp_path, MISUSES)
-    outcomes = await evaluate(project, ClaimJudge(), isolation=isolation, order=Order(sequential=sequential))
+    outcomes = await evaluate(
+        project, ClaimJudge(), isolation=isolation, order=ExecutionOptions(sequential=sequential)
+    )
     for outcome, (line, reason) in zip(outcomes, MISUSES.items(), strict=True):
         assert outcome.result is None, line
         assert outcome.reason.startswith(f"script {outcome.task_id}.py ") and reason in outcome.reason, line

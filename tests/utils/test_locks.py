@@ -7,12 +7,12 @@ import threading
 import pytest
 from projects import clean_environment
 
-from mind2web2.utils.locks import ProcessLock
+from mind2web2.utils.files import ProcessLock
 
 HOLDER = """
 import sys
 from pathlib import Path
-from mind2web2.utils.locks import ProcessLock
+from mind2web2.utils.files import ProcessLock
 
 lock = ProcessLock(Path(sys.argv[1]))
 print(lock.take(), flush=True)

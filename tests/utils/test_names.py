@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind2web2.errors import UsageError
-from mind2web2.utils.names import MAX_NAME_BYTES, check_name, name_list, natural_key, stamp_now
+from mind2web2.utils.text import MAX_NAME_BYTES, check_name, name_list, natural_key, stamp_now
 
 
 @pytest.mark.parametrize(

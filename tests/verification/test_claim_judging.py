@@ -17,10 +17,10 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.scheduling.scheduler import Pace, pace_kept
+from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options
 
-SEQUENTIAL, USUAL = Pace(sequential=True), Pace()
-PACES = [SEQUENTIAL, USUAL]
+SEQUENTIAL, USUAL = ExecutionOptions(sequential=True), ExecutionOptions()
+OPTIONS = [SEQUENTIAL, USUAL]
 SETTINGS = JudgeSettings("openai", "o4-mini")
 
 
@@ -83,11 +83,11 @@ class SlowJudge(ScriptedJudge):
         return "".join(question.blocks["page address"][-1] for question in self.questions)
 
 
-async def judged(pace, judge, cache, names, **settings):
+async def judged(options, judge, cache, names, **settings):
     """Return the verdict on a claim with these pages, and its leaf."""
     evaluator = started(judge, cache, **settings)
     leaf = evaluator.add_leaf("leaf", "")
-    with pace_kept(pace):
+    with execution_options(options):
         verdict = await evaluator.verify("claim", leaf, [address(name) for name in names])
     return verdict, leaf
 
@@ -97,23 +97,25 @@ def checked(leaf):
     return "".join(check.url[-1] for check in leaf.evidence.pages)
 
 
-@pytest.mark.parametrize("pace", [SEQUENTIAL, USUAL])
-async def test_pages_at_hand_come_first(pace, tmp_path):
+@pytest.mark.parametrize("options", [SEQUENTIAL, USUAL])
+async def test_pages_at_hand_come_first(options, tmp_path):
     """A page that supports the claim saves the captures of those that are not stored."""
     camera, judge = Camera(), SlowJudge("d")
-    verdict, leaf = await judged(pace, judge, stored(tmp_path, b="b", d="d"), "abcd", browser_manager=camera)
+    verdict, leaf = await judged(
+        options, judge, stored(tmp_path, b="b", d="d"), "abcd", browser_manager=camera
+    )
     assert (verdict, checked(leaf), judge.asked, camera.names) == (True, "bd", "bbdd", [])
 
 
-@pytest.mark.parametrize("pace", [SEQUENTIAL, USUAL])
-async def test_pages_to_be_captured_come_next(pace, tmp_path):
+@pytest.mark.parametrize("options", [SEQUENTIAL, USUAL])
+async def test_pages_to_be_captured_come_next(options, tmp_path):
     """In the script's order again; those that cannot be had take their place in the evidence."""
     camera, judge = Camera(gone="c"), SlowJudge("e")
     cache = stored(tmp_path, b="b")
-    verdict, leaf = await judged(pace, judge, cache, "abcdef", browser_manager=camera)
+    verdict, leaf = await judged(options, judge, cache, "abcdef", browser_manager=camera)
     assert (verdict, checked(leaf), judge.asked) == (True, "bacde", "bbaaddee")
     assert [check.outcome for check in leaf.evidence.pages][2] == "unavailable"
-    assert (sorted(camera.names) == list("acde")) or not pace.sequential
+    assert (sorted(camera.names) == list("acde")) or not options.sequential
 
 
 async def test_the_next_pages_are_captured_meanwhile(tmp_path):
@@ -137,16 +139,16 @@ async def test_nothing_is_captured_before_it_is_needed(names, tmp_path):
 @settings(deadline=None, max_examples=30)
 @given(
     supporting=st.sets(st.sampled_from("abcde")),
-    at_hand=st.sets(st.sampled_from("abcde"), min_size=1),
+    cached=st.sets(st.sampled_from("abcde"), min_size=1),
     turns=st.dictionaries(st.sampled_from("abcde"), st.integers(1, 9)),
 )
-async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting, at_hand, turns):
-    """The usual pace asks exactly what the sequential one does."""
+async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting, cached, turns):
+    """The usual options ask exactly what the sequential one does."""
     outcomes = []
-    for pace in PACES:
-        cache = stored(tmp_path_factory.mktemp("cache"), **{name: name for name in at_hand})
+    for options in OPTIONS:
+        cache = stored(tmp_path_factory.mktemp("cache"), **{name: name for name in cached})
         judge = SlowJudge(supporting, turns)
-        verdict, leaf = await judged(pace, judge, cache, "abcde", browser_manager=Camera())
+        verdict, leaf = await judged(options, judge, cache, "abcde", browser_manager=Camera())
         outcomes.append((verdict, without_times(leaf.evidence), judge.asked))
     sequential, usual = outcomes
     assert usual == sequential
@@ -154,7 +156,7 @@ async def test_every_pace_comes_to_the_same_verdict(tmp_path_factory, supporting
 
 
 def without_times(evidence):
-    """Return evidence as data, without when its pages were captured: each pace has captured them anew."""
+    """Return evidence as data, without the times of its pages, which each evaluation captures itself."""
     return evidence.model_dump(exclude={"pages": {"__all__": {"page": {"captured_at"}}}})
 
 

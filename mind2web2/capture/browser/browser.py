@@ -1,4 +1,4 @@
-"""The browser of a run: one process, a clean context for each page, started anew when it dies."""
+"""The browser of a run: one process, a clean context for each page, started again when it dies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Browser:
     (``FilteringProxy.refusal_of``) before it is opened there.
 
     Raises:
-        MachineError: on entering or on opening a page: there is no browser to be had.
+        MachineError: on entering or on opening a page: there is no browser.
     """
 
     def __init__(self, settings: CaptureSettings) -> None:
@@ -185,7 +185,7 @@ async def _interrupted_when_gone(process: BrowserProcess) -> AsyncIterator[None]
 
 
 async def _opened(process: BrowserProcess, opening: Coroutine[Any, Any, _Tab]) -> _Tab:
-    """Return the tab; one that opens when nobody waits for it any more is closed."""
+    """Return the tab; one that opens after its caller gave up is closed."""
     task = process.do(opening)
     try:
         async with asyncio.timeout(TAB_TIMEOUT_S):
@@ -223,7 +223,7 @@ async def _close(process: BrowserProcess, tab: _Tab) -> None:
 
 
 async def _finished(task: asyncio.Task[Any]) -> None:
-    """Wait for a task that has a time limit of its own to its end, even when cancelled meanwhile."""
+    """Wait for a task that has a time limit of its own to its end, even when cancelled."""
     was_cancelled = False
     while not task.done():
         try:

@@ -62,11 +62,7 @@ class BrowserProcess:
 
     @classmethod
     async def start(cls, program: BrowserProgram, settings: CaptureSettings) -> BrowserProcess:
-        """Start a browser.
-
-        Raises:
-            MachineError: it does not start.
-        """
+        """Start a browser. Raises MachineError: it does not start."""
         process = cls()
         await process._bring_up(process._launch(program, settings), str(program.path))
         return process

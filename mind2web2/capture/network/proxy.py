@@ -20,9 +20,9 @@ from mind2web2.capture.network.destinations import (
     DestinationRefusedError,
     Destinations,
     PrivateDestinationError,
+    Resolver,
     connect,
 )
-from mind2web2.capture.network.lookup import Resolver
 from mind2web2.capture.network.upstream import Rewrite, Stream, UpstreamError, begin_request, open_tunnel
 from mind2web2.capture.record import RefusedConnection
 from mind2web2.capture.settings import NetworkSettings
@@ -35,7 +35,7 @@ _IPV4, _DOMAIN, _IPV6 = 1, 3, 4
 
 
 class SocksReply(IntEnum):
-    """What a client is told about its request."""
+    """The outcome of a request, as a client learns it."""
 
     SUCCEEDED = 0
     FAILED = 1
@@ -51,7 +51,7 @@ class SocksError(Exception):
     """A client that does not speak the protocol, or asks for what is not offered.
 
     Args:
-        reply: what to tell the client; ``None`` where it would not understand.
+        reply: for the client; ``None`` where it would not understand.
     """
 
     def __init__(self, reason: str, reply: SocksReply | None = None) -> None:
@@ -97,7 +97,7 @@ async def _read_host(reader: asyncio.StreamReader, address_type: int) -> str:
     if address_type != _DOMAIN:
         raise SocksError(f"address type {address_type} is unknown", SocksReply.ADDRESS_TYPE_NOT_SUPPORTED)
     (length,) = await reader.readexactly(1)
-    # What is not ASCII is no host name, and is refused as such by whoever looks at the host.
+    # What is not ASCII is no host name, and is refused as such where the host is checked.
     return (await reader.readexactly(length)).decode("ascii", "backslashreplace")
 
 

@@ -245,11 +245,7 @@ async def _pdf_notes(pdf: bytes) -> tuple[str, ...]:
 
 
 async def office_as_html(file: FetchedDocument) -> OfficeHtml:
-    """Return an office document or e-book as HTML.
-
-    Raises:
-        DocumentError: it cannot be read.
-    """
+    """Return an office document or e-book as HTML. Raises DocumentError: it cannot be read."""
     name = file.file_name or unquote(file.url.partition("?")[0].rpartition("/")[2])
     return await run_in_worker(office_html, file.body, name, timeout_s=_OFFICE_TIMEOUT_S)
 

@@ -289,11 +289,7 @@ async def _call_on(world: FrameWorld, object_id: str, function: str, argument: d
 
 
 async def send(session: CDPSession, method: str, **parameters: Any) -> dict[str, Any]:
-    """Send a DevTools command and return its reply.
-
-    Raises:
-        ScriptError: it failed, or the page is gone.
-    """
+    """Send a DevTools command and return its reply. Raises ScriptError: it failed, or the page is gone."""
     from patchright.async_api import Error
 
     try:

@@ -1,4 +1,4 @@
-"""Folded sections of a page are opened: each section, tab and "show more" by its own control.
+"""Overlays of a page are dismissed, and its folded sections opened, each by its own control.
 
 Presses can neither follow links nor send forms, nothing is typed, and text that no control on the page would
 show stays hidden. States that cannot be open at the same time are kept side by side, as copies in the page.
@@ -13,6 +13,59 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind2web2.capture.page.isolated_world import FrameWorld, Rest, call_or_none, settled
+
+_MAX_DISMISSALS = 3
+_CLOSING_PAGE_TIME_S = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """Overlays that were closed or left alone.
+
+    Args:
+        done: such as ``"consent banner (OneTrust): rejected"``, for the record.
+        consent_wall: the beginning of the request for consent, where the page shows hardly anything else.
+        walls: overlays that bar the way and were left alone, such as ``"adblock wall: Please turn off..."``.
+    """
+
+    done: tuple[str, ...] = ()
+    consent_wall: str | None = None
+    walls: tuple[str, ...] = ()
+
+
+async def close_banners(worlds: Sequence[FrameWorld], deadline_s: float, rest: Rest) -> Cleared:
+    """Close consent banners and other overlays in every frame, within ``deadline_s`` seconds."""
+    done: list[str] = []
+    walls: list[str] = []
+    consent_wall: str | None = None
+    try:
+        async with asyncio.timeout(deadline_s):
+            # Frames first: a banner in a frame is pressed there and then leaves its parent's document.
+            for world in reversed(worlds):
+                for number in range(_MAX_DISMISSALS):
+                    pressed = await _step(world, "press", number)
+                    if not pressed:
+                        break
+                    await rest(_CLOSING_PAGE_TIME_S)
+                    done += await _step(world, "sort") or []
+            for world in worlds:
+                outcome: dict[str, Any] = await _step(world, "finish") or {}
+                done += outcome.get("done", [])
+                walls += outcome.get("walls", [])
+                consent_wall = consent_wall or outcome.get("consentWall")
+    except TimeoutError:
+        done.append("not all banners were looked for: time ran out")
+    return Cleared(tuple(dict.fromkeys(done)), consent_wall, tuple(dict.fromkeys(walls)))
+
+
+async def pass_consent_wall(world: FrameWorld) -> bool:
+    """Press the button that leads on from a mere request for consent; false where there is none."""
+    return bool(await _step(world, "pass"))
+
+
+async def _step(world: FrameWorld, name: str, *arguments: Any) -> Any:
+    return await call_or_none(world, "consent overlays", name, world.parent_id is not None, *arguments)
+
 
 _MAX_ROUNDS = 6
 _MAX_PRESSES_A_ROUND = 150

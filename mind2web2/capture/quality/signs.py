@@ -3,21 +3,208 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from functools import cache, cached_property
+from importlib.resources import files
+from typing import NamedTuple
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
-from mind2web2.capture.quality.bot_protection import VENDORS, WIDGET_MARKS
-from mind2web2.capture.quality.phrases import (
-    contains_one,
-    name_among,
-    names_something,
-    part_that_says,
-    phrases,
-    plain,
-)
 from mind2web2.capture.record import Trouble
+
+_DIVIDERS = re.compile(r"\s*(?:[|·•»:\u2013\u2014]|\s-\s)\s*")
+_MARKUP = re.compile(r"\]\([^()\s]*\)|[#*_`>\[\]\\|]+")
+_ENDS = " .!?…"
+# "Page not found error when saving" is somebody's question, and no error page.
+_TALK_OF_IT = re.compile(
+    r"['\"”»]?\s+(?:errors?|issues?|problems?|bugs?|messages?|prompts?|loops?|pop-?ups?)\s+\w"
+)
+# Words around the phrase that names the error.
+_FILLERS = frozenset(
+    (
+        "404",
+        "error",
+        "http",
+        "sorry",
+        "oops",
+        "we",
+        "the",
+        "this",
+        "that",
+        "is",
+        "was",
+        "were",
+        "not",
+        "be",
+        "found",
+    )
+)
+_MOST_OTHER_WORDS = 2
+
+
+def plain(text: str) -> str:
+    """Return a text without markup, in lower case and on one line."""
+    text = unicodedata.normalize("NFKC", text).replace("\u2019", "'").replace("\u2018", "'")
+    return " ".join(_MARKUP.sub(" ", text).lower().split())
+
+
+@cache
+def phrases(name: str) -> tuple[str, ...]:
+    """Return the phrases in ``phrases/<name>.txt``, in the form in which pages are compared with them."""
+    text = files("mind2web2.capture").joinpath("phrases", f"{name}.txt").read_text(encoding="utf-8")
+    return tuple(line for line in text.splitlines() if line and not line.startswith("# "))
+
+
+def contains_one(text: str, wanted: Iterable[str]) -> bool:
+    """Tell whether a plain text says one of these, and does not merely talk of a page that does."""
+    return any(
+        not _TALK_OF_IT.match(text, found.end())
+        for phrase in wanted
+        if phrase in text
+        for found in re.finditer(re.escape(phrase), text)
+    )
+
+
+def name_among(title: str, names: Iterable[str]) -> str | None:
+    """Return the part of a plain title, between dividers, that is one of these names."""
+    known = {name.strip(_ENDS) for name in names}
+    return next((part for part in _title_parts(title) if part in known), None)
+
+
+def part_that_says(title: str, wanted: Iterable[str]) -> str | None:
+    """Return the part of a plain title that says one of these and little else."""
+    wanted = tuple(wanted)
+    for part in _title_parts(title):
+        for phrase in wanted:
+            others = part.replace(phrase, " ", 1)
+            if others != part and len(set(re.findall(r"\w+", others)) - _FILLERS) <= _MOST_OTHER_WORDS:
+                return part
+    return None
+
+
+def names_something(part: str, title: str, path: str) -> bool:
+    """Tell whether words in a title are the subject of the page, by its address or title."""
+    words = set(re.findall(r"\w+", part))
+    in_path = set(re.findall(r"[^\W_]+", plain(unquote(path).replace("_", " "))))
+    # A number may be anything's, and "Introuvable (2011)" is a film.
+    is_in_path = words <= in_path and words != {"404"}
+    return is_in_path or any(other.startswith(f"{part} (") for other in _title_parts(title))
+
+
+def _title_parts(title: str) -> Iterator[str]:
+    return (part.strip(_ENDS) for part in (title, *_DIVIDERS.split(title)))
+
+
+class Vendor(NamedTuple):
+    """How one vendor of bot protection is known.
+
+    Args:
+        titles: beginnings of the titles of its interstitials.
+        phrases: of its interstitials.
+        marks: ids, classes and addresses that only its interstitials have; ordinary pages of its customers
+            have other ones.
+    """
+
+    name: str
+    titles: tuple[str, ...] = ()
+    phrases: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+
+VENDORS = (
+    Vendor(
+        "Cloudflare",
+        ("just a moment", "attention required! | cloudflare", "please wait... | cloudflare"),
+        (
+            "needs to review the security of your connection before proceeding",
+            "checking if the site connection is secure",
+            "cloudflare ray id",
+            "ddos protection by cloudflare",
+        ),
+        (
+            "cf-chl",
+            "cf_chl",
+            "challenge-form",
+            "challenge-running",
+            "challenge-error-text",
+        ),
+    ),
+    Vendor(
+        "HUMAN (PerimeterX)",
+        ("access to this page has been denied", "human verification"),
+        (
+            "press & hold",
+            "press and hold to confirm",
+            "access to this page has been denied because we believe you are using automation tools",
+        ),
+        ("px-captcha", "px-block"),
+    ),
+    Vendor(
+        "DataDome",
+        (),
+        ("please enable js and disable any ad blocker",),
+        ("captcha-delivery.com", "datadome-captcha", "ddv1-captcha-container"),
+    ),
+    Vendor(
+        "Akamai",
+        (),
+        ("you don't have permission to access", "errors.edgesuite.net", "powered and protected by akamai"),
+        ("sec-if-cpt", "sec-cpt", "errors.edgesuite.net"),
+    ),
+    Vendor(
+        "Imperva (Incapsula)",
+        ("pardon our interruption",),
+        (
+            "incapsula incident id",
+            "as you were browsing something about your browser made us think you were a bot",
+        ),
+        ("incapsula_resource?cwudnsai", "incapsula_resource?swudnsai", "distil_r_captcha"),
+    ),
+    Vendor("AWS WAF", (), (), ("token.awswaf.com", "captcha.awswaf.com", "aws-waf-captcha")),
+    Vendor("Kasada", (), (), ("kpsdk-message", "/149e9513-01fa-4fb0-aad4-566afd725d1b/")),
+    Vendor(
+        "Anubis",
+        ("making sure you're not a bot",),
+        (
+            "making sure you're not a bot",
+            "protected by anubis",
+            "calculating... difficulty",
+        ),
+        ("anubis_challenge", ".within.website/x/cmd/anubis"),
+    ),
+    Vendor(
+        "Sucuri",
+        ("sucuri website firewall", "you are being redirected..."),
+        ("sucuri website firewall", "sucuri cloudproxy"),
+        ("sucuri_cloudproxy",),
+    ),
+    Vendor("DDoS-Guard", ("ddos-guard",), ("ddos protection by ddos-guard",), ("ddos-guard/js-challenge",)),
+    Vendor("Vercel", ("vercel security checkpoint",), ("vercel security checkpoint",)),
+    Vendor("F5", ("request rejected",), ("the requested url was rejected. please consult with your admin",)),
+    Vendor("GeeTest", (), ("please slide to complete",), ("geetest_holder", "geetest_captcha")),
+    Vendor(
+        "Amazon", ("robot check",), ("make sure you're not a robot", "type the characters you see in this")
+    ),
+    Vendor("Google", (), ("unusual traffic from your computer network", "unusual traffic from your network")),
+    Vendor("Wordfence", (), ("generated by wordfence",)),
+    Vendor("Baidu", ("百度安全验证",), ("百度安全验证",)),
+)
+
+# Of captcha widgets and guards, wherever they stand.
+WIDGET_MARKS = (
+    "recaptcha",
+    "hcaptcha",
+    "turnstile",
+    "friendlycaptcha",
+    "arkoselabs",
+    "funcaptcha",
+    "captcha-delivery",
+    "challenge-platform",
+    "incapsula_resource",
+    "awswaf",
+)
+
 
 # Longer pages have something else to say than that they are not there or may not be seen.
 _LONGEST_NOTICE = 1500

@@ -121,7 +121,7 @@ def run_answer(options: argparse.Namespace) -> int:
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.runs.answers import RunRecord
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
 
     apply_settings_file(options)
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
@@ -158,7 +158,7 @@ def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     from mind2web2.benchmark.imports import import_answers, read_answers
     from mind2web2.cli.console import plain_console
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
 
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, _tasks(options), folder)

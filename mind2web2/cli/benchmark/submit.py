@@ -81,7 +81,7 @@ def _validated(options: argparse.Namespace) -> tuple[list[str], Findings]:
     from mind2web2.benchmark.tasks import read_task_list
     from mind2web2.cli.console import line, plain_console
     from mind2web2.errors import UsageError
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
 
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
     if options.task_list is not None:

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
     from mind2web2.errors import UsageError
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
     from mind2web2.viewer.audit import (
         LabelFile,
         auditors,

@@ -85,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
     """Check the judges, print the figures and return the exit status."""
     from mind2web2.cli.settings_file import apply_settings_file
 
+    # For a judge pool, which serves one model.
+    options.judge_model = options.judge_models[0] if options.judge_models else None
     with redirect_stdout(sys.stderr) if options.json else nullcontext():
         apply_settings_file(options)
     from mind2web2.cli.results.check_judge_run import run_check

@@ -19,6 +19,7 @@ from mind2web2.cli.evaluate_report import judge_settings
 from mind2web2.cli.evaluate_run import judge_client
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import paths_of
+from mind2web2.cli.settings_file import judge_server
 from mind2web2.errors import UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -70,7 +71,7 @@ async def _estimated(
     options: argparse.Namespace, checking: Checking, judges: list[JudgeSettings], console: Console
 ) -> int:
     path = _store_path(options)
-    endpoint = endpoint_of(options.llm_provider, options.judge_base_url) or options.llm_provider
+    endpoint = endpoint_of(options.llm_provider, judge_server(options)) or options.llm_provider
     found = {}
     for settings in judges:
         has_store = path.is_file() and not options.overwrite

@@ -119,7 +119,7 @@ def _loaded(options: argparse.Namespace, name: str) -> _Agent:
     from mind2web2.runs.results import latest_results
     from mind2web2.runs.sharding.shards import shard_caution
     from mind2web2.runs.summaries import agent_answers
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
 
     if "/" in name.rstrip("/"):
         root, agent_name = Path(name).parent, Path(name).name

@@ -59,7 +59,7 @@ def _print_metric(console: Console, found: Ranking, name: str, label: str) -> No
         if reason is not None:
             line(console, f"No interval for {pair.second}: {reason}.")
     if len(metric.tied) > 1:
-        line(console, f"* not told apart from the best at the 5% level: {', '.join(metric.tied)}.")
+        line(console, f"* no significant difference from the best at the 5% level: {', '.join(metric.tied)}.")
     else:
         line(console, f"The best is {metric.tied[0]}; no other is tied with it at the 5% level.")
 

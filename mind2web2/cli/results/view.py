@@ -159,7 +159,7 @@ def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
 
 def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSession:
     from mind2web2.errors import UsageError
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
     from mind2web2.viewer.audit_session import AuditSession, AuditSettings
 
     agents = catalog.agents()
@@ -171,7 +171,7 @@ def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSessio
 
 
 def _catalog(options: argparse.Namespace) -> Catalog:
-    from mind2web2.utils.names import check_name
+    from mind2web2.utils.text import check_name
     from mind2web2.viewer.catalog import Catalog
 
     agents = [check_name("agent", name.rstrip("/")) for name in options.agents]

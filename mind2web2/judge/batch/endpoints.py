@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 from pydantic import BaseModel, ValidationError
 
 from mind2web2.errors import UsageError
-from mind2web2.llm_client.base_client import azure_connection, openai_connection
 from mind2web2.llm_client.chat import Completion, ReplyPart
 from mind2web2.llm_client.failures import RequestFailedError, Service, failure_from_body, one_line
 from mind2web2.llm_client.openai_protocol import (
     PoolPerLoop,
     SdkPool,
+    azure_connection,
+    openai_connection,
     read_completion,
     sdk_failures,
 )

@@ -137,11 +137,7 @@ class BatchFolder:
             self._lock = None
 
     def records(self) -> list[JobRecord]:
-        """Return the known jobs, oldest first.
-
-        Raises:
-            UsageError: one of their records cannot be read.
-        """
+        """Return the known jobs, oldest first. Raises UsageError: one of their records cannot be read."""
         found = []
         for path in sorted(self._path.glob("*.json")):
             try:

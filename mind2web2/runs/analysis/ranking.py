@@ -21,7 +21,7 @@ from mind2web2.statistics.paired import (
     tasks_needed,
     variation,
 )
-from mind2web2.utils.names import name_list
+from mind2web2.utils.text import name_list
 
 METRICS = ("avg_score", "success_rate")
 _TASKS_SHOWN = 5

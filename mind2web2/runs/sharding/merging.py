@@ -29,9 +29,15 @@ from mind2web2.runs.summaries import (
     unscored_in,
     write_task_summary,
 )
-from mind2web2.utils.files import is_leftover, read_regular_file, remove_leftovers, write_new, write_whole
-from mind2web2.utils.locks import ProcessLock
-from mind2web2.utils.names import name_list, natural_key
+from mind2web2.utils.files import (
+    ProcessLock,
+    is_leftover,
+    read_regular_file,
+    remove_leftovers,
+    write_new,
+    write_whole,
+)
+from mind2web2.utils.text import name_list, natural_key
 
 _MAX_FILE_BYTES = 2 * 1024**3
 

@@ -25,8 +25,7 @@ from pydantic import BaseModel, RootModel, TypeAdapter, create_model
 from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.protocol import JudgeLedger
-from mind2web2.pages.captures import DoubtfulPageError
-from mind2web2.pages.prepared import PreparedPage
+from mind2web2.pages.captures import DoubtfulPageError, PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.inputs import ScriptInputs
 
@@ -88,7 +87,7 @@ class Done(BaseModel):
     Args:
         error: why there is no result.
         looked_up: pages that the script looked for in the cache.
-        brought: pages that it captured itself.
+        captured: pages that it captured itself.
         is_listed: it read the list of stored pages.
         inputs: the other inputs that it read.
     """
@@ -97,7 +96,7 @@ class Done(BaseModel):
     error: dict[str, Any] | None = None
     ledger: dict[str, Any] = {}
     looked_up: list[str] = []
-    brought: list[str] = []
+    captured: list[str] = []
     is_listed: bool = False
     inputs: ScriptInputs = ScriptInputs()
 
@@ -112,11 +111,7 @@ def ledger_as_json(ledger: JudgeLedger) -> dict[str, Any]:
 
 
 def ledger_from(raw: Mapping[str, Any]) -> JudgeLedger:
-    """Return the ledger.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Return the ledger. Raises ValueError: it is none."""
     served = Counter({(model, backend): int(count) for model, backend, count in raw.get("served", ())})
     return _LEDGER.validate_python({**raw, "served": served})
 
@@ -223,11 +218,7 @@ class RpcClient:
                 self._connection.recv_bytes()
 
     async def ask(self, kind: str, **content: Any) -> Any:
-        """Return the run's reply to a question.
-
-        Raises:
-            Exception: the error that the run replied with.
-        """
+        """Return the run's reply to a question. Raises Exception: the error that the run replied with."""
         number = next(self._numbers)
         question = encoded({"kind": kind, "number": number, **content})
         reply = self._waiting[number] = asyncio.get_running_loop().create_future()

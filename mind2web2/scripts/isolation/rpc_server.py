@@ -24,8 +24,8 @@ from mind2web2.judge.protocol import CheckedLimit, DualSemaphore, FailureLatch, 
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.captures import PageSettings
 from mind2web2.pages.library import PageLibrary, PageRequest
-from mind2web2.pages.prepared import PageSettings
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.isolation.rpc import (
     LENGTH,
@@ -69,11 +69,7 @@ class BlobStore:
         self._pages.pop(number, None)
 
     def text(self, reference: Mapping[str, Any]) -> HashedText:
-        """Return the text that a message refers to.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return the text that a message refers to. Raises KeyError: there is none."""
         return self._pages[reference["blob"]][reference["sha256"]]
 
 
@@ -159,9 +155,9 @@ class RpcServer:
                 return await self._page(_Page.model_validate(message))
             case "image":
                 return str(self._blobs.text(message["image"]))
-            case "at_hand":
+            case "cached":
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
-                return await self._library.at_hand(self.cache, urls)
+                return await self._library.cached(self.cache, urls)
             case "service":
                 return await self._service(_ServiceQuestion.model_validate(message))
         raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")

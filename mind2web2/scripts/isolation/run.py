@@ -23,7 +23,7 @@ from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.scheduling.scheduler import Pace
+from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.scripts.inputs import ScriptInputs
 from mind2web2.scripts.isolation.fork_server import HANG_STATUS, MAX_FILE_BYTES, ScriptLimits
 from mind2web2.scripts.isolation.processes import Exit, ForkServer, ScriptProcess, fork_server, script_process
@@ -68,7 +68,7 @@ class RunSide:
 
     judge: RecordedJudge
     limits: DualSemaphore
-    pace: Pace
+    execution: ExecutionOptions
     timeout_s: float | None
     clock: Callable[[], float] = time.monotonic
     as_of: datetime | None = None
@@ -114,7 +114,7 @@ async def isolated_result(
         raise server.latch.failure
     if done.error is not None:
         raise error_from(done.error)
-    cache.note_lookups(done.looked_up, done.brought, is_listed=done.is_listed)
+    cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
     return checked_result(done.result, call.script_path), ledger_from(done.ledger), done.inputs
 
 
@@ -132,7 +132,7 @@ def _job(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        pace=run.pace,
+        execution=run.execution,
         limits=isolation.limits,
         variables=dict(isolation.variables),
         folder=Path.cwd(),

@@ -37,13 +37,11 @@ from mind2web2.llm_client.prices import OwnPrice, price_usd, set_own_prices
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.captures import PageCapture, SharedCaptures
+from mind2web2.pages.captures import PageCapture, PreparedPage, SharedCaptures
 from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
-from mind2web2.pages.prepared import PreparedPage
 from mind2web2.prompts import HashedText
-from mind2web2.scheduling.scheduler import Pace, pace_kept, watching
-from mind2web2.scripts.clock import ScriptClock
-from mind2web2.scripts.inputs import InputRecorder, inputs_recorded
+from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options, watching
+from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
 from mind2web2.scripts.isolation.fork_server import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (
     Message,
@@ -95,7 +93,7 @@ class ScriptJob(BaseModel):
     settings: JudgeSettings
     endpoint: str
     cache_dir: Path
-    pace: Pace
+    execution: ExecutionOptions
     limits: ScriptLimits
     variables: dict[str, str]
     folder: Path
@@ -192,7 +190,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     recorder = InputRecorder(job.call.script_path, is_only_one=True)
     with (
         inputs_recorded(recorder),
-        pace_kept(job.pace),
+        execution_options(job.execution),
         downloads_from(job.network),
         refusals_told(partial(judge.note, "refused_downloads")),
         services_answered_by(ask_run),
@@ -204,7 +202,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
         "result": result,
         "ledger": ledger_as_json(judge.ledger),
         "looked_up": cache.looked_up,
-        "brought": cache.brought,
+        "captured": cache.captured,
         "is_listed": cache.is_listed,
         "inputs": recorder.inputs(clock.reading(recorder.sources())).model_dump(mode="json"),
     }
@@ -316,7 +314,7 @@ class RunPages(PageLibrary):
         """Return what ``PageLibrary.page`` returns."""
         is_captured_by_run = request.capture is not None and request.capture is self._captured_by_run
         if request.capture is not None and not is_captured_by_run:
-            await _bring(request, request.capture)
+            await _capture(request, request.capture)
         reply = await self._client.ask(
             "page",
             url=request.url,
@@ -344,9 +342,9 @@ class RunPages(PageLibrary):
         """Return what ``PageLibrary.stored_at_first`` returns."""
         return self._stored_at_first
 
-    async def at_hand(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002 (the task's)
-        """Return what ``PageLibrary.at_hand`` returns."""
-        reply: list[bool] = await self._client.ask("at_hand", urls=list(urls))
+    async def cached(self, cache: PageCache, urls: Sequence[str]) -> list[bool]:  # noqa: ARG002 (the task's)
+        """Return what ``PageLibrary.cached`` returns."""
+        reply: list[bool] = await self._client.ask("cached", urls=list(urls))
         return reply
 
     def forget(self, cache: PageCache) -> None:  # noqa: ARG002 (the task's)
@@ -363,10 +361,10 @@ def captured_by_run() -> SharedCaptures:
     return SharedCaptures(open_browser)
 
 
-async def _bring(request: PageRequest, browser: SharedCaptures) -> None:
+async def _capture(request: PageRequest, browser: SharedCaptures) -> None:
     """Capture a page that is not stored by a browser of the script's own, which only this process has."""
     if await asyncio.to_thread(request.cache.has, request.url) is None:
-        await browser.bring(request.url, request.shared_cache, request.limit, request.logger)
+        await browser.capture_into(request.url, request.shared_cache, request.limit, request.logger)
 
 
 class RunJudge:

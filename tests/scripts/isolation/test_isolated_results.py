@@ -25,9 +25,8 @@ from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
 from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Pace as AtOnce
-from mind2web2.runs.run import RunFolders, RunProgress, evaluate_work
-from mind2web2.scheduling.scheduler import Pace
+from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
+from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 
 LAKE, OTHER, GONE = "https://lake.example/depth", "https://lake.example/other", "https://lake.example/gone"
@@ -137,11 +136,11 @@ async def results_of(project, judge, isolation, *, order=None, captures=None):
             reuse=True,
             answer_timeout_s=60,
             captures=captures,
-            pace=order or Pace(),
+            execution=order or ExecutionOptions(),
             isolation=isolation,
         )
         work = select_work(project.paths, AGENT)
-        outcomes = await evaluate_work(work, folders, run, AtOnce(4, 3), RunProgress())
+        outcomes = await evaluate_work(work, folders, run, Concurrency(4, 3), RunProgress())
     return {(each.task_id, each.answer_name): told(each) for each in outcomes}, run_judge.usage.total()
 
 

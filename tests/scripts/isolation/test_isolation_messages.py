@@ -16,8 +16,7 @@ from mind2web2.judge.protocol import JudgeLedger, Rejection
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.structured_output import schema_of
-from mind2web2.pages.captures import DoubtfulPageError
-from mind2web2.pages.prepared import PreparedPage
+from mind2web2.pages.captures import DoubtfulPageError, PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.isolation.rpc import (
     encoded,

@@ -1,0 +1,314 @@
+"""A pool of servers that serve one model: each request goes to the one that will answer it first.
+
+Each server has a rate limiter of its own, which also stops its requests while it is down, and probes it.
+Learned capabilities (images, forms of structured output) belong to the pool, as all serve the same model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager, suppress
+
+from mind2web2.errors import JudgeUnusableError, UsageError
+from mind2web2.llm_client.chat import Completion, Limit, Transport, WireRequest
+from mind2web2.llm_client.failures import RequestFailedError, Service
+from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
+from mind2web2.llm_client.provider import AsyncProviderClient, Sending
+from mind2web2.llm_client.rate_limiter import RateLimiter, Sent, Slowdown
+from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy
+from mind2web2.llm_client.settings import POOL_ENDPOINT, PoolServer, PoolSource
+
+log = logging.getLogger(__name__)
+
+_READ_EVERY_S = 15.0
+# A server that rejects the key or the model is asked again after so long.
+_REJECTED_FOR_S = 300.0
+# Another server may accept the request.
+_REJECTIONS = (401, 402, 403, 404)
+_MOST_MODELS = 5
+
+
+class _Server:
+    """One server of a pool: its connections, rate limiter and state."""
+
+    def __init__(self, listed: PoolServer, slowdown: Slowdown, retry: RetryPolicy) -> None:
+        self.listed = listed
+        self.transport = OpenAITransport(*openai_connection(listed.base_url, key_name=listed.key_name))
+        self.address = self.transport.service.address
+        name = f"Judge server {self.address}"
+        self.limiter = RateLimiter(slowdown, retry.total_s, retry.outage_wait_s, name)
+        # Requests in flight, the oldest first.
+        self.running: dict[Sent, None] = {}
+        self.replies = 0
+        self.rejection: RequestFailedError | None = None
+        self._rejected_until_s = -math.inf
+        # ``None`` until it was asked for the list.
+        self._models: list[str] | None = None
+        self._listing = asyncio.Lock()
+
+    def opens_at_s(self, now_s: float) -> float:
+        """Return when the next request may be sent; infinity if another must end first."""
+        is_out = self.rejection is not None or self.limiter.is_closed
+        if is_out and self.running:
+            return math.inf
+        return max(self._rejected_until_s, self.limiter.opens_at_s(now_s))
+
+    def needed_s(self, now_s: float, usual_latency_s: float) -> float:
+        """Return how long the server needs for its requests and one more, by its latest replies."""
+        oldest = next(iter(self.running), None)
+        latency_s = max(
+            self.limiter.latency_s or usual_latency_s, 0.0 if oldest is None else now_s - oldest.at_s
+        )
+        return (len(self.running) + 1) * latency_s / self.listed.weight
+
+    def succeeded(self, sent: Sent, completion: Completion) -> None:
+        """Learn from a reply."""
+        self.replies += 1
+        self.rejection, self._rejected_until_s = None, -math.inf
+        self.limiter.succeeded(sent, completion)
+
+    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
+        """Learn from a failure."""
+        if not (failure.is_for_all or failure.status == 404):
+            self.limiter.failed(sent, failure, is_down=failure.can_pass)
+            return
+        if self.rejection is None:
+            log.warning("Judge server %s is left out: %s", self.address, failure)
+        self.rejection = failure
+        self._rejected_until_s = asyncio.get_running_loop().time() + _REJECTED_FOR_S
+
+    async def check(self, model: str) -> None:
+        """Check that the server serves the model, if it lists its models.
+
+        Raises:
+            RequestFailedError: it serves others, or cannot be reached.
+        """
+        if self._models is None:
+            async with self._listing:
+                if self._models is None:
+                    self._models = await self._listed_models()
+        if self._models and model not in self._models:
+            served = ", ".join(self._models[:_MOST_MODELS])
+            raise RequestFailedError(f"it serves {served}, not {model}", status=404)
+
+    async def _listed_models(self) -> list[str]:
+        try:
+            return await self.transport.models()
+        except RequestFailedError as failure:
+            if not failure.is_sent:
+                raise
+            return []
+
+
+class PoolClient(AsyncProviderClient):
+    """A judge behind a pool of servers.
+
+    Args:
+        source: the servers; a file is read again while requests are sent.
+    """
+
+    def __init__(self, source: PoolSource, retry: RetryPolicy) -> None:
+        slowdown = Slowdown()
+        self.servers = [_Server(listed, slowdown, retry) for listed in source.servers]
+        super().__init__(self.servers[0].transport, retry)
+        self.slowdown = slowdown
+        self._source = source
+        self._removed: list[_Server] = []
+        self._turn, self.changed = asyncio.Lock(), asyncio.Event()
+        self._read_at_s = math.inf if source.file is None else 0.0
+        self._problem = ""
+
+    @property
+    def endpoint(self) -> str:
+        """Return the name of all pools, so that judgments do not depend on the servers."""
+        return POOL_ENDPOINT
+
+    async def _connection_failure(self) -> RequestFailedError | None:
+        """Return a failure if no server can be reached, and log those that cannot.
+
+        Raises:
+            JudgeUnusableError: a server serves another model.
+        """
+        model, servers = self._source.model or "", self.servers
+        results = await asyncio.gather(*(server.check(model) for server in servers), return_exceptions=True)
+        unreachable: dict[str, str] = {}
+        for server, failure in zip(servers, results, strict=True):
+            if isinstance(failure, RequestFailedError) and failure.is_sent:
+                raise JudgeUnusableError(
+                    f"the servers of a judge pool must serve the same model, {model}: "
+                    f"{server.address}: {failure.text}"
+                ) from failure
+            if isinstance(failure, RequestFailedError):
+                unreachable[server.address] = str(failure).removeprefix("connection error: ")
+            elif failure is not None:
+                raise failure
+        reasons = "; ".join(f"{address}: {reason}" for address, reason in unreachable.items())
+        if len(unreachable) == len(servers):
+            # The message begins with the first server's address.
+            return RequestFailedError(reasons.removeprefix(f"{servers[0].address}: "), is_sent=False)
+        if unreachable:
+            log.warning("Judge servers out of reach, asked again during the run: %s", reasons)
+        return None
+
+    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Sending]:  # noqa: ARG002 (one model)
+        route = _Route(self)
+        return route, _PoolAttempts(self._retry, limit, route, self.retries)
+
+    async def next_server(self, failed: Collection[_Server]) -> _Server:
+        """Wait for a server that takes a request now; the requests are served in order of arrival.
+
+        Args:
+            failed: servers that have failed this question; only used if no other one is free.
+
+        Raises:
+            RequestFailedError: all servers have failed for too long, or reject all requests.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            while True:
+                await self._read_again(loop.time())
+                now_s = loop.time()
+                opens_at_s = {server: server.opens_at_s(now_s) for server in self.servers}
+                free = [server for server, at_s in opens_at_s.items() if at_s <= now_s]
+                if free:
+                    return self._first_to_answer([s for s in free if s not in failed] or free, now_s)
+                if self.has_given_up():
+                    raise self._failure()
+                await self._wait_until(min(*opens_at_s.values(), self._read_at_s))
+                self.slowdown.waited_s += loop.time() - now_s
+
+    def _first_to_answer(self, servers: list[_Server], now_s: float) -> _Server:
+        # A server without a reply is taken for as fast as the others.
+        latencies_s = [server.limiter.latency_s for server in self.servers if server.limiter.latency_s]
+        usual_s = min(latencies_s, default=1.0)
+        return min(servers, key=lambda server: server.needed_s(now_s, usual_s))
+
+    async def _wait_until(self, at_s: float) -> None:
+        self.changed.clear()
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(at_s if at_s < math.inf else None):
+                await self.changed.wait()
+
+    def has_given_up(self, wait_s: float = 0.0) -> bool:
+        """Tell whether each server rejects all requests, or will have failed for too long after this wait."""
+        return all(
+            server.rejection is not None or server.limiter.has_given_up(wait_s) for server in self.servers
+        )
+
+    def _failure(self) -> RequestFailedError:
+        temporary = [server.limiter.failure for server in self.servers if server.rejection is None]
+        return (temporary or [server.rejection for server in self.servers if server.rejection])[0]
+
+    async def _read_again(self, now_s: float) -> None:
+        """Read the file if it is time; a faulty file changes nothing."""
+        if now_s < self._read_at_s:
+            return
+        self._read_at_s = now_s + _READ_EVERY_S
+        known = {server.listed: server for server in self.servers}
+        try:
+            listed = await asyncio.to_thread(self._source.read)
+            servers = [
+                known.pop(one) if one in known else _Server(one, self.slowdown, self._retry) for one in listed
+            ]
+        except UsageError as error:
+            if str(error) != self._problem:
+                log.warning("The judge pool keeps its servers: %s", error)
+            self._problem = str(error)
+            return
+        self._problem = ""
+        if [server.listed for server in servers] != [server.listed for server in self.servers]:
+            log.info("judge pool: %s", ", ".join(server.address for server in servers))
+        self.servers = servers
+        self._removed += known.values()
+
+    async def close(self) -> None:
+        """Close all connection pools."""
+        for server in [*self.servers, *self._removed]:
+            log.info("judge server %s gave %d replies", server.address, server.replies)
+            await server.transport.close()
+
+
+class _Route:
+    """The way of one question's requests: chooses a server for each, and is its limiter and transport."""
+
+    modes = OpenAITransport.modes
+
+    def __init__(self, pool: PoolClient) -> None:
+        self._pool = pool
+        self._server = pool.servers[0]
+        self._failed: set[_Server] = set()
+
+    @property
+    def others(self) -> int:
+        """Return the number of servers that have not failed this question."""
+        return len(set(self._pool.servers) - self._failed)
+
+    @property
+    def service(self) -> Service:
+        """Return the server that the latest request went to."""
+        return self._server.transport.service
+
+    @property
+    def succeeded_at_s(self) -> float:
+        """Return the time of this server's latest reply."""
+        return self._server.limiter.succeeded_at_s
+
+    @asynccontextmanager
+    async def passing(self) -> AsyncIterator[Sent]:
+        """Wait until a server takes a request."""
+        self._server = server = await self._pool.next_server(self._failed)
+        async with server.limiter.passing() as sent:
+            server.running[sent] = None
+            try:
+                yield sent
+            finally:
+                del server.running[sent]
+                self._pool.changed.set()
+
+    def succeeded(self, sent: Sent, completion: Completion) -> None:
+        """Learn from a reply."""
+        self._server.succeeded(sent, completion)
+
+    def failed(self, sent: Sent, failure: RequestFailedError) -> None:
+        """Learn from a failure."""
+        self._failed.add(self._server)
+        self._server.failed(sent, failure)
+
+    def has_given_up(self, wait_s: float) -> bool:
+        """Tell whether no server is left that may answer."""
+        return self._pool.has_given_up(wait_s)
+
+    async def send(self, wire: WireRequest) -> Completion:
+        """Make one HTTP request to the server that was chosen."""
+        server = self._server
+        await server.check(wire.model)
+        return await server.transport.send(wire)
+
+    async def models(self) -> list[str]:
+        """Return the models of the server that was chosen."""
+        return await self._server.transport.models()
+
+    async def close(self) -> None:
+        """Leave the connections open: they are the pool's."""
+
+
+class _PoolAttempts(Attempts):
+    """Asks the other servers at once after a failure that may be a server's own, then retries as usual."""
+
+    def __init__(self, policy: RetryPolicy, limit: Limit | None, route: _Route, retries: Retries) -> None:
+        super().__init__(policy, limit, route, retries)
+        self._route = route
+
+    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
+        """Return the completion; the last ``RequestFailedError`` is raised when no server gives one."""
+        for _ in range(self._route.others - 1):
+            try:
+                return await self._sent(request)
+            except RequestFailedError as failure:
+                if not (failure.can_pass or failure.is_for_all or failure.status in _REJECTIONS):
+                    raise
+                self._retries.note(failure.kind)
+        return await super().send(request)

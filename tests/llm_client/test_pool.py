@@ -1,0 +1,283 @@
+"""A pool of judge servers on loopback, asked through the real SDK."""
+
+import asyncio
+import logging
+import threading
+
+import pytest
+from pydantic import BaseModel
+from servers.judge_server import VERDICT, JudgeServer, broken_body, status
+
+from mind2web2.errors import JudgeAccessError, JudgeUnavailableError, JudgeUnusableError, UsageError
+from mind2web2.llm_client import LLMClient, pool
+from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.settings import PoolSource, endpoint_of
+
+MESSAGES = [{"role": "user", "content": "Is it so?"}]
+REQUEST = ChatRequest("judge-1", MESSAGES)
+
+
+class Verdict(BaseModel):
+    """A verdict."""
+
+    reasoning: str
+    result: bool
+
+
+@pytest.fixture
+def start():
+    """Start servers that end with the test."""
+    running = []
+
+    def one(*arguments, **keywords):
+        running.append(JudgeServer(*arguments, **keywords).__enter__())
+        return running[-1]
+
+    def stop(server):
+        running.remove(server)
+        server.__exit__()
+
+    one.stop = stop
+    yield one
+    for server in running:
+        server.__exit__()
+
+
+@pytest.fixture
+async def client_of(quick):
+    """Build clients of pools."""
+    clients = []
+
+    def build(*servers, file=None):
+        urls = tuple(server.base_url for server in servers)
+        source = PoolSource(file=file, base_urls=urls, model="judge-1")
+        clients.append(LLMClient("openai", is_async=True, base_url=source, retry=quick))
+        return clients[-1]
+
+    yield build
+    for client in clients:
+        await client.close()
+
+
+async def asked(client, count, at_once=8, request=REQUEST):
+    """Return the texts of so many replies, in order of the requests."""
+    limit = asyncio.Semaphore(at_once)
+    async with asyncio.timeout(60):
+        return [
+            reply.text for reply in await asyncio.gather(*(client.chat(request, limit) for _ in range(count)))
+        ]
+
+
+def together(count):
+    """Answer only once so many requests are there, so that each is in flight with the others."""
+    barrier = threading.Barrier(count)
+
+    def reply(_):
+        barrier.wait(20)
+        return "yes"
+
+    return reply
+
+
+def used(server):
+    """Return the number of questions that a server received."""
+    return len(server.requests)
+
+
+async def test_the_least_loaded_server_is_asked(start, client_of):
+    """Of requests in flight at the same time, each server has the same number."""
+    reply = together(8)
+    servers = [start(reply) for _ in range(4)]
+    assert await asked(client_of(*servers), 8) == ["yes"] * 8
+    assert [used(server) for server in servers] == [2] * 4
+
+
+async def test_a_server_takes_as_much_as_its_weight_says(start, client_of, tmp_path):
+    """A file may give one; requests carry the server's own key."""
+    reply = together(8)
+    light, heavy = start(reply), start(reply)
+    file = tmp_path / "pool.txt"
+    file.write_text(f"# ours\n{light.base_url}\n\n{heavy.base_url} weight=3  # new\n", encoding="utf-8")
+    await asked(client_of(file=file), 8)
+    assert (used(light), used(heavy)) == (2, 6)
+
+
+async def test_a_slow_server_does_not_slow_the_others(start, client_of):
+    """Its share shrinks while it does not answer."""
+    others_are_done = threading.Event()
+
+    def late(_):
+        others_are_done.wait(30)
+        return "late"
+
+    slow, *fast = start(late), start("yes"), start("yes")
+    client = client_of(slow, *fast)
+    async with asyncio.timeout(30):
+        limit = asyncio.Semaphore(9)
+        asking = [asyncio.ensure_future(client.chat(REQUEST, limit)) for _ in range(60)]
+        while sum(task.done() for task in asking) < 60 - used(slow) or not used(slow):
+            await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
+        others_are_done.set()
+        replies = [reply.text for reply in await asyncio.gather(*asking)]
+    assert replies.count("late") == used(slow) <= 6
+
+
+async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of):
+    """Its requests go to the others at once, and it is used again."""
+    mortal, other = start("yes"), start("yes")
+    port = int(mortal.url.rpartition(":")[2])
+    client = client_of(mortal, other)
+    await asked(client, 10)
+    start.stop(mortal)
+    assert await asked(client, 40) == ["yes"] * 40
+    again = start("yes", port=port)
+    async with asyncio.timeout(30):
+        while used(again) < 5:
+            await asked(client, 4)
+
+
+@pytest.mark.parametrize(
+    ("fault", "most"),
+    [
+        (status(401, "wrong key"), 8),
+        (status(404, "no such model"), 8),
+        (status(429, "You exceeded your current quota", code="insufficient_quota"), 8),
+        (status(500, "out of memory"), 12),
+        (status(503, "starting"), 12),
+        (broken_body(), 12),
+    ],
+)
+async def test_a_server_that_fails_is_left_out(start, client_of, fault, most):
+    """Only the requests in flight at the first failures reach it, and the others answer them."""
+    faulty, other = start(faults=lambda _: fault), start("yes")
+    assert await asked(client_of(faulty, other), 60) == ["yes"] * 60
+    assert used(faulty) <= most
+
+
+async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(start, client_of):
+    """It fails as it would with one server; others are answered."""
+    poison = ChatRequest("judge-1", [{"role": "user", "content": "poison"}])
+    servers = [
+        start("yes", faults=lambda body: status(500, "crash") if "poison" in str(body) else None)
+        for _ in range(2)
+    ]
+    client = client_of(*servers)
+    replies, failure = await asyncio.gather(asked(client, 30), client.chat(poison), return_exceptions=True)
+    assert replies == ["yes"] * 30
+    assert isinstance(failure, JudgeUnavailableError)
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        (status(401, "wrong"), JudgeAccessError, "the key is refused, check OPENAI_API_KEY"),
+        (status(503, "down"), JudgeUnavailableError, "503 down; try again later"),
+    ],
+)
+async def test_without_a_working_server_the_error_names_one(start, client_of, fault, error, words):
+    """As with a single server."""
+    servers = [start(faults=lambda _: fault) for _ in range(2)]
+    with pytest.raises(error, match=words):
+        await asked(client_of(*servers), 1)
+
+
+async def test_what_one_server_refuses_no_other_is_sent(start, client_of):
+    """All serve the same model, so that one refusal of a form is enough."""
+    servers = [start(VERDICT, refused_modes=["json_schema"]) for _ in range(3)]
+    client = client_of(*servers)
+    for _ in range(6):
+        await client.chat(ChatRequest("judge-1", MESSAGES, Verdict))
+    modes = [body["response_format"]["type"] for server in servers for body in server.requests]
+    assert sorted(modes) == ["json_object"] * 6 + ["json_schema"]
+
+
+async def test_one_reachable_server_is_enough(start, client_of, caplog):
+    """Those out of reach are named once; without any, the run cannot start."""
+    gone, there = start("yes"), start("yes")
+    client = client_of(gone, there)
+    start.stop(gone)
+    with caplog.at_level(logging.WARNING):
+        await client.check_reachable()
+    [line] = [record.getMessage() for record in caplog.records]
+    assert (
+        line == f"Judge servers out of reach, asked again during the run: {gone.base_url}: connection refused"
+    )
+    start.stop(there)
+    with pytest.raises(JudgeUnusableError) as caught:
+        await client_of(gone, there).check_reachable()
+    assert str(caught.value) == (
+        f"cannot connect to the judge at {gone.base_url}: connection refused; {there.base_url}: connection "
+        "refused. Is the server running?"
+    )
+
+
+async def test_all_servers_must_serve_the_model(start, client_of):
+    """A server that lists other models is found before the first request, or when it is first used."""
+    right, wrong = start("yes", models=["judge-1", "x"]), start("no", models=["judge-2"])
+    with pytest.raises(
+        JudgeUnusableError, match=f"same model, judge-1: {wrong.base_url}: it serves judge-2, not"
+    ):
+        await client_of(right, wrong).check_reachable()
+    assert await asked(client_of(right, wrong), 20) == ["yes"] * 20
+    assert used(wrong) == 0
+
+
+async def test_the_file_is_read_again(start, client_of, tmp_path, monkeypatch, caplog):
+    """Servers join and leave during the run; a faulty file changes nothing and is reported once."""
+    monkeypatch.setattr(pool, "_READ_EVERY_S", 0.0)
+    first, second = start("first"), start("second")
+    file = tmp_path / "pool.txt"
+    file.write_text(first.base_url, encoding="utf-8")
+    client = client_of(file=file)
+    assert await asked(client, 2) == ["first"] * 2
+    file.write_text(second.base_url, encoding="utf-8")
+    assert await asked(client, 2) == ["second"] * 2
+    for text in ("", "localhost:1", f"{first.base_url} model=other"):
+        file.write_text(text, encoding="utf-8")
+        assert await asked(client, 2) == ["second"] * 2
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert [text.partition(": ")[0] for text in warnings] == ["The judge pool keeps its servers"] * 3
+
+
+async def test_a_pool_is_one_judge_whatever_its_servers(start, client_of):
+    """So that judgments do not depend on them."""
+    client = client_of(start(), start())
+    source = PoolSource(base_urls=("http://a.example",), model="m")
+    assert client.endpoint == endpoint_of("openai", source) == "openai pool"
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "message"),
+    [
+        ("", "m", "has no server: write one base URL a line"),
+        ("localhost:8000", "m", "is not an http\\(s\\) address: localhost:8000"),
+        ("http://a weigth=2", "m", "pool.txt:1: 'weigth' is none of model=NAME, key=VARIABLE, weight=NUMBER"),
+        ("http://a model=", "m", "pool.txt:1: 'model' is none of"),
+        ("http://a\nhttp://b weight=0", "m", "pool.txt:2: weight=0 is not a positive number"),
+        ("http://a weight=heavy", "m", "weight=heavy is not a positive number"),
+        ("http://a key=NO_SUCH_KEY", "m", "the environment variable NO_SUCH_KEY is not set"),
+        ("http://a\nhttp://a/v1", "m", "names a server twice: http://a/v1"),
+        ("http://a model=x\nhttp://b model=y", None, "must serve the same model, .* name x and y"),
+        ("http://a model=x", "y", "must serve the same model, .* name x and y"),
+        ("http://a", None, "which model does the judge pool serve\\? Name it with --judge_model"),
+        (b"\xff", "m", "pool.txt: it is not UTF-8 text"),
+        (None, "m", "cannot read --judge_pool .*pool.txt: No such file or directory"),
+    ],
+)
+def test_a_mistake_in_a_pool_is_named(tmp_path, text, model, message):
+    """With its place in the file."""
+    file = tmp_path / "pool.txt"
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UsageError, match=message):
+        PoolSource(file, model=model)
+
+
+def test_the_file_may_name_the_model(tmp_path, monkeypatch):
+    """Once for all its servers."""
+    monkeypatch.setenv("OTHER_KEY", "k")
+    file = tmp_path / "pool.txt"
+    file.write_text("http://a model=x key=OTHER_KEY\nhttp://b\n", encoding="utf-8")
+    source = PoolSource(file)
+    assert source.model == "x"
+    assert [server.key_name for server in source.servers] == ["OTHER_KEY", "OPENAI_API_KEY"]

@@ -91,11 +91,13 @@ class Catalog:
         # A first run writes its progress before its summary.
         files = [*root.glob(f"*/{SUMMARY_NAME}"), *root.glob(f"*/{PROGRESS_NAME}")]
         known = sorted({path.parent.name for path in files}, key=natural_key)
-        if missing := [name for name in self._agents if name not in known]:
-            there = name_list(known) if known else "none"
-            raise NoSuchResultError(f"no results of agent {missing[0]} under {root}; agents there: {there}")
         if not known:
-            raise NoSuchResultError(f"no results under {root}; run: mind2web2 evaluate AGENT")
+            wanted = self._agents[0] if self._agents else "AGENT"
+            raise NoSuchResultError(f"no results under {root}; make some with: mind2web2 evaluate {wanted}")
+        if missing := [name for name in self._agents if name not in known]:
+            raise NoSuchResultError(
+                f"no results of agent {missing[0]} under {root}; agents there: {name_list(known)}"
+            )
         return self._agents or known
 
     def shows(self, agent: str) -> bool:

@@ -74,7 +74,9 @@ class StoredPages:
         try:
             page = await self._prepared(key, with_images=True)
         except CaptureError as error:
-            return found | {"unavailable": _reason(record, error), "text": "", "images": []}
+            is_new = record is None and found["kind"] is None
+            reason = "it has not been captured" if is_new else _reason(record, error)
+            return found | {"unavailable": reason, "text": "", "images": []}
         return found | {
             "sha256": page.sha256,
             "text": str(page.text),

@@ -14,6 +14,7 @@ from mind2web2.capture.browser.program import find_browser
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
+from mind2web2.viewer.audit_session import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
 from mind2web2.viewer.live_runs import run_routes
 from mind2web2.viewer.page_review import PageReview, Reviewer
@@ -92,11 +93,13 @@ def example_paths(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def example_server(example_paths):
+def example_server(example_paths, tmp_path_factory):
     """Yield the address of the example's viewer."""
     catalog = Catalog(example_paths)
     pages = PageRoutes(PageReview(catalog, Reviewer("ann", CaptureSettings())), ["example"]).routes()
-    with served(catalog, {"pages": pages, "run": run_routes(catalog)}) as address:
+    settings = AuditSettings(tmp_path_factory.mktemp("audits"), "example", "ann", size=20, seed=0)
+    audit = AuditSession(catalog, settings).routes()
+    with served(catalog, {"pages": pages, "run": run_routes(catalog), "audit": audit}) as address:
         yield address
 
 

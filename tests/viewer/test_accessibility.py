@@ -11,7 +11,16 @@ AXE = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize(
     "view",
-    ["#/overview", ANSWER, f"{ANSWER}?leaf=tour_start_supported", EVIDENCE, "#/compare", "#/pages", "#/run"],
+    [
+        "#/overview",
+        ANSWER,
+        f"{ANSWER}?leaf=tour_start_supported",
+        EVIDENCE,
+        "#/compare",
+        "#/pages",
+        "#/run",
+        "#/audit",
+    ],
 )
 async def test_view_has_no_serious_violation(page, example_server, view):
     """As axe-core's rules have it."""

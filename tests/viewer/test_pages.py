@@ -18,6 +18,7 @@ from viewer.made_results import URL, Results, leaf, result
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
+from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.reader import leaves_of
@@ -118,6 +119,22 @@ async def test_pages_are_gone_through_with_keys(page, results, address):
     decisions = [(json.loads(line)["decision"], json.loads(line)["by"]) for line in made]
     assert decisions == [(name, "ann") for name in ("right", "wrong", "remove", "undo", "undo", "undo")]
     assert [*(results.paths.cache_root / AGENT / TASK / KEPT_NAME).iterdir()] == []
+
+
+async def test_long_lists_are_shown_around_the_chosen_page(page, results, address):
+    """A browser is slow with thousands of rows; keys go on beyond those that are shown."""
+    urls = [f"https://lake.example/{number:04}" for number in range(700)]
+    AgentCache(results.paths.cache_root / AGENT).list_citations(
+        TaskCitations(TASK, {"answer_1.md": [*urls, URL, SUSPECT, FAILED]})
+    )
+    await page.goto(address)
+    await page.goto(f"{address.partition('?')[0]}#/pages/{AGENT}?task={TASK}&url={quote(urls[450], safe='')}")
+    current = page.locator(".page.current")
+    await expect(current).to_contain_text("/0450")
+    await expect(page.locator(".pages .page")).to_have_count(300)
+    await page.keyboard.press("j")
+    await expect(current).to_contain_text("/0451")
+    await expect(current).to_be_in_viewport()
 
 
 async def test_files_are_uploaded_in_a_pages_place(page, results, address):

@@ -118,7 +118,7 @@ async def test_messages_are_exactly_those_of_the_judgment(page, example_server):
 
 
 @pytest.mark.parametrize("width", [1000, 390])
-@pytest.mark.parametrize("view", ["#/overview", ANSWER, EVIDENCE, "#/compare", "#/pages", "#/run"])
+@pytest.mark.parametrize("view", ["#/overview", ANSWER, EVIDENCE, "#/compare", "#/pages", "#/run", "#/audit"])
 async def test_views_fit_narrow_windows(page, example_server, view, width):
     """Nothing but wide tables has to be scrolled sideways."""
     await page.set_viewport_size({"width": width, "height": 800})

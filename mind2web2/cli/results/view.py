@@ -110,10 +110,14 @@ def run_view(options: argparse.Namespace) -> int:
     features = {"pages": _page_routes(options, catalog), "run": run_routes(catalog)}
     if options.audit is not None:
         features["audit"] = _audit_session(options, catalog).routes()
-    address = f"http://{shown_host}:{port}/?token={session.token}"
+    first_view = "" if options.audit is None else "#/audit"
+    address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
     console = plain_console()
     console.print(f"Open {address}", soft_wrap=True, markup=False, highlight=False)
-    console.print("The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.")
+    console.print(
+        "The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.",
+        soft_wrap=True,
+    )
     # Where the output is a pipe, the address is wanted now.
     console.file.flush()
     if not options.no_browser:

@@ -1,6 +1,6 @@
 // What an exported file holds, who judged, and how to get the same scores again.
 
-import { html, counted, useData, Waiting } from "viewer/parts";
+import { html, counted, moment, useData, Waiting } from "viewer/parts";
 
 export function About() {
   const { data, error } = useData("about", {});
@@ -9,7 +9,7 @@ export function About() {
     <h1>About this file</h1>
     <table class="facts">
       <tbody>
-        <tr><th scope="row">written</th><td>${data.created}, by mind2web2 ${data.version}</td></tr>
+        <tr><th scope="row">written</th><td>${moment(data.created)}, by mind2web2 ${data.version}</td></tr>
         <tr><th scope="row">agents</th><td>${data.agents.join(", ")}</td></tr>
         <tr><th scope="row">content</th><td>${counted(data.answers, "answer")} to ${counted(data.tasks, "task")}, with rubric trees, votes and reasons</td></tr>
         <tr><th scope="row">pages</th><td>${data.has_pages ? `texts and pictures of the cited pages, at most ${data.most_pictures_mb} MB of pictures a page` : "left out"}</td></tr>
@@ -19,8 +19,8 @@ export function About() {
     </table>
     <p>The file opens from disk and connects to nothing. To get the same scores from the stored judgments:</p>
     <ol>
-      <li>Whoever evaluated exports the judgments: ${data.export.map((/** @type {string} */ command) => html`<pre class="raw">${command}</pre>`)}</li>
-      <li>With answers, eval scripts, cached pages and that file: ${data.replay.map((/** @type {string} */ command) => html`<pre class="raw">${command}</pre>`)}</li>
+      <li>Export the judgments, where the answers were evaluated: ${data.export.map((/** @type {string} */ command) => html`<pre class="raw">${command}</pre>`)}</li>
+      <li>Evaluate with that file, and with the answers, eval scripts and cached pages: ${data.replay.map((/** @type {string} */ command) => html`<pre class="raw">${command}</pre>`)}</li>
     </ol>
   `;
 }

@@ -61,6 +61,7 @@ export function Answer({ steps, options }) {
         <div class="tabs" role="tablist">
           ${[
             ["text", "Answer"],
+            ["task", "Task"],
             ["making", "How it was judged"],
           ].map(
             ([name, title]) =>
@@ -70,7 +71,9 @@ export function Answer({ steps, options }) {
         ${
           beside === "making"
             ? html`<${Making} answer=${data} />`
-            : data.has_text
+            : beside === "task"
+              ? html`<p class="pre">${data.trees[0]?.[0]?.desc || "The result does not hold the text of the task."}</p>`
+              : data.has_text
               ? html`<${Markdown} tree=${data.markdown} />`
               : html`<p class="notice">The text of this answer was not kept.</p>`
         }
@@ -142,7 +145,7 @@ function LeafDetails({ row, steps }) {
         ${evidence.pages.map(
           (/** @type {any} */ check, /** @type {number} */ place) =>
             html`<li>
-              <a href=${address("evidence", [...steps, row.id], { source: String(place) })}><bdi>${check.url}</bdi></a>
+              <a href=${address("evidence", [...steps, row.id], { source: String(place) })}><bdi>${check.url}</bdi></a> ${" "}
               <span class=${`outcome ${check.outcome}`}>${OUTCOMES[/** @type {keyof OUTCOMES} */ (check.outcome)]}</span>
               ${check.reason && html`<span class="why">${check.reason}</span>`}
             </li>`,

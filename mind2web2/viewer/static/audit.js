@@ -43,13 +43,15 @@ function Leaf({ number, given, labelled, go, last }) {
   const [note, setNote] = useState("");
   const [verdict, setVerdict] = useState(/** @type {any} */ (null));
   const [problem, setProblem] = useState("");
+  const [isSeen, setSeen] = useState(false);
   const since = useRef(Date.now());
   useEffect(() => {
     since.current = Date.now();
-  }, [data]);
+    if (data && !data.pages.length) setSeen(true);
+  }, [data, isSeen]);
   /** @param {string} label */
   const give = (label) => {
-    if (verdict || !data) return;
+    if (verdict || !isSeen) return;
     send("/api/audit-label", { number, label, note, seconds: (Date.now() - since.current) / 1000 }).then(
       (found) => {
         setVerdict({ ...found, label });
@@ -80,7 +82,7 @@ function Leaf({ number, given, labelled, go, last }) {
         <p class="labels">
           ${Object.entries(LABELS).map(
             ([key, name]) =>
-              html`<button disabled=${Boolean(verdict)} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
+              html`<button disabled=${Boolean(verdict) || !isSeen} onClick=${() => give(key)}><kbd>${key}</kbd> ${name}</button> `,
           )}
         </p>
         <label>Note<textarea rows="2" maxlength="2000" value=${note} onInput=${(/** @type {any} */ event) => setNote(event.target.value)}></textarea></label>
@@ -90,11 +92,11 @@ function Leaf({ number, given, labelled, go, last }) {
           <button onClick=${() => go(number - 1)} disabled=${number === 0}>Previous</button> ${" "}
           <button onClick=${forward} disabled=${number === last}>Next</button>
         </p>
-        <${KeyHelp} keys=${[["y", "supported"], ["n", "not supported"], ["u", "undecidable"], ["Enter", "next"]]} />
+        <${KeyHelp} keys=${[["Enter", "next"], ["k", "previous"]]} />
         <details><summary>The task</summary><p class="pre">${data.task_text}</p></details>
       </section>
       <section aria-label="Page" class="beside">
-        ${data.pages.length ? html`<${Pages} item=${data} />` : html`<${Markdown} tree=${data.markdown} />`}
+        ${data.pages.length ? html`<${Pages} item=${data} seen=${() => setSeen(true)} />` : html`<${Markdown} tree=${data.markdown} />`}
       </section>
     </div>
   `;
@@ -116,11 +118,14 @@ function Verdict({ verdict }) {
   </div>`;
 }
 
-/** @param {{item: any}} props */
-function Pages({ item }) {
+/** @param {{item: any, seen: () => void}} props the latter is called once a page is there */
+function Pages({ item, seen }) {
   const [at, setAt] = useState(0);
   const { url, sha256 } = item.pages[at];
   const { data, error } = useData("page", { agent: item.agent, task: item.task, url });
+  useEffect(() => {
+    if (data || error) seen();
+  }, [data, error]);
   return html`
     ${
       item.pages.length > 1 &&

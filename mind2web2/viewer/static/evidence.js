@@ -1,7 +1,7 @@
 // A claim beside the page as the judge saw it: quoted passage, picture, votes, the exact messages.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { html, address, KeyHelp, OutsideLink, Status, useData, useKeys, Waiting } from "viewer/parts";
+import { html, address, counted, KeyHelp, moment, OutsideLink, Status, useData, useKeys, Waiting } from "viewer/parts";
 import { isFile, load } from "viewer/source";
 import { PageView } from "viewer/page";
 
@@ -21,7 +21,11 @@ export function Evidence({ steps, options }) {
   });
   if (!data) return html`<${Waiting} error=${error} />`;
   const row = leaves[at];
-  if (!row) return html`<p class="notice error">This answer has no leaf ${leaf}.</p>`;
+  if (!row) {
+    return html`<p class="notice error">
+      This answer has no leaf ${leaf}. ${" "}<a href=${address("answer", [agent, task, answer])}>Its rubric tree</a>
+    </p>`;
+  }
   const evidence = row.evidence || {};
   const checks = evidence.pages || [];
   const decisive = checks.findIndex((/** @type {any} */ check) => check.outcome === "supported");
@@ -31,15 +35,15 @@ export function Evidence({ steps, options }) {
   const quote = votes.find((/** @type {any} */ vote) => vote.quote)?.quote;
   return html`
     <p class="path">
-      <a href="#/overview">Overview</a> / <bdi>${agent}</bdi> / <bdi>${task}</bdi> /
+      <a href="#/overview">Overview</a> / <bdi>${agent}</bdi> / <bdi>${task}</bdi> / ${" "}
       <a href=${address("answer", [agent, task, answer], { leaf })}><bdi>${answer}</bdi></a>
     </p>
     <div class="columns evidence">
       <section aria-label="Claim and votes">
         <h1>${row.desc.trim() || row.id}</h1>
         <p>
-          <${Status} status=${row.status} /> <code><bdi>${row.id}</bdi></code>
-          ${row.critical && html` <span class="critical">◆ critical</span>`}
+          <${Status} status=${row.status} /> <code><bdi>${row.id}</bdi></code> ${" "}
+          ${row.critical && html`<span class="critical">◆ critical</span> `}
           <span class="where">leaf ${at + 1} of ${leaves.length}</span>
         </p>
         <${KeyHelp} keys=${[["j", "next leaf"], ["k", "previous"], ["n", "next failure"], ["Esc", "tree"]]} />
@@ -74,7 +78,7 @@ function Sources({ checks, source, steps }) {
               href=${address("evidence", steps, { source: String(place) })}
               aria-current=${place === source ? "true" : undefined}
               ><bdi>${check.url}</bdi></a
-            >
+            > ${" "}
             <span class=${`outcome ${check.outcome}`}>${check.outcome.replace("_", " ")}</span>
             ${check.reason && html`<span class="why">${check.reason}</span>`}
           </li>`,
@@ -174,9 +178,9 @@ function CheckedPage({ agent, task, check, quote }) {
 /** @param {{page: any}} props */
 function Shown({ page }) {
   const facts = [
-    page.captured_at && `captured ${page.captured_at.slice(0, 16).replace("T", " ")} UTC`,
+    page.captured_at && `captured ${moment(page.captured_at)}`,
     page.captured_by && `by browser ${page.captured_by}`,
-    `${page.text_chars} of ${page.text_chars_stored} characters and ${page.images} images shown`,
+    `${page.text_chars} of ${page.text_chars_stored} characters and ${counted(page.images, "image")} shown`,
   ].filter(Boolean);
   return html`<p class="hint">${facts.join(", ")}</p>
     ${[...(page.notes || []), ...(page.flags || []).map((/** @type {any} */ flag) => `${flag.kind}: ${flag.excerpt}`)].map(

@@ -1,6 +1,6 @@
 // How a result was made: judge, script, versions, what was extracted.
 
-import { html, number } from "viewer/parts";
+import { html, moment, number } from "viewer/parts";
 
 /** @param {{answer: any}} props */
 export function Making({ answer }) {
@@ -13,7 +13,7 @@ export function Making({ answer }) {
     ["judge", [facts.judge, facts.server && `at ${facts.server}`].filter(Boolean).join(" ")],
     ["judge's check", check && `${number(100 * check.accuracy, 1)}% of ${check.cases} cases right, set ${check.set_version}, ${check.checked.slice(0, 10)}`],
     ["script", facts.script],
-    ["judged", run.created],
+    ["judged", moment(run.created)],
     ["seconds", number(run.seconds, 1)],
     ["judgments", usage.judgments],
     ["tokens", usage.input_tokens === undefined ? null : `${usage.input_tokens} in, ${usage.output_tokens} out`],

@@ -131,7 +131,7 @@ function withInterval(agent, name, value) {
 function Filters({ answers, chosen, search }) {
   const counts = Object.keys(FILTERS).map((name) => [name, answers.filter((row) => isChosen(row, name)).length]);
   return html`<div class="filters" role="group" aria-label="Show only answers with">
-    <a class=${`chip ${chosen ? "" : "on"}`} href=${address("overview", [], { search })}>all ${answers.length}</a>
+    <a class=${`chip ${chosen ? "" : "on"}`} href=${address("overview", [], { search })}>all <span class="count">${answers.length}</span></a>
     ${counts
       .filter(([name, count]) => count || name === chosen)
       .map(
@@ -140,7 +140,7 @@ function Filters({ answers, chosen, search }) {
             class=${`chip ${chosen === name ? "on" : ""}`}
             aria-current=${chosen === name ? "true" : undefined}
             href=${address("overview", [], { filter: chosen === name ? "" : String(name), search })}
-            >${FILTERS[/** @type {keyof FILTERS} */ (name)]} ${count}</a
+            >${FILTERS[/** @type {keyof FILTERS} */ (name)]} <span class="count">${count}</span></a
           >`,
       )}
   </div>`;
@@ -167,18 +167,29 @@ function Matrix({ data, chosen, found }) {
   return html`
     <h2>${counted(shown.length, "task")}${shown.length < tasks.length ? ` of ${tasks.length}` : ""}</h2>
     ${
+      data.answers.some((/** @type {any} */ row) => row.marks?.length) &&
+      html`<p class="hint"><span class="sign">!</span> something to look at; point at the score to see it, or filter by it</p>`
+    }
+    ${
       shown.length === 0
         ? html`<p class="notice">No task matches. <a href="#/overview">Show all</a></p>`
         : html`<div class="table-wrap" tabindex="0">
             <table class="matrix">
               <thead>
                 <tr>
-                  <th scope="col">task</th>
+                  <th scope="col" rowspan="2">task</th>
                   ${data.agents.map(
                     (/** @type {any} */ agent) =>
                       html`<th scope="colgroup" colspan=${(runs.get(agent.name) || []).length + 1}>
                         <bdi>${agent.name}</bdi>
                       </th>`,
+                  )}
+                </tr>
+                <tr class="runs">
+                  ${data.agents.map(
+                    (/** @type {any} */ agent) =>
+                      html`${(runs.get(agent.name) || []).map((run) => html`<th scope="col" title=${run}><bdi>${run}</bdi></th>`)}
+                        <th scope="col">mean</th>`,
                   )}
                 </tr>
               </thead>
@@ -280,7 +291,7 @@ function ClaimsFound({ found }) {
         (/** @type {any[]} */ [agent, task, answer, leaf, status, text]) =>
           html`<li>
             <a href=${address("evidence", [agent, task, answer, leaf])}
-              ><span class=${`dot ${status}`} title=${status}></span> ${text}</a
+              ><span class=${`dot ${status}`} title=${status}></span>${text}</a
             >
             <span class="where"><bdi>${agent}</bdi> / <bdi>${task}</bdi> / ${answer}</span>
           </li>`,

@@ -1,7 +1,7 @@
 // A stored page: its text with a quoted passage marked, its pictures, and the record of its capture.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html } from "viewer/parts";
+import { html, moment } from "viewer/parts";
 import { imageAddress } from "viewer/source";
 
 /** @param {{page: any, quote: any}} props */
@@ -104,7 +104,7 @@ function Record({ page }) {
     ["status", record.status],
     ["content type", record.content_type],
     ["title", record.title],
-    ["captured", record.captured_at],
+    ["captured", moment(record.captured_at)],
     ["browser", record.browser],
     ["tries", record.tries],
     ["failure", record.failure],

@@ -1,9 +1,11 @@
 // Everything that was captured for an agent, failed and suspect first, and what a person does about it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { html, address, KeyHelp, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
+import { html, address, counted, KeyHelp, moment, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
 import { forget, send } from "viewer/source";
 import { PageView } from "viewer/page";
+
+const MOST_ROWS = 300;
 
 /** @param {{steps: string[], options: Record<string, string>}} props */
 export function Pages({ steps, options }) {
@@ -75,6 +77,9 @@ function PagesOf({ agent, options }) {
     setBusy(false);
   };
   const row = rows?.[at()];
+  useEffect(() => {
+    document.querySelector(".page.current")?.scrollIntoView({ block: "nearest" });
+  }, [row?.task, row?.url]);
   const place = () => ({ agent, task: rows?.[at()]?.task || "", url: rows?.[at()]?.url || "" });
   /** @param {string} decision @param {string} done */
   const decide = (decision, done) => change("/api/page-decision", { ...place(), decision }, done);
@@ -104,17 +109,20 @@ function PagesOf({ agent, options }) {
   });
   if (!rows) return html`<${Waiting} error=${error} />`;
   if (!row) return html`<p class="notice">The answers of this agent cite no pages, and none is stored.</p>`;
+  // Around the chosen one: a browser is slow with thousands of rows.
+  const shown = rows.slice(Math.max(0, at() - MOST_ROWS / 2), Math.max(MOST_ROWS, at() + MOST_ROWS / 2));
   const counts = ["failed", "suspect", "stored"].map((state) => `${rows.filter((each) => each.state === state).length} ${state}`);
   return html`
     <p class="hint">${counts.join(", ")}</p>
     <${KeyHelp}
       keys=${[["j", "next"], ["k", "previous"], ["r", "looks right"], ["w", "wrong page"], ["c", "capture again"], ["x", "remove"], ["z", "undo"]]}
     />
-    <div class="columns">
-      <section aria-label="List of pages">
+    <div class="columns pages-beside">
+      <section aria-label="List of pages" class="list">
         <ul class="pages">
-          ${rows.map((each) => html`<${PageRow} key=${`${each.task} ${each.url}`} ...${{ each, isCurrent: each === row, agent }} />`)}
+          ${shown.map((each) => html`<${PageRow} key=${`${each.task} ${each.url}`} ...${{ each, isCurrent: each === row, agent }} />`)}
         </ul>
+        ${shown.length < rows.length && html`<p class="hint">${shown.length} of ${counted(rows.length, "page")} are listed here; <kbd>j</kbd> and <kbd>k</kbd> go on to the others.</p>`}
       </section>
       <section aria-label="Page" class="beside">
         <h2 class="page-title"><${OutsideLink} href=${row.url}><bdi>${row.url}</bdi><//></h2>
@@ -125,12 +133,10 @@ function PagesOf({ agent, options }) {
           <button disabled=${isBusy} onClick=${() => decide("remove", "Removing")}>Remove</button>
           <button disabled=${isBusy || !row.undo} onClick=${() => change("/api/page-undo", place(), "Undoing")}>Undo</button>
           <${Upload} upload=${(/** @type {File} */ file) => change("/api/page-upload", file, "Uploading", place())} isBusy=${isBusy} />
-          <button onClick=${() => void forExtension()}>
-            For the extension
-          </button>
+          <button title="The browser extension captures this page next" onClick=${() => void forExtension()}>For the extension</button>
         </p>
         ${message && html`<p class=${`message notice ${message.isError ? "error" : ""}`} role="status">${message.text}</p>`}
-        ${row.reviewed && html`<p class="hint">${row.reviewed.decision}, by ${row.reviewed.by}, ${row.reviewed.created}</p>`}
+        ${row.reviewed && html`<p class="hint">${row.reviewed.decision}, by ${row.reviewed.by}, ${moment(row.reviewed.created)}</p>`}
         <${Stored} key=${`${row.task} ${row.url} ${version}`} place=${place()} version=${version} />
       </section>
     </div>
@@ -144,6 +150,8 @@ function effect(path, body, row) {
   return "Results that rest on the page are judged again by the next run.";
 }
 
+const OUTCOMES = { failed: "unavailable", suspect: "suspect", stored: "supported" };
+
 /** @param {any} props */
 function PageRow({ each, isCurrent, agent }) {
   return html`<li class=${`page ${each.state} ${isCurrent ? "current" : ""}`}>
@@ -152,7 +160,7 @@ function PageRow({ each, isCurrent, agent }) {
       aria-current=${isCurrent ? "true" : undefined}
       ><bdi>${each.url}</bdi></a
     >
-    <span class=${`outcome ${each.state === "stored" ? "supported" : "unavailable"}`}>${each.state}</span>
+    ${" "}<span class=${`outcome ${OUTCOMES[/** @type {keyof OUTCOMES} */ (each.state)]}`}>${each.state}</span> ${" "}
     <span class="where"><bdi>${each.task}</bdi></span>
     ${
       (each.reason || each.troubles.length > 0) &&

@@ -73,6 +73,14 @@ export function percent(value) {
   return value === null || value === undefined ? "–" : `${(value * 100).toFixed(1)}%`;
 }
 
+/**
+ * A moment of a record, "2026-11-21T08:12:31+00:00", as people read it.
+ * @param {string | null | undefined} value
+ */
+export function moment(value) {
+  return value?.replace(/^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:[\d.]+)?(Z|\+00:00)$/, "$1 $2 UTC");
+}
+
 /** @param {number} count @param {string} noun */
 export function counted(count, noun) {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
@@ -110,8 +118,9 @@ export function useKeys(handlers) {
     const pressed = (event) => {
       const target = /** @type {HTMLElement} */ (event.target);
       if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select")) return;
-      // On a link or a button, Enter has its own meaning.
-      if (event.key === "Enter" && target.closest("a, button, summary")) return;
+      // On a link that leads elsewhere or a button, Enter has its own meaning.
+      const control = target.closest("a, button, summary");
+      if (event.key === "Enter" && control && control.getAttribute("href") !== location.hash) return;
       const handler = handlers[event.key];
       if (!handler) return;
       event.preventDefault();

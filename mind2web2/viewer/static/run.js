@@ -1,7 +1,7 @@
 // Runs as they go on, sent by the server as they change.
 
 import { useEffect, useState } from "preact/hooks";
-import { html, address, counted, Score } from "viewer/parts";
+import { html, address, counted, moment, Score } from "viewer/parts";
 import { forget } from "viewer/source";
 
 const STATES = { running: "running", ended: "ended", stopped: "stopped without an end: the same command goes on" };
@@ -33,7 +33,7 @@ export function Run() {
 function One({ run }) {
   const rows = [
     ["state", STATES[/** @type {keyof STATES} */ (run.state)] || run.state],
-    ["started", run.started],
+    ["started", moment(run.started)],
     ["tasks", `${run.tasks_done} of ${run.tasks_total}`],
     ["judgments", `${run.judgments} asked, ${run.judgments_reused} reused`],
     ["requests", `${run.requests}`],
@@ -58,6 +58,7 @@ function One({ run }) {
     <ul>${errors.map(([reason, count]) => html`<li>${counted(count, "answer")}: ${reason}</li>`)}</ul>`}
     ${run.problems.length > 0 && html`<ul>${run.problems.map((/** @type {string} */ text) => html`<li>${text}</li>`)}</ul>`}
     ${run.running.length > 0 && html`<p class="hint">Now: ${run.running.slice(0, 12).join(", ")}${run.running.length > 12 ? " …" : ""}</p>`}
+    ${run.newest.length > 0 && html`<h3>Newest scores</h3>`}
     <p class="newest">
       ${run.newest
         .slice()

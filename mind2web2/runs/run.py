@@ -76,7 +76,7 @@ class RunFolders:
 
 @dataclass(frozen=True)
 class Concurrency:
-    """The numbers of concurrent tasks and of concurrent answers of each; answers wait for ``admission`` too."""
+    """Tasks at once, and answers of each at once; answers also wait for ``admission``."""
 
     max_tasks: int = 3
     max_answers: int = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import tempfile
 import threading
@@ -39,6 +40,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.retry import RetryPolicy
+from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -78,22 +80,25 @@ class Judge:
 
     Args:
         model: whatever model the scripts name, this one judges.
-        base_url: default from the provider's environment variable.
-        provider: ``openai`` (any compatible server), ``azure_openai`` or ``bedrock_anthropic``.
+        base_url: default from the provider's environment variable; a ``PoolSource`` names several servers.
+        provider: ``openai`` (any compatible server), ``azure_openai``, ``anthropic``, ``gemini`` or
+            ``bedrock_anthropic``.
         api_key: default from the provider's environment variable.
         max_images: of a page in one question, 0 for none; ``None`` for as many as the server accepts.
+        extra_body: further parameters of each request.
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
     """
 
     model: str = DEFAULT_JUDGE_MODEL
-    base_url: str | None = None
+    base_url: str | PoolSource | None = None
     provider: str = "openai"
     api_key: str | None = field(default=None, repr=False)
     temperature: float | None = None
     reasoning_effort: str | None = None
     max_images: int | None = None
+    extra_body: Mapping[str, Any] | None = None
     outage_wait_s: float = 120.0
     client: ScriptedClient | None = None
 
@@ -410,6 +415,7 @@ class Scorer:
                     temperature=given.temperature,
                     reasoning_effort=given.reasoning_effort,
                     max_images=given.max_images,
+                    extra_body=json.dumps(given.extra_body) if given.extra_body else None,
                 ),
                 provider,
                 store,

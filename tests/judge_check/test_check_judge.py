@@ -80,8 +80,8 @@ def test_scripted_judges(check):
     """Each one's fault is named, by category, and better judges are told from worse ones."""
     names = ("always-true", "always-false", "careless", "no-tables")
     words = [word for name in names for word in ("--judge_model", name)]
-    part = labelled_set().sample(170)
-    found = figures(check(*words, "--votes", "1", "--sample", "170", "--no_screenshots", "--json"))
+    part = labelled_set().sample(120)
+    found = figures(check(*words, "--votes", "1", "--sample", "120", "--no_screenshots", "--json"))
     true, false, careless, tables = found["judges"]
     for own, accepted, rejected in ((true, 1, 0), (false, 0, 1)):
         overall = own["overall"]
@@ -92,12 +92,12 @@ def test_scripted_judges(check):
             if not name.startswith("extraction")
         )
         assert own["leaning"].startswith("accepts false" if accepted else "rejects true")
-        assert len(own["wrong"]) == sum(claim.supported for claim in part.claims)
+        assert len(own["wrong"]) == sum(claim.right for claim in part.claims)
     assert careless["overall"]["accuracy"]["low"] < 0.9 < careless["overall"]["accuracy"]["high"]
     assert (careless["leaning"], careless["weak_categories"]) == (None, [])
     assert tables["weak_categories"] == ["table cell", "extraction: table"]
     assert {entry["category"] for entry in tables["wrong"]} == {"table cell", "extraction: table"}
-    assert tables["overall"]["right"] == 170 - sum("table" in case.category for case in part.cases)
+    assert tables["overall"]["right"] == 120 - sum("table" in case.category for case in part.cases)
     pairs = {
         (each["first"]["model"], each["second"]["model"]): (each["interval"], each["holm_p_value"])
         for each in found["comparisons"]
@@ -107,7 +107,7 @@ def test_scripted_judges(check):
     assert found["set"] == {
         "version": 1,
         "digest": labelled_set().digest,
-        "cases": 170,
+        "cases": 120,
         "is_whole": False,
     }
 
@@ -145,7 +145,7 @@ def test_failures_are_no_wrong_verdicts(check):
 
 def test_invalid_replies_are_counted(check):
     """One case is repaired, the replies to another are never valid."""
-    never, once = (claim.claim for claim in labelled_set().of(["or"]).claims[:2])
+    never, once = (claim.question for claim in labelled_set().of(["or"]).claims[:2])
     seen = []
 
     def invalid(body):

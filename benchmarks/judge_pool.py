@@ -76,18 +76,19 @@ async def answered(
     """Keep requests in flight for so long, with events at their times; return how many were answered."""
     loop, replies = asyncio.get_running_loop(), 0
     source = PoolSource(base_urls=tuple(server.base_url for server in servers), model="judge-1")
-    limit, end_s = asyncio.Semaphore(AT_ONCE), loop.time() + seconds
+    limit = asyncio.Semaphore(AT_ONCE)
 
-    async def ask(client: LLMClient) -> None:
+    async def ask(client: LLMClient, end_s: float) -> None:
         nonlocal replies
         while loop.time() < end_s:
             await client.chat(REQUEST, limit)
             replies += loop.time() < end_s
 
-    for at_s, event in events.items():
-        loop.call_later(at_s, event)
     async with LLMClient("openai", is_async=True, base_url=source) as client:
-        await asyncio.gather(*(ask(client) for _ in range(2 * AT_ONCE)))
+        await client.chat(REQUEST)  # loads the SDK
+        for at_s, event in events.items():
+            loop.call_later(at_s, event)
+        await asyncio.gather(*(ask(client, loop.time() + seconds) for _ in range(2 * AT_ONCE)))
     return replies
 
 

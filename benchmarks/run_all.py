@@ -23,6 +23,8 @@ NAMES = (
     "isolation",
     "metric_intervals",
     "paired_tests",
+    "score_variation",
+    "audit_correction",
     "example_replay",
     "discovery",
     "html_to_text",

@@ -1,4 +1,4 @@
-"""Files beside the results: the progress of a run, and what the judge was asked in all runs."""
+"""Files beside the results: the progress of a run, and the judge's use in all runs."""
 
 from __future__ import annotations
 

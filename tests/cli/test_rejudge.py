@@ -55,15 +55,17 @@ def judged(tmp_path_factory):
         patch.setenv("OPENAI_BASE_URL", server.base_url)
         patch.chdir(root)
         assert call(evaluate_main, "bot", "--judge_model", "judge-1", "--no_isolate").returncode == 0
-        yield root, judge
+        yield root, judge, server.base_url
 
 
 @pytest.fixture
 def project(judged, monkeypatch):
     """Stand in the folder, without what other tests judged again; return it and the judge."""
-    root, judge = judged
+    root, judge, base_url = judged
     shutil.rmtree(root / "rejudged", ignore_errors=True)
     monkeypatch.chdir(root)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
     return root, judge
 
 

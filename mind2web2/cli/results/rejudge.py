@@ -47,9 +47,10 @@ The same command continues where it was stopped, and reuses what was judged befo
 an answer has no result.
 """
 _TIMES = 3
+_SERVERS = ("judge_base_url", "judge_pool")
 _JUDGE = (
-    *("llm_provider", "judge_model", "judge_base_url", "judge_reasoning_effort", "judge_temperature"),
-    "judge_extra_body",
+    *("llm_provider", "judge_model", "judge_reasoning_effort", "judge_temperature", "judge_extra_body"),
+    *_SERVERS,
 )
 
 
@@ -142,7 +143,7 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
     from mind2web2.cli.evaluate import prepare
     from mind2web2.cli.evaluate_report import judge_settings
     from mind2web2.cli.metrics import has_record, no_results
-    from mind2web2.cli.settings_file import apply_settings_file
+    from mind2web2.cli.settings_file import apply_settings_file, judge_server
     from mind2web2.errors import UsageError
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.answers import select_work
@@ -169,7 +170,8 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
     work = [task for task in work if task.answers]
     if not work:
         raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
-    record = JudgeRecord.of(judge_settings(own), endpoint_of(own.llm_provider, own.judge_base_url) or "")
+    endpoint = endpoint_of(own.llm_provider, judge_server(own)) or ""
+    record = JudgeRecord.of(judge_settings(own), endpoint)
     digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
     folder = own.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
     return _Agent(name, own, work, counted, folder, own.times or (1 if is_other else _TIMES))
@@ -187,8 +189,10 @@ def _inherit(options: argparse.Namespace, newest: LoadedResult | None) -> bool:
     if not is_other:
         for name in {*_JUDGE, "max_images"} - given:
             setattr(options, name, getattr(made, name))
-        # The settings file does not replace them.
+        # The settings file does not replace them, but names a pool, which a result does not record.
         options.given = given | {*_JUDGE, "max_images"}
+        if made.judge_base_url is None:
+            options.given -= set(_SERVERS)
     options.as_of = options.as_of or made.as_of
     options.script_env = options.script_env or made.script_env
     options.allow_private_network = made.allow_private_network

@@ -1,4 +1,4 @@
-// Everything that was captured for an agent, failed and suspect first, and what a person does about it.
+// Everything that was captured for an agent, failed and suspect first, and a person's decisions about it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html, address, counted, KeyHelp, moment, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";

@@ -78,7 +78,7 @@ function PagesOf({ agent, options }) {
   };
   const row = rows?.[at()];
   useEffect(() => {
-    document.querySelector(".page.current")?.scrollIntoView({ block: "nearest" });
+    document.querySelector(".page.current")?.scrollIntoView({ block: "nearest", behavior: "instant" });
   }, [row?.task, row?.url]);
   const place = () => ({ agent, task: rows?.[at()]?.task || "", url: rows?.[at()]?.url || "" });
   /** @param {string} decision @param {string} done */

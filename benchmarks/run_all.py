@@ -21,6 +21,7 @@ NAMES = (
     "batch_memory",
     "prompt_prefix",
     "isolation",
+    "scorer",
     "metric_intervals",
     "paired_tests",
     "example_replay",

@@ -26,7 +26,7 @@ from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import select_work
 from mind2web2.runs.reader import leaves_of
-from mind2web2.runs.run import DualSemaphore, Pace, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"
@@ -111,7 +111,7 @@ async def record(judge: KeyJudge, results: Path) -> list[AnswerOutcome]:
         answer_timeout_s=None,
     )
     folders = RunFolders(AGENT, paths.cache_root, results)
-    return await evaluate_work(select_work(paths, AGENT), folders, run, Pace(1, 1), RunProgress())
+    return await evaluate_work(select_work(paths, AGENT), folders, run, Concurrency(1, 1), RunProgress())
 
 
 def complaints(judge: KeyJudge, outcomes: list[AnswerOutcome], expected: dict[str, Any]) -> list[str]:

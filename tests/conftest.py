@@ -4,11 +4,15 @@ import sys
 from collections.abc import Generator
 
 import pytest
+from key_variables import KEY_VARIABLES
 
 
 @pytest.fixture(autouse=True)
-def _started_as_mind2web2(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make commands that messages suggest the same, however the tests were started."""
+def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Run without judges' keys, and make suggested commands the same however the tests were started."""
+    if not request.node.get_closest_marker("live"):
+        for name in KEY_VARIABLES:
+            monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("UV", raising=False)
     monkeypatch.setattr(sys, "argv", ["mind2web2"])
 

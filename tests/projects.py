@@ -6,6 +6,8 @@ project.add_script({"leaf": ("The lake is deep.", None)})
 [outcome] = await evaluate(project, ClaimJudge())
 """
 
+from __future__ import annotations
+
 import asyncio
 import io
 import json
@@ -18,7 +20,10 @@ from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent, indent
+from typing import TYPE_CHECKING
 from unittest.mock import patch
+
+from key_variables import KEY_VARIABLES
 
 from mind2web2.cli import evaluate_main
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
@@ -38,29 +43,15 @@ from mind2web2.scripts.inputs import AsOf
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig
 
+if TYPE_CHECKING:
+    import pytest
+
 REPOSITORY = Path(__file__).parent.parent
 AGENT = "bot"
 TASK = "lake"
 ANSWER = "The lake is deep and cold."
 SETTINGS = JudgeSettings("openai", "judge-1")
 
-KEY_VARIABLES = (
-    "OPENAI_API_KEY",
-    "OPENAI_BASE_URL",
-    "AZURE_OPENAI_API_KEY",
-    "AZURE_OPENAI_ENDPOINT_URL",
-    "AZURE_OPENAI_API_VERSION",
-    "AZURE_OPENAI_AD_TOKEN",
-    "ANTHROPIC_API_KEY",
-    "ANTHROPIC_BASE_URL",
-    "GEMINI_API_KEY",
-    "GEMINI_BASE_URL",
-    "AWS_ACCESS_KEY",
-    "AWS_SECRET_KEY",
-    "AWS_SESSION_TOKEN",
-    "AWS_REGION",
-    "AWS_BEARER_TOKEN_BEDROCK",
-)
 # As many tries as usual, without the usual waits.
 QUICK_RETRY = RetryPolicy(
     tries=3, total_s=30, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.01, request_timeout_s=20
@@ -146,6 +137,14 @@ class Project:
         paths = [self.results / task / name for name in ("summary.json", "unscored.json")]
         entries = [entry for path in paths if path.exists() for entry in read_json(path)]
         return {entry["answer_name"]: entry for entry in entries}
+
+
+def entered(folder: Path, monkeypatch: pytest.MonkeyPatch, key: str = "dummy") -> Project:
+    """Work in a folder, on a wide console and with a key, and return its project."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.chdir(folder)
+    return Project(folder)
 
 
 class ClaimJudge:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from evaluations import page_request
 from fixtures.pdf_files import pdf
-from projects import KEY_VARIABLES, call
+from projects import call
 from servers.archive_server import ArchiveServer
 from servers.local_http import Answer, LocalHttp
 
@@ -47,8 +47,6 @@ def site():
 @pytest.fixture
 def project(tmp_path, monkeypatch, site):
     """A project with two answers that cite the site; the first was made in May 2024."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "answers" / "bot" / "lake"

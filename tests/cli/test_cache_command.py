@@ -10,7 +10,7 @@ from urllib.request import urlopen
 
 import pytest
 from fixtures.pdf_files import pdf
-from projects import KEY_VARIABLES, REPOSITORY, call, clean_environment, read_json
+from projects import REPOSITORY, call, clean_environment, read_json
 from servers.judge_server import JudgeServer, prompt_text
 from servers.local_http import Answer, LocalHttp
 
@@ -82,9 +82,6 @@ class Project:
 @pytest.fixture
 def project(tmp_path, monkeypatch, site):
     """Return a project, in which commands run without a key."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.delenv("UV", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     return Project(tmp_path, site)

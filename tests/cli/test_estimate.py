@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from projects import KEY_VARIABLES, TASK, Project, call, overridden
+from projects import TASK, Project, call, overridden
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
@@ -17,8 +17,6 @@ PRICE_USD = (40 * 2.5 + 60 * 1.25 + 10 * 10) / 1e6
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with one task of two answers, in which commands run without any key."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path)

@@ -9,12 +9,11 @@ import threading
 
 import pytest
 from projects import (
-    KEY_VARIABLES,
     REPOSITORY,
     TASK,
-    Project,
     call,
     claim_in,
+    entered,
     overridden,
     read_json,
     run_command,
@@ -34,12 +33,7 @@ CLAIMS = {
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with one task of two answers, in which commands run."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch)
     project.add_answer("answer_1")
     project.add_answer("answer_2", "The lake is shallow.")
     project.add_script(CLAIMS)
@@ -270,7 +264,7 @@ def test_a_wrong_key_ends_the_run_with_one_line(project):
         (["--answer_folder", "gone"], "no answers folder gone"),
         (["--eval_scripts_root", "gone"], "there is no folder gone"),
         (["--cache_root", "gone", "--no_capture"], "--cache_root gone is no folder"),
-        (["--judgments", "x.jsonl"], "--judgments goes with --llm_provider replay"),
+        (["--judgments", "x.jsonl"], "--judgments FILE goes with --llm_provider replay"),
         (["--llm_provider", "replay"], "no judgments at eval_results/bot/judgments.sqlite3"),
         (["--llm_provider", "replay", "--judgments", "x.jsonl"], "no judgments at x.jsonl"),
         (["--judge_base_url", "localhost:8000"], "base URL"),

@@ -5,7 +5,7 @@ import sqlite3
 
 import pytest
 from PIL import Image
-from projects import KEY_VARIABLES, Project, call, claim_in, read_json
+from projects import call, claim_in, entered, read_json
 from servers.judge_server import JudgeServer, image_urls, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main
@@ -20,11 +20,7 @@ NONE_SHOWN = "no images are shown to this judge"
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project of three answers, whose pages have five images, one and none."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch)
     for number in range(1, 4):
         project.add_answer(f"answer_{number}", f"The lake is deep and cold. {number}")
     project.add_script(CLAIMS)

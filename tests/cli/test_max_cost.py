@@ -5,7 +5,7 @@ import signal
 import threading
 
 import pytest
-from projects import KEY_VARIABLES, TASK, Project, call, overridden, read_json, start_command
+from projects import TASK, call, entered, overridden, read_json, start_command
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main
@@ -22,12 +22,7 @@ AT_ONCE = ("--max_llm_requests", "200", "--max_concurrent_answers", str(COUNT))
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with many answers, each of which takes two requests."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch)
     for number in range(COUNT):
         project.add_answer(f"answer_{number}", f"Text {number}.")
     project.add_script({"leaf": ("The lake is deep.", None)})

@@ -1,7 +1,7 @@
 """No option is taken and then does nothing."""
 
 import pytest
-from projects import KEY_VARIABLES, Project, call
+from projects import Project, call
 
 from mind2web2.cli import evaluate_main, main
 
@@ -11,8 +11,6 @@ REPLAY = ["--llm_provider", "replay"]
 @pytest.fixture(autouse=True)
 def _project(tmp_path, monkeypatch):
     """Work in a project that could be evaluated."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("SET", "")
     monkeypatch.delenv("UNSET", raising=False)
     monkeypatch.chdir(tmp_path)
@@ -24,7 +22,7 @@ def _project(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (["--judgments", "x.jsonl"], "--judgments goes with --llm_provider replay"),
+        (["--judgments", "x.jsonl"], "--judgments FILE goes with --llm_provider replay"),
         ([*REPLAY, "--overwrite"], "leave one of them out"),
         (["--batch_poll", "3"], "--batch_poll goes with --batch"),
         (["--batch", *REPLAY], "evaluate without --batch"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from projects import KEY_VARIABLES, Project, call, read_json
+from projects import call, entered, read_json
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import evaluate_main, main
@@ -23,12 +23,7 @@ def server():
 @pytest.fixture
 def project(tmp_path, monkeypatch, server):
     """Return a project that has been evaluated."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch)
     project.add_answer()
     project.add_script(CLAIMS)
     project.cache().put_web(PAGE, "The lake is 412 m deep.", None)

@@ -1,7 +1,7 @@
 """``mind2web2.toml`` through the commands: what it sets, what overrides it, what is wrong with it."""
 
 import pytest
-from projects import KEY_VARIABLES, Project, call, claim_in, read_json
+from projects import call, claim_in, entered, read_json
 from servers.judge_server import JudgeServer, prompt_text
 
 from mind2web2.cli import evaluate_main, main
@@ -13,12 +13,7 @@ RUN = ("--agent_name", "bot", "--no_capture")
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with one task of one answer, in which commands run."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch)
     project.add_answer("answer_1")
     project.add_script({"leaf": ("The lake is deep.", None)})
     yield project

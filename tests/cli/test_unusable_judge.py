@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from projects import KEY_VARIABLES, Project, call
+from projects import call, entered
 from servers.judge_server import VERDICT, JudgeServer, status
 
 from mind2web2.cli import evaluate_main
@@ -16,11 +16,7 @@ pytestmark = pytest.mark.usefixtures("project")
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project with sixty answers in the working folder, and have a key."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "a-key-of-mine")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch, "a-key-of-mine")
     project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold")})
     for number in range(60):
         project.add_answer(f"answer_{number:02}", f"Text {number}.")

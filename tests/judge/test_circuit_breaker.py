@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from projects import KEY_VARIABLES, QUICK_RETRY, Project, call
+from projects import QUICK_RETRY, call, entered
 from servers.batch_server import BatchServer
 from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_text, status
 
@@ -251,11 +251,7 @@ async def test_questions_in_batch_jobs_go_together_after_a_denial(tmp_path, monk
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project in the working folder, and have a key."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "wrong-key")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch, "wrong-key")
     project.add_script({name: (f"The lake is {name}.", None) for name in ("deep", "cold", "wide")})
     return project
 

@@ -162,7 +162,7 @@ async def test_scripts_send_requests_within_the_limits():
     extractor, verifier = pair(client, None)
     messages = [{"role": "user", "content": "Which town?"}]
     assert await extractor.call_llm_with_semaphore(model="m", messages=messages) == "a text"
-    async with extractor._asking.llm_limit:
+    async with extractor._context.llm_limit:
         waiting = asyncio.create_task(
             verifier.call_llm_with_semaphore(model="m", messages=messages, response_format=Town)
         )

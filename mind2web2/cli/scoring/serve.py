@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from mind2web2.cli.options import (
     positive_int,
     positive_seconds,
 )
+from mind2web2.cli.settings_file import apply_settings_file, judge_server
 
 if TYPE_CHECKING:
     from mind2web2.scoring.scorer import Scorer
@@ -119,7 +121,6 @@ def run(options: argparse.Namespace) -> int:
     from ipaddress import ip_address
 
     from mind2web2.cli.console import plain_console
-    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.errors import UsageError
     from mind2web2.scoring.server import serve
     from mind2web2.viewer.server import listen
@@ -150,11 +151,12 @@ def _scorer(options: argparse.Namespace) -> Scorer:
     return Scorer(
         judge=Judge(
             model=options.judge_model or DEFAULT_JUDGE_MODEL,
-            base_url=options.judge_base_url,
+            base_url=judge_server(options),
             provider=options.llm_provider,
             temperature=options.judge_temperature,
             reasoning_effort=options.judge_reasoning_effort,
             max_images=options.max_images,
+            extra_body=json.loads(options.judge_extra_body or "{}"),
             outage_wait_s=options.judge_outage_wait,
         ),
         pages=options.pages,

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
 import pytest
-from projects import KEY_VARIABLES, QUICK_RETRY
+from projects import QUICK_RETRY
 from pydantic import BaseModel
 from servers import judge_server as faults
 from servers.batch_server import BatchServer, Ending
@@ -44,8 +44,6 @@ class Verdict(BaseModel):
 @pytest.fixture(autouse=True)
 def _key(monkeypatch):
     """Keep the machine's own keys out."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-tests")
 
 

@@ -3,7 +3,7 @@
 import os
 
 import pytest
-from projects import KEY_VARIABLES, Project, call, read_json
+from projects import call, entered, read_json
 from servers.batch_server import BatchServer
 from servers.judge_server import VERDICT, JudgeServer
 
@@ -22,11 +22,7 @@ return {**evaluator.get_summary(), "seen": seen}
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """Return a project whose script tells where it runs."""
-    for name in KEY_VARIABLES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
-    monkeypatch.chdir(tmp_path)
-    project = Project(tmp_path)
+    project = entered(tmp_path, monkeypatch)
     project.add_answer()
     project.add_script_body(TELLING)
     return project

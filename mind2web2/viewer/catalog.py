@@ -1,4 +1,4 @@
-"""What the front end shows of results, as JSON values: the same from the server and in an exported file."""
+"""Results as JSON values for the front end: the same from the server and in an exported file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class AnswerKey:
 
 @dataclass(frozen=True, slots=True)
 class _AgentRead:
-    """What was read of an agent's results, of which state of the files, and when that was looked at last."""
+    """An agent's results as they were read, with the state of the files and when it was looked at last."""
 
     looked_s: float
     state: tuple[Any, ...]
@@ -298,7 +298,7 @@ def tree_rows(tree: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def _marks(facts: ResultFacts) -> set[str]:
-    """Return what a reader may want to look at, by the names that the filters have."""
+    """Return the marks of an answer, by the names that the filters have."""
     marks: set[str] = {str(mark) for claim in facts.claims for mark in claim.reservations}
     marks |= {str(mark) for marks_of_one in facts.extractions for mark in marks_of_one}
     named = {

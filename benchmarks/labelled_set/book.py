@@ -106,10 +106,10 @@ class Book:
                     "category": category,
                     "task": question or "Collect facts on the subject, each with the page that states it.",
                     "answer": answer if answer is not None else f"## Findings\n\n- {claim} {links}",
-                    "claim": claim,
+                    "question": claim,
+                    "right": is_true,
                     "urls": sources,
                     "supported_by": [by or sources[0]] if is_true and sources else [],
-                    "supported": is_true,
                 }
             )
 
@@ -131,10 +131,10 @@ class Book:
                 "category": category,
                 "task": "Collect facts on the subject, each with the page that states it.",
                 "answer": answer,
-                "prompt": prompt,
+                "question": prompt,
+                "right": dict(expected),
                 "url": url,
                 "fields": {name: (kinds or {}).get(name) or _kind(value) for name, value in expected.items()},
-                "expected": dict(expected),
             }
         )
 

@@ -65,11 +65,11 @@ def numbers(book: Book) -> None:
         )
         thousand, tenth = people // 1000, area / 100
         true, false = (
-            (f"{town} has about {thousand},000 inhabitants.", f"{town} has about {thousand + 3},000 inhabitants."),
-            (f"{town} covers roughly {tenth:.0f} square kilometres.", f"{town} covers roughly {tenth + 4:.0f} square kilometres."),
+            (f"{town} has about {thousand},000 inhabitants.", f"{town} has about {thousand + 9},000 inhabitants."),
+            (f"{town} covers roughly {tenth:.0f} square kilometres.", f"{town} covers roughly {tenth + 13:.0f} square kilometres."),
             (f"{share / 10:.0f} percent of {town} are woods.", f"{share / 10 + 5:.0f} percent of {town} are woods."),
             (f"{town} has {people:,} inhabitants.", f"{town} has {people + 100:,} inhabitants."),
-            (f"The yearly budget of {town} is about {budget // 100} million crowns.", f"The yearly budget of {town} is about {budget // 100 + 4} million crowns."),
+            (f"The yearly budget of {town} is about {budget // 100} million crowns.", f"The yearly budget of {town} is about {budget // 100 + 14} million crowns."),
             (f"The church tower of {town} stands {height} m above the sea.", f"The church tower of {town} stands {height + 30} m above the sea."),
             (f"Some {thousand * 1000:,} people live in {town}.", f"Some {thousand * 100:,} people live in {town}."),
         )[number]  # fmt: skip

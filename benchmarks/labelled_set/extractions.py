@@ -54,7 +54,7 @@ def absent(book: Book) -> None:
     """A value that is stated, beside one that is not."""
     for number in range(FORMS):
         m = museum(book)
-        missing = ("telephone", "director", "founded", "wheelchairs_for_hire", "parking_price")[number % 5]
+        missing = ("fax_number", "director", "founded", "wheelchairs_for_hire", "parking_price")[number % 5]
         name, value, label = (
             ("adult_price", m.adult, "the price for adults"),
             ("child_price", m.child, "the price for children"),

@@ -30,6 +30,7 @@ Find out whether an AI search agent's cited answers are true.
   mind2web2 report AGENT -o FILE      write them into one HTML file
   mind2web2 metrics AGENT             average the agent's scores
   mind2web2 compare AGENT AGENT       test whether agents differ by more than chance
+  mind2web2 rejudge AGENT             judge again, to see how far the judge varies
   mind2web2 verify-results AGENT      check that every score is correct and up to date
   mind2web2 judgments export AGENT F  write the judge's replies to a file, so that others can replay them
   mind2web2 judgments import AGENT F  read the judge's replies from such a file
@@ -45,10 +46,10 @@ def command_modules() -> tuple[ModuleType, ...]:
     """
     from mind2web2.cli import cache, judgments, metrics, pages, show, verify_results
     from mind2web2.cli.benchmark import answer, get, submit
-    from mind2web2.cli.results import audit, check_judge, compare, merge, view
+    from mind2web2.cli.results import audit, check_judge, compare, merge, rejudge, view
     from mind2web2.cli.scoring import serve
 
-    looking = (show, view, audit, metrics, compare, verify_results, judgments)
+    looking = (show, view, audit, metrics, compare, rejudge, verify_results, judgments)
     return (get, answer, cache, pages, check_judge, evaluate, serve, merge, *looking, submit)
 
 

@@ -39,11 +39,7 @@ _WALLS = {"challenge", "login_wall", "consent_wall"}
 
 
 def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
-    """Print how each task's cited pages are stored, which have problems, and how to solve them.
-
-    Args:
-        command: gives this run's command with more words.
-    """
+    """Print how each task's cited pages are stored, which have problems, and how to solve them."""
     console.print(_counts_table(tasks))
     lists = (("Archived", _archived(tasks)), ("Suspect", _suspects(tasks)), ("Failed", _failures(tasks)))
     for title, urls_by_reason in lists:

@@ -141,11 +141,7 @@ def warnings_on(console: Console) -> Iterator[None]:
 def print_amounts(
     console: Console, title: str, kind: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]
 ) -> None:
-    """Print rows of amounts by name, as lines where a table would be too wide.
-
-    Args:
-        kind: the heading of the names.
-    """
+    """Print rows of amounts by name, as lines where a table would be too wide."""
     table = Table(title=title, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column(kind, no_wrap=True)
     for column in columns:

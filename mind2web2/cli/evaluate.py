@@ -82,11 +82,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="judge part I of N of all answers, such as 3/20; another machine judges each other part, and "
         "mind2web2 merge brings the results together",
     )
-    _add_judge_options(parser.add_argument_group("judge"))
-    _add_limit_options(parser.add_argument_group("limits"))
-    _add_cost_options(parser.add_argument_group("costs"))
+    add_judging_options(parser)
     _add_capture_options(parser)
-    _add_script_options(parser.add_argument_group("eval scripts"))
     barred = parser.add_mutually_exclusive_group()
     barred.add_argument(
         "--barred",
@@ -112,6 +109,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="print the log of each answer with the extracted values, for writing eval scripts",
     )
     parser.set_defaults(run=run)
+
+
+def add_judging_options(parser: argparse.ArgumentParser) -> None:
+    """Add who judges, at which pace and cost, and how scripts run."""
+    _add_judge_options(parser.add_argument_group("judge"))
+    _add_limit_options(parser.add_argument_group("limits"))
+    _add_cost_options(parser.add_argument_group("costs"))
+    _add_script_options(parser.add_argument_group("eval scripts"))
 
 
 def _add_judge_options(group: argparse._ArgumentGroup) -> None:
@@ -319,16 +324,11 @@ def run(options: argparse.Namespace) -> int:
 
     agent_name = _agent_name(options)
     apply_settings_file(options)
-    check_options(options)
+    prepare(options)
     if options.barred is not None:
         from mind2web2.pages.barred import BarredList
 
         options.barred = BarredList.read(options.barred)
-    if not options.estimate and _is_isolated(options):
-        # It loads what scripts need while this process loads what judges need.
-        from mind2web2.scripts.isolation.processes import fork_server
-
-        fork_server.warm_up()
     with loading():
         from mind2web2.runs.answers import select_work
     captures = not options.no_capture and options.llm_provider != REPLAY
@@ -349,6 +349,20 @@ def run(options: argparse.Namespace) -> int:
         from mind2web2.cli.evaluate_run import run_evaluation
 
     return run_evaluation(options, agent_name, paths, work)
+
+
+def prepare(options: argparse.Namespace) -> None:
+    """Check the options, and start the server of isolated scripts where they are needed.
+
+    Raises:
+        UsageError: options contradict each other, or this system lacks something that they need.
+    """
+    check_options(options)
+    if not options.estimate and _is_isolated(options):
+        # It loads what scripts need while this process loads what judges need.
+        from mind2web2.scripts.isolation.processes import fork_server
+
+        fork_server.warm_up()
 
 
 def _is_isolated(options: argparse.Namespace) -> bool:

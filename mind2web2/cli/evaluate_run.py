@@ -115,16 +115,24 @@ class _Run:
 
 
 def run_evaluation(
-    options: argparse.Namespace, agent_name: str, paths: PathConfig, work: Sequence[TaskWork]
+    options: argparse.Namespace,
+    agent_name: str,
+    paths: PathConfig,
+    work: Sequence[TaskWork],
+    budget: Budget | None = None,
 ) -> int:
-    """Evaluate the work and return the exit status."""
+    """Evaluate the work and return the exit status.
+
+    Args:
+        budget: in place of one of ``--max_cost``.
+    """
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
     if options.shard is not None:
         _note_shard(options.shard, folders, "started" if work else "ended")
         if not work:
             line(plain_console(), f"Shard {options.shard} has no answers: there is nothing to judge.")
             return 0
-    run = _Run(options, folders, work, plain_console(outlives_reader=True), _budget(options))
+    run = _Run(options, folders, work, plain_console(outlives_reader=True), budget or budget_of(options))
     return run_to_exit(_stored_evaluation(run), run.report_stop)
 
 
@@ -310,7 +318,8 @@ def _most_answers() -> int:
     return min(_MOST_ANSWERS, memory_bytes // 4 // _ANSWER_BYTES)
 
 
-def _budget(options: argparse.Namespace) -> Budget | None:
+def budget_of(options: argparse.Namespace) -> Budget | None:
+    """Return the budget of ``--max_cost``, ``None`` without it."""
     if options.max_cost is None or options.llm_provider == REPLAY:
         return None
     in_batch = (BATCH_PRICE_SHARE, BATCH_CAUTION) if options.batch else ()

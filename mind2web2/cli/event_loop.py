@@ -30,11 +30,7 @@ _SHOW_CURSOR = "\x1b[?25h"
 
 
 def run_to_exit(main: Coroutine[Any, Any, int], report_stop: Callable[[], None]) -> int:
-    """Run a command's coroutine and return its exit status, 130 after Ctrl-C or SIGTERM.
-
-    Args:
-        report_stop: as ``RunLoop`` has it.
-    """
+    """Run a command's coroutine and return its exit status, 130 after Ctrl-C or SIGTERM."""
     loop = RunLoop(report_stop)
     try:
         exit_status = loop.run(main)

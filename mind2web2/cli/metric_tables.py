@@ -115,7 +115,7 @@ def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
         line(
             console,
             f"Variance of scores: between tasks {variation['between_tasks']:.4f}, between runs of a task "
-            f"{variation['between_runs']:.4f} (the judge's own included).",
+            f"{variation['between_runs']:.4f} (the judge's own included, which mind2web2 rejudge separates).",
         )
 
 

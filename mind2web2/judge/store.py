@@ -200,11 +200,7 @@ class ForeignContentError(sqlite3.DatabaseError):
 
 
 def store_error(path: Path | None, error: Exception, damage_cure: str) -> JudgmentStoreError:
-    """Return the error to raise for a failure of SQLite or for damaged content, with its cure.
-
-    Args:
-        damage_cure: what to do about a damaged file.
-    """
+    """Return the error to raise for a failure of SQLite or for damaged content, with its cure."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     is_damage = isinstance(error, (*_UNSOUND, ForeignContentError)) or code in _DAMAGES
     cure = damage_cure if is_damage else _CURES.get(code, "run the same command again")

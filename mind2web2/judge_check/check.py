@@ -181,15 +181,15 @@ class Checking:
 
 
 async def _claim(context: EvaluationContext, case: LabelledClaim) -> CaseOutcome:
-    leaf = VerificationNode(id=case.id, desc=case.claim)
-    supported = await Verifier(context).verify(case.claim, leaf, case.urls or None)
+    leaf = VerificationNode(id=case.id, desc=case.question)
+    supported = await Verifier(context).verify(case.question, leaf, case.urls or None)
     evidence = leaf.evidence
     if evidence is None or evidence.decided_by != "judge":
         raise MachineError(f"case {case.id} was not judged: {evidence and evidence.reason}")
     cast = _votes(evidence)
     return CaseOutcome(
         case,
-        supported is case.supported,
+        supported is case.right,
         supported,
         tuple(tuple(vote.supported for vote in own) for own in cast),
         sum(vote.declined is not None for own in cast for vote in own),
@@ -203,9 +203,9 @@ def _votes(evidence: Evidence) -> list[tuple[Vote, ...]]:
 async def _form(context: EvaluationContext, case: LabelledForm) -> CaseOutcome:
     extractor, template = Extractor(context), case.template()
     if case.url is None:
-        value = await extractor.simple_extract(case.prompt, template, extraction_name=case.id)
+        value = await extractor.simple_extract(case.question, template, extraction_name=case.id)
     else:
-        value = await extractor.extract_from_url(case.prompt, case.url, template, extraction_name=case.id)
+        value = await extractor.extract_from_url(case.question, case.url, template, extraction_name=case.id)
     (record,) = extractor.records
     if record.unavailable is not None:
         raise MachineError(f"case {case.id} was not judged: {record.unavailable}")

@@ -45,12 +45,17 @@ class LabelledPage(_Part):
 
 
 class Case(_Part):
-    """One question with the reply that is right."""
+    """One question; its right reply is ``right``.
+
+    Args:
+        question: the claim, or what to extract.
+    """
 
     id: str
     category: str
     task: str
     answer: str
+    question: str
 
     @property
     def pair(self) -> str:
@@ -66,20 +71,9 @@ class LabelledClaim(Case):
         supported_by: those of them that support it.
     """
 
-    claim: str
+    right: bool
     urls: tuple[str, ...]
-    supported: bool
     supported_by: tuple[str, ...]
-
-    @property
-    def question(self) -> str:
-        """Return the claim."""
-        return self.claim
-
-    @property
-    def right_reply(self) -> object:
-        """Return the true verdict."""
-        return self.supported
 
 
 class LabelledForm(Case):
@@ -89,20 +83,9 @@ class LabelledForm(Case):
         url: the page to read; ``None`` for the answer.
     """
 
-    prompt: str
+    right: Mapping[str, str | int | float | list[str] | None]
     url: str | None
     fields: Mapping[str, FieldKind]
-    expected: Mapping[str, str | int | float | list[str] | None]
-
-    @property
-    def question(self) -> str:
-        """Return what to extract."""
-        return self.prompt
-
-    @property
-    def right_reply(self) -> object:
-        """Return the right values."""
-        return dict(self.expected)
 
     def template(self) -> type[BaseModel]:
         """Return the template to fill."""
@@ -112,7 +95,7 @@ class LabelledForm(Case):
     def is_filled_rightly(self, value: BaseModel) -> bool:
         """Compare values, but for letter case, white space, a final full stop and the order of a list."""
         given = value.model_dump()
-        return all(_plain(given[name]) == _plain(wanted) for name, wanted in self.expected.items())
+        return all(_plain(given[name]) == _plain(wanted) for name, wanted in self.right.items())
 
 
 def _plain(value: object) -> object:
@@ -162,8 +145,11 @@ class LabelledSet(NamedTuple):
         for queue in queues.values():
             drawn.shuffle(queue)
             turns += [(place, drawn.random(), ids) for place, ids in enumerate(queue)]
-        chosen = [name for _, _, ids in sorted(turns) for name in ids]
-        return self._only(set(chosen[:size]))
+        chosen: set[str] = set()
+        for _, _, ids in sorted(turns):
+            if len(chosen) + len(ids) <= size:
+                chosen.update(ids)
+        return self._only(chosen)
 
     def _only(self, ids: Collection[str]) -> LabelledSet:
         claims = tuple(case for case in self.claims if case.id in ids)

@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Any
 
 from mind2web2.judge_check.check import CaseOutcome, JudgeCheck
-from mind2web2.judge_check.labelled_set import LabelledClaim
 from mind2web2.judge_check.record import CheckRecord
 from mind2web2.statistics.agreement import Estimate, share
 from mind2web2.statistics.paired import PairedTest, binomial_p_value, holm, paired_test
@@ -40,15 +39,11 @@ def rates(outcomes: Iterable[CaseOutcome]) -> Rates:
     """Return the rates of the cases that the judge replied to."""
     replied = [outcome for outcome in outcomes if outcome.is_right is not None]
     right = [outcome.is_right is True for outcome in replied]
-    wrong_claims = {
-        supported: [
-            not outcome.is_right
-            for outcome in replied
-            if isinstance(outcome.case, LabelledClaim) and outcome.case.supported is supported
-        ]
-        for supported in (True, False)
-    }
-    return Rates(len(right), sum(right), share(right), share(wrong_claims[False]), share(wrong_claims[True]))
+    of_false, of_true = (
+        share([not outcome.is_right for outcome in replied if outcome.case.right is verdict])
+        for verdict in (False, True)
+    )
+    return Rates(len(right), sum(right), share(right), of_false, of_true)
 
 
 @dataclass(frozen=True)
@@ -133,7 +128,7 @@ class Quality:
                     "id": outcome.case.id,
                     "category": outcome.case.category,
                     "question": outcome.case.question,
-                    "expected": outcome.case.right_reply,
+                    "right": outcome.case.right,
                     "given": outcome.given,
                 }
                 for outcome in self.wrong
@@ -151,12 +146,8 @@ def quality(check: JudgeCheck) -> Quality:
     }
     overall = rates(check.outcomes)
     weak = [name for name, own in by_category.items() if _is_weak(own, overall, len(by_category))]
-    verdicts = [
-        (outcome.case.supported, outcome.is_right)
-        for outcome in check.outcomes
-        if isinstance(outcome.case, LabelledClaim)
-    ]
-    accepted, rejected = verdicts.count((False, False)), verdicts.count((True, False))
+    wrong = [outcome.case.right for outcome in check.outcomes if outcome.is_right is False]
+    accepted, rejected = wrong.count(False), wrong.count(True)
     votes = [own for outcome in check.outcomes for own in outcome.votes if len(own) > 1]
     return Quality(
         check,

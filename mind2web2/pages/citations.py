@@ -315,11 +315,7 @@ class LinkJudge:
         return self._ask is not None
 
     async def urls(self, answer: str, name: str = "an answer") -> list[str]:
-        """Return the model's links, new or stored; none if it was not asked or failed.
-
-        Args:
-            name: of the answer, for warnings.
-        """
+        """Return the model's links, new or stored; none if it was not asked or failed."""
         path = self._folder / f"{hashlib.sha256(as_unicode_text(answer).encode()).hexdigest()}.json"
         kept = await asyncio.to_thread(_kept_urls, path, self._model)
         if kept is not None:

@@ -151,11 +151,7 @@ FlagKind = Literal[
 
 
 class Flag(BaseModel):
-    """A sign that a text was written for the judge; it decides nothing by itself.
-
-    Args:
-        excerpt: the words or signs that gave it away, on one line.
-    """
+    """A sign that a text was written for the judge; it decides nothing by itself."""
 
     model_config = ConfigDict(frozen=True)
 

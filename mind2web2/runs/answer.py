@@ -401,16 +401,17 @@ async def evaluated(
         cache.start_over()
         in_order = replace(run, execution=replace(run.execution, sequential=True))
         result, ledger, inputs = await _script_result(job, in_order, call, cache, script_time, logger)
-    pages = await asyncio.to_thread(cache.pages_used)
-    answer_flags = await asyncio.to_thread(flags_of, text)
+
+    pages, listing = await asyncio.to_thread(lambda: (cache.pages_used(), cache.listing_used()))
+    others, flags = await asyncio.to_thread(lambda: (other_pages(result, pages), flags_of(text)))
     services = tuple({answer.key: answer for answer in ledger.services}.values())
     made_from = provenance.model_copy(
         update={
             "pages": pages,
             "refused_pages": _refused_pages(pages, run.captures),
             "refused_downloads": tuple(sorted(set(ledger.refused_downloads))),
-            "other_pages": await asyncio.to_thread(other_pages, result, pages),
-            "listing_sha256": await asyncio.to_thread(cache.listing_used),
+            "other_pages": others,
+            "listing_sha256": listing,
             "served": served_by(ledger.served),
             "inputs": inputs.model_copy(
                 update={
@@ -436,7 +437,7 @@ async def evaluated(
         "quotes": quote_counts(result),
         "doubts": sorted(ledger.doubts),
         "ignored_arguments": sorted(set(ledger.ignored_arguments)),
-        "answer_flags": [flag.model_dump(mode="json") for flag in answer_flags],
+        "answer_flags": [flag.model_dump(mode="json") for flag in flags],
         "barred": await asyncio.to_thread(_barred, job, run, text, pages),
         "run": {
             "version": __version__,

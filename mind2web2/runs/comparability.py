@@ -26,11 +26,7 @@ def judges_of(answers: Iterable[ScoredAnswer]) -> set[str]:
 
 
 def mixture_warnings(answers: Sequence[ScoredAnswer], done: str = "averaged") -> Iterator[str]:
-    """Yield one line for each way in which scored answers were judged differently.
-
-    Args:
-        done: averaged or compared.
-    """
+    """Yield one line for each way in which scored answers were judged differently."""
     models = judge_models(answers)
     judges = judges_of(answers)
     servers = {answer.facts.server for answer in answers} - {None}

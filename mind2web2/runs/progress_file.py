@@ -1,4 +1,4 @@
-"""Files beside the results: the progress of a run, and what the judge was asked in all runs."""
+"""Files beside the results: the progress of a run, and the judge's use in all runs."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import RunUsage, rounded_usd
 from mind2web2.runs.results import write_file, writing_in
-from mind2web2.runs.run import RunProgress
 from mind2web2.utils.files import read_regular_file, write_whole
+
+if TYPE_CHECKING:
+    from mind2web2.judge.caching import RecordedJudge
+    from mind2web2.runs.run import RunProgress
 
 log = logging.getLogger(__name__)
 

@@ -203,11 +203,7 @@ class Present:
     inputs: InputsNow | None = None
 
     def changes_since(self, result: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return what has changed since a result was made, one phrase each; reads files.
-
-        Args:
-            result: the content of its file.
-        """
+        """Return what has changed since a result was made, one phrase each; reads files."""
         made_from = provenance_in(result)
         edited = (EDITED,) if is_edited(result) else ()
         return (*edited, *((NO_PROVENANCE,) if made_from is None else self._changes(made_from)))

@@ -76,11 +76,7 @@ class RunFolders:
 
 @dataclass(frozen=True)
 class Concurrency:
-    """The numbers of concurrent tasks, and of concurrent answers of each.
-
-    Args:
-        admission: each answer waits for it as well.
-    """
+    """Tasks at once, and answers of each at once; answers also wait for ``admission``."""
 
     max_tasks: int = 3
     max_answers: int = 3

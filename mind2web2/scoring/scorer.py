@@ -8,13 +8,13 @@ import logging
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Coroutine, Iterator, Mapping
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
 
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
@@ -48,6 +48,7 @@ from mind2web2.runs.answer import RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
 from mind2web2.urls.parts import lookup_key
+from mind2web2.utils.aio import LoopThread
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.path_config import PathConfig, ScriptFile
 from mind2web2.utils.text import check_name
@@ -65,13 +66,10 @@ MissingPages = Literal["no_score", "unavailable", "capture"]
 _AGENT_NAME = "scorer"
 # Without a file, so many judgments are kept: about 30 MB.
 _JUDGMENTS_IN_MEMORY = 20_000
-_THREADS = 64
 # After so long, requests are sent again to a judge that was unreachable or rejected the key or the model.
 _TRY_AGAIN_AFTER_S = 10.0
 # For calls in flight to end when the scorer is closed; a script that blocks the thread never does.
 _CLOSE_GRACE_S = 20.0
-
-Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class Score:
 
     @property
     def evidence(self) -> dict[str, Mapping[str, Any]]:
-        """Return what decided each leaf, by the leaf's id."""
+        """Return the evidence of each leaf, by the leaf's id."""
         return dict(_evidence(self.tree))
 
     @property
@@ -155,11 +153,11 @@ CLOSED = NoScore("closed", "the scorer was closed before the answer was judged")
 
 @dataclass(slots=True)
 class ScorerCounts:
-    """How many calls a scorer has answered, and how many it works on."""
+    """How many calls a scorer has answered, and how many are open, of which some are running."""
 
     scores: int = 0
     no_scores: Counter[NoScoreKind] = field(default_factory=Counter)
-    waiting: int = 0
+    calls: int = 0
     running: int = 0
 
 
@@ -174,8 +172,8 @@ class Scorer:
         scripts: the root of all versions of eval scripts, or a folder with the scripts themselves.
         eval_version: default: the newest dated one that has the task, then the undated ones.
         judgments: the file that keeps the judge's replies; by default they are kept in memory.
-        missing_pages: what a cited page that is not in ``pages`` means: ``no_score``; ``unavailable``, as
-            ``evaluate --no_capture`` has it (claims on it fail); or ``capture`` it now.
+        missing_pages: the outcome for a cited page that is not in ``pages``: ``no_score``; ``unavailable``
+            (claims on it fail, as with ``evaluate --no_capture``); or ``capture`` it now.
         isolate: run each script in a process of its own (slower, docs/in-process.md).
         max_answers: answers in work at once; further calls wait.
         max_llm_requests: judge requests at once.
@@ -223,7 +221,7 @@ class Scorer:
         self._network = NetworkSettings(allow_private_network=allow_private_network)
         self.counts = ScorerCounts()
         self._usage = RunUsage()
-        self._loop_thread = _LoopThread()
+        self._loop_thread = LoopThread("mind2web2 scorer")
         self._parts: _Parts | None = None
         # Orders calls and the end: no call begins after it.
         self._lock = threading.Lock()
@@ -279,7 +277,7 @@ class Scorer:
             self._parts = self._loop_thread.run(self._opened()).result()
         except BaseException:
             self._loop_thread.stop()
-            self._loop_thread.join()
+            self._loop_thread.join(_CLOSE_GRACE_S)
             raise
         return self
 
@@ -318,7 +316,7 @@ class Scorer:
             for future in list(self._futures):
                 future.cancel()
         else:
-            self._loop_thread.join()
+            self._loop_thread.join(_CLOSE_GRACE_S)
 
     def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
         with self._lock:
@@ -333,6 +331,7 @@ class Scorer:
         call = asyncio.current_task()
         assert call is not None
         self._calls.add(call)
+        self.counts.calls += 1
         try:
             outcome = await self._scored_in_turn(parts, task, answer)
         except asyncio.CancelledError:
@@ -341,6 +340,7 @@ class Scorer:
             outcome = CLOSED
         finally:
             self._calls.discard(call)
+            self.counts.calls -= 1
         if isinstance(outcome, Score):
             self.counts.scores += 1
         else:
@@ -349,34 +349,32 @@ class Scorer:
 
     async def _scored_in_turn(self, parts: _Parts, task: str, answer: str) -> Score | NoScore:
         text = _checked(answer)
-        script = await asyncio.to_thread(self._script, task)
+        try:
+            setting = await asyncio.to_thread(self._setting, parts, task, text)
+        except CacheReadError as error:
+            return NoScore("page", str(error))
         if not text.strip():
             return Score(0.0, {"final_score": 0.0, "task_id": task, "reason": "the answer is empty"})
-        self.counts.waiting += 1
-        try:
-            await parts.turns.acquire()
-        finally:
-            self.counts.waiting -= 1
-        self.counts.running += 1
-        try:
-            return await self._evaluated(parts, task, script, text)
-        finally:
-            self.counts.running -= 1
-            parts.turns.release()
+        async with parts.turns:
+            self.counts.running += 1
+            try:
+                return await self._evaluated(parts, setting, text)
+            finally:
+                self.counts.running -= 1
 
-    async def _evaluated(self, parts: _Parts, task: str, script: ScriptFile, text: str) -> Score | NoScore:
-        # Answers are told apart by their text.
+    def _setting(self, parts: _Parts, task: str, text: str) -> AnswerSetting:
+        root = self._scripts.eval_scripts_root
+        own = root / f"{check_name('task', task)}.py"
+        script = ScriptFile(own, root.name) if own.is_file() else self._scripts.find_script(task)
+        if script is None:
+            raise UsageError(self._scripts.missing_script(task))
+        # Unique to the text: records of answers must not overwrite each other.
         name = f"{text_sha256(text)[:16]}.md"
+        answer = AnswerFile(name, Path(name))
+        return AnswerSetting(_AGENT_NAME, task, answer, script.path, script.version, parts.cache(task))
+
+    async def _evaluated(self, parts: _Parts, setting: AnswerSetting, text: str) -> Score | NoScore:
         try:
-            cache = await asyncio.to_thread(parts.cache, task)
-            setting = AnswerSetting(
-                agent_name=_AGENT_NAME,
-                task_id=task,
-                answer=AnswerFile(name, Path(name)),
-                script_path=script.path,
-                script_version=script.version,
-                task_cache=cache,
-            )
             with downloads_from(self._network):
                 result = await evaluated(setting, parts.run, text, _SCRIPTS_LOG)
         except (Mind2Web2Error, OSError) as error:
@@ -384,19 +382,11 @@ class Scorer:
                 parts.try_judge_again()
             return NoScore(_kind(error), " ".join(str(error).split()))
         except Exception as error:
-            log.exception("evaluation failed task=%s", task)
+            log.exception("evaluation failed task=%s", setting.task_id)
             return NoScore("machine", f"internal error: {type(error).__name__}: {error}")
         if result["doubts"] and self._missing_pages != "unavailable":
             return NoScore("page", f"in doubt: {'; '.join(result['doubts'])}")
         return Score(float(result["final_score"]), result)
-
-    def _script(self, task: str) -> ScriptFile:
-        root = self._scripts.eval_scripts_root
-        own = root / f"{check_name('task', task)}.py"
-        found = ScriptFile(own, root.name) if own.is_file() else self._scripts.find_script(task)
-        if found is None:
-            raise UsageError(self._scripts.missing_script(task))
-        return found
 
     async def _opened(self) -> _Parts:
         async with AsyncExitStack() as exits:
@@ -465,7 +455,7 @@ class Scorer:
 
 @dataclass(frozen=True)
 class _Parts:
-    """What all answers share, in the scorer's thread."""
+    """Objects that all answers share, in the scorer's thread."""
 
     run: RunParts
     pages: Path
@@ -489,58 +479,6 @@ class _Parts:
 
         if not self.trying_again:
             self.trying_again.append(asyncio.get_running_loop().call_later(_TRY_AGAIN_AFTER_S, now))
-
-
-class _LoopThread:
-    """A thread that runs an event loop until it is stopped, whatever eval scripts raise in it."""
-
-    def __init__(self) -> None:
-        self.is_started = False
-        self._is_stopping = False
-        self._loop = asyncio.new_event_loop()
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="mind2web2 scorer")
-        self._loop.set_default_executor(self._threads)
-        self._thread = threading.Thread(target=self._serve, name="mind2web2 scorer", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self.is_started = True
-        self._thread.start()
-
-    def run(self, coroutine: Coroutine[Any, Any, Value]) -> Future[Value]:
-        """Run a coroutine in the thread."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-
-    def stop(self) -> None:
-        """Let the thread end."""
-        self._is_stopping = True
-        self._loop.call_soon_threadsafe(self._loop.stop)
-
-    def join(self) -> None:
-        """Wait until the thread has ended, or a task that a script left behind blocks it."""
-        self._thread.join(_CLOSE_GRACE_S)
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        while not self._is_stopping:
-            # asyncio stops the whole loop at one of these in any task of a script.
-            with suppress(SystemExit, KeyboardInterrupt):
-                self._loop.run_forever()
-        with suppress(SystemExit, KeyboardInterrupt):
-            self._loop.run_until_complete(_cancelled(asyncio.all_tasks(self._loop)))
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        self._loop.close()
-
-
-async def _cancelled(tasks: set[asyncio.Task[Any]]) -> None:
-    """Cancel the tasks that scripts have left behind."""
-    for task in tasks:
-        task.cancel()
-    if tasks:
-        done, _ = await asyncio.wait(tasks, timeout=1.0)
-        for task in done:
-            if not task.cancelled():
-                task.exception()  # retrieved, so that asyncio does not log it
 
 
 class _StoredPagesOnly(SharedCaptures):
@@ -568,7 +506,7 @@ class _StoredPagesOnly(SharedCaptures):
         if record is not None and record.failure and not record.is_transient:
             raise CaptureError(record.failure)
         raise PageMissingError(
-            f"page {url} is not in {cache.task_dir}: cache it, or choose what that means (missing_pages)"
+            f"page {url} is not in {cache.task_dir}: cache it, or choose another outcome (missing_pages)"
         )
 
 

@@ -91,7 +91,7 @@ def metrics_text(scorer: Scorer) -> str:
         '{kind="cached"}': usage.cached_tokens,
         '{kind="output"}': usage.output_tokens,
     }
-    calls = {'{state="running"}': counts.running, '{state="waiting"}': counts.waiting}
+    calls = {'{state="running"}': counts.running, '{state="waiting"}': counts.calls - counts.running}
     families: list[tuple[str, str, str, Mapping[str, float]]] = [
         ("scores_total", "counter", "Answers with a score.", {"": counts.scores}),
         ("no_scores_total", "counter", "Answers without a score, by the part that failed.", kinds),

@@ -104,11 +104,7 @@ class ScriptClock:
         traveller.time_ns = time_ns  # type: ignore[method-assign]  # tells who asks, which the library does not
 
     def reading(self, sources: Iterable[bytes]) -> ClockReading | None:
-        """Return what a result may depend on, ``None`` if on nothing.
-
-        Args:
-            sources: of the script and its helper modules.
-        """
+        """Return what a result may depend on, ``None`` if on nothing."""
         if not self.is_read and not _names_any(sources, _LOCAL_TIME):
             return None
         return reading_at(self._as_of or self._started, is_read=self.is_read)

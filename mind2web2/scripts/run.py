@@ -168,11 +168,7 @@ MOST_LOG_BYTES = 20 * 1024**2
 
 
 class LogLimit(logging.Filter):
-    """Stops a script that logs without end; filters one handler of its logger, whatever logger it uses.
-
-    Args:
-        blocks: why the script was stopped, for its caller.
-    """
+    """Stops a script that logs without end; filters one handler of its logger, whatever logger it uses."""
 
     def __init__(self, blocks: list[str]) -> None:
         super().__init__()

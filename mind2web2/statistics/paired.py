@@ -2,9 +2,13 @@
 
 Values of one task over several runs are averaged first: tasks are independent of each other, runs of one task
 are not. Under no difference each task's difference is as likely as its opposite, which the test takes
-literally: it flips signs (Fisher's randomisation test; with values 0 and 1 of single runs the exact McNemar
-test). The interval inverts the test: its ends are quantiles of the means of random subsets of the tasks
-(Hartigan 1969, "Using subsample values as typical values"). No normal approximation is involved.
+literally: it flips signs (Fisher's randomisation test; with values 0 and 1 of single runs McNemar's).
+Patterns as extreme as the observed one count half (mid-p, Lancaster 1961; for McNemar's test Fagerland,
+Lydersen and Laake 2013): scores are coarse, and ties that count whole make p-values too large. With fewer
+than six tasks they count whole, so that such a p-value is never below 5%.
+
+The interval inverts the test: its ends are quantiles of the means of random subsets of the tasks (Hartigan
+1969, "Using subsample values as typical values"). No normal approximation is involved.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from itertools import accumulate
 from operator import getitem
 from statistics import NormalDist, fmean, variance
 
-from mind2web2.statistics.bootstrap import LEVEL, SEED, Interval, Limits, limit_interval
+from mind2web2.statistics.bootstrap import LEVEL, MIN_TASKS, SEED, Interval, Limits, limit_interval
 
 DRAWS = 10_000
 # Up to so many tasks all 2^n sign patterns are enumerated, beyond so many as DRAWS are drawn.
@@ -38,7 +42,7 @@ class PairedTest:
     """The mean difference of pairs.
 
     Args:
-        p_value: two-sided, of no difference; ``None`` without pairs.
+        p_value: two-sided mid-p-value of no difference; ``None`` without pairs.
         interval: at ``LEVEL``; ``None`` with fewer than six tasks, or where all differences are the same.
         is_exact: the p-value counts all sign patterns; otherwise it counts drawn ones.
     """
@@ -63,29 +67,33 @@ def paired_test(differences: Sequence[float], limits: Limits = None, seed: int =
     is_binomial = len({round(abs(value), 9) for value in moved}) <= 1
     is_enumerated = len(moved) <= MOST_ENUMERATED
     subsets = _subset_sums(differences, seed)
+    weight_of_ties = 1 if len(differences) >= MIN_TASKS else 2
     if is_binomial:
-        p_value = binomial_p_value(sum(value > 0 for value in moved), len(moved))
+        p_value = binomial_p_value(sum(value > 0 for value in moved), len(moved), weight_of_ties)
     elif is_enumerated:
-        p_value = _sign_flip_p_value(mean, _subset_sums(moved, seed))
+        p_value = _sign_flip_p_value(mean, _subset_sums(moved, seed), weight_of_ties)
     else:
-        p_value = _sign_flip_p_value(mean, subsets)
+        p_value = _sign_flip_p_value(mean, subsets, weight_of_ties)
     interval = _interval(differences, mean, limits, subsets)
     return PairedTest(mean, p_value, interval, is_exact=is_binomial or is_enumerated)
 
 
-def binomial_p_value(positive: int, total: int) -> float:
-    """Return the two-sided p-value of equal chances, which of discordant pairs is McNemar's exact test."""
+def binomial_p_value(positive: int, total: int, weight_of_ties: int = 1) -> float:
+    """Return the two-sided mid-p-value of equal chances, which of discordant pairs is McNemar's test."""
     fewer = min(positive, total - positive)
-    return min(1.0, 2 * sum(math.comb(total, k) for k in range(fewer + 1)) / (1 << total))
+    more_extreme = sum(math.comb(total, k) for k in range(fewer))
+    ties = math.comb(total, fewer) * weight_of_ties
+    return min(1.0, (2 * more_extreme + ties) / (1 << total))
 
 
-def _sign_flip_p_value(mean: float, subsets: Sequence[tuple[float, int]]) -> float:
-    # With a subset's signs flipped the sum is at least as extreme, if the subset's own sum is 0 or on the
-    # other side of it.
+def _sign_flip_p_value(mean: float, subsets: Sequence[tuple[float, int]], weight_of_ties: int) -> float:
+    # With a subset's signs flipped the sum is as extreme if the subset's own sum is 0, and more extreme if
+    # that is on the other side of 0.
     sign = math.copysign(1, mean)
-    as_extreme = sum(sign * total <= _NOISE for total, _ in subsets)
+    more_extreme = sum(sign * total < -_NOISE for total, _ in subsets)
+    as_extreme = sum(abs(total) <= _NOISE for total, _ in subsets)
     # Together with the observed pattern, so that it is never 0 (Phipson and Smyth 2010).
-    return min(1.0, 2 * (as_extreme + 1) / (len(subsets) + 1))
+    return min(1.0, (2 * more_extreme + weight_of_ties * (as_extreme + 1)) / (len(subsets) + 1))
 
 
 def _interval(

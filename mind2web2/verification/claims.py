@@ -260,11 +260,7 @@ class Verification:
 
 
 class ClaimJudging:
-    """Judges claims about one answer.
-
-    Args:
-        context: the answer under evaluation.
-    """
+    """Judges claims about one answer."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self._context = context

@@ -323,11 +323,7 @@ class EvaluationContext:
 
 @script_api
 class ScriptAccess:
-    """Pages and model as a script may use them itself, by way of its extractor or verifier.
-
-    Args:
-        context: the answer under evaluation.
-    """
+    """Pages and model as a script may use them itself, by way of its extractor or verifier."""
 
     def __init__(self, context: EvaluationContext) -> None:
         self._context = context

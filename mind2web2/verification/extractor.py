@@ -92,11 +92,7 @@ _VALUE_CHARS = 2_000
 
 @script_api
 class Extractor(ScriptAccess):
-    """Fills pydantic templates with what an answer or a page says.
-
-    Args:
-        context: the answer under evaluation.
-    """
+    """Fills pydantic templates with what an answer or a page says."""
 
     def __init__(self, context: EvaluationContext) -> None:
         super().__init__(context)

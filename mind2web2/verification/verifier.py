@@ -44,9 +44,6 @@ class Verifier(ScriptAccess):
 
     The keyword arguments of its methods are ``additional_instruction``, ``extra_prerequisites``,
     ``majority_vote``, ``num_trials`` and ``use_screenshot``, as in ``Evaluator.verify``.
-
-    Args:
-        context: the answer under evaluation.
     """
 
     def __init__(self, context: EvaluationContext) -> None:

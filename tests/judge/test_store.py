@@ -46,6 +46,15 @@ async def test_any_text_comes_back_as_it_was(path, tmp_path, text):
     assert list(read_judgments(tmp_path / "out.jsonl")) == [kept]
 
 
+async def test_a_store_with_a_limit_drops_the_oldest():
+    """A process that judges for weeks keeps its size."""
+    with JudgmentStore(None, most=10) as store:
+        for number in range(42):
+            await store.put(judgment(key=f"k{number}", created=f"2026-01-01T00:00:{number:02}"))
+        kept = [each.key for each in store.all()]
+    assert kept == [f"k{number}" for number in range(33, 42)]
+
+
 async def test_every_field_comes_back(path):
     """Nothing is lost."""
     kept = judgment(

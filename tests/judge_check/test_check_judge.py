@@ -7,10 +7,14 @@ from itertools import cycle
 
 import pytest
 from projects import AGENT, TASK, Project, call, read_json
+from scripted_judge import ScriptedJudge
 from servers.judge_server import content, image_urls, prompt_text, status
 from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import evaluate_main, main
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.direct import ClientProvider
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge_check.labelled_set import labelled_set
 
 
@@ -80,8 +84,8 @@ def test_scripted_judges(check):
     """Each one's fault is named, by category, and better judges are told from worse ones."""
     names = ("always-true", "always-false", "careless", "no-tables")
     words = [word for name in names for word in ("--judge_model", name)]
-    part = labelled_set().sample(170)
-    found = figures(check(*words, "--votes", "1", "--sample", "170", "--no_screenshots", "--json"))
+    part = labelled_set().sample(120)
+    found = figures(check(*words, "--votes", "1", "--sample", "120", "--no_screenshots", "--json"))
     true, false, careless, tables = found["judges"]
     for own, accepted, rejected in ((true, 1, 0), (false, 0, 1)):
         overall = own["overall"]
@@ -92,12 +96,12 @@ def test_scripted_judges(check):
             if not name.startswith("extraction")
         )
         assert own["leaning"].startswith("accepts false" if accepted else "rejects true")
-        assert len(own["wrong"]) == sum(claim.supported for claim in part.claims)
+        assert len(own["wrong"]) == sum(claim.right for claim in part.claims)
     assert careless["overall"]["accuracy"]["low"] < 0.9 < careless["overall"]["accuracy"]["high"]
     assert (careless["leaning"], careless["weak_categories"]) == (None, [])
     assert tables["weak_categories"] == ["table cell", "extraction: table"]
     assert {entry["category"] for entry in tables["wrong"]} == {"table cell", "extraction: table"}
-    assert tables["overall"]["right"] == 170 - sum("table" in case.category for case in part.cases)
+    assert tables["overall"]["right"] == 120 - sum("table" in case.category for case in part.cases)
     pairs = {
         (each["first"]["model"], each["second"]["model"]): (each["interval"], each["holm_p_value"])
         for each in found["comparisons"]
@@ -107,7 +111,7 @@ def test_scripted_judges(check):
     assert found["set"] == {
         "version": 1,
         "digest": labelled_set().digest,
-        "cases": 170,
+        "cases": 120,
         "is_whole": False,
     }
 
@@ -145,7 +149,7 @@ def test_failures_are_no_wrong_verdicts(check):
 
 def test_invalid_replies_are_counted(check):
     """One case is repaired, the replies to another are never valid."""
-    never, once = (claim.claim for claim in labelled_set().of(["or"]).claims[:2])
+    never, once = (claim.question for claim in labelled_set().of(["or"]).claims[:2])
     seen = []
 
     def invalid(body):
@@ -195,6 +199,21 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 1, "
     assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
     assert f"The judge's last check: {mention}" in call(main, "metrics", AGENT).stdout
+
+
+def test_a_check_belongs_to_all_parameters_of_its_judge():
+    """Also to those of --judge_extra_body that can change replies."""
+    settings = JudgeSettings("openai", "m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}')
+    with JudgmentStore(None) as store:
+        identity = RecordedJudge(settings, ClientProvider(ScriptedJudge()), store).identity
+    given = identity.model_dump(exclude={"endpoint"})
+    assert given == {
+        "model": "m",
+        "temperature": 0.5,
+        "reasoning_effort": "low",
+        "max_images": 1,
+        "extra_body": '{"top_k":1}',
+    }
 
 
 @pytest.mark.parametrize(

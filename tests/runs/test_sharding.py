@@ -145,24 +145,24 @@ def test_the_hash_is_the_same_everywhere():
     assert [next(k for k in (1, 2, 3) if Shard(k, 3).holds(*place)) for place in places] == [3, 2, 1, 2, 3]
 
 
-def rescored(path, score):
-    """Replace the score of a result."""
+def changed(path, **fields):
+    """Replace fields of a result."""
     content = read_json(path)
     del content["run"]["content_sha256"]
-    path.write_text(json.dumps(with_checksum(content | {"final_score": score})))
-    return path
+    path.write_text(json.dumps(with_checksum(content | fields)))
 
 
 def test_different_results_of_one_answer_are_a_conflict(machines):
     """Named with both places; the first stays. A later result of the same folder is none."""
     shutil.copytree("w/eval_results", "other/eval_results")
     [path] = (machines / "other/eval_results/bot/dam/answer_1/results").iterdir()
-    rescored(path, 0.25)
+    changed(path, final_score=0.25, time_seconds=9.0)
     run = merge("w", "other")
     assert run.returncode == 1
     [conflict] = [text for text in run.stdout.splitlines() if text.startswith("Conflict: ")]
     assert conflict.startswith(
-        "Conflict: bot/dam/answer_1: two different results: 0.5 in all/bot/dam/answer_1"
+        "Conflict: bot/dam/answer_1: two different results, of different times of the agent: 0.5 in "
+        "all/bot/dam/answer_1/results"
     )
     assert "0.25 in other/eval_results/bot/dam/answer_1/results" in conflict
     assert metrics("all")["tasks"] == metrics("w/eval_results")["tasks"]

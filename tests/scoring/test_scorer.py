@@ -208,6 +208,12 @@ def test_missing_pages_are_captured_and_stored_where_the_caller_wants_it(project
     assert [CacheFileSys(pages / "lake").has(url) for url in urls] == ["web", None]
 
 
+def test_pages_that_cannot_be_read_give_no_score(project):
+    """An index that is a folder, say."""
+    (project.root / "cache/lake/index.json").mkdir(parents=True)
+    assert score_once(project, pages=project.root / "cache").kind == "page"
+
+
 def test_pages_that_are_stored_meanwhile_are_found(project):
     """An agent's browser may store pages while answers are scored."""
     project.add_script({"deep": (DEEP, URL)})

@@ -27,9 +27,9 @@ def cases_by_question() -> dict[tuple[str, str | None], tuple[Case, Any]]:
     labelled = labelled_set()
     for claim in labelled.claims:
         for url in claim.urls or (None,):
-            found[claim.claim, url] = (claim, url in claim.supported_by if url else claim.supported)
+            found[claim.question, url] = (claim, url in claim.supported_by if url else claim.right)
     for form in labelled.forms:
-        found[form.prompt, form.url] = (form, dict(form.expected))
+        found[form.question, form.url] = (form, dict(form.right))
     return found
 
 

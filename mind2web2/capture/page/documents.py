@@ -195,11 +195,7 @@ _OFFICE_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """The stored form of a file: a PDF, or text with an image.
-
-    Args:
-        notes: parts that were left out.
-    """
+    """The stored form of a file: a PDF, or text with an image."""
 
     text: str | None = None
     image: bytes | None = None

@@ -194,7 +194,7 @@ def _print_quality(console: Console, found: Quality) -> None:
         f"Declined: {found.declined}.",
     )
     for outcome in found.wrong[:_WRONG_SHOWN]:
-        case, right, given = outcome.case, *map(json.dumps, (outcome.case.right_reply, outcome.given))
+        case, right, given = outcome.case, *map(json.dumps, (outcome.case.right, outcome.given))
         line(console, f"Wrong: {case.id}: {case.question} Right is {right}, given was {given}.")
     if len(found.wrong) > _WRONG_SHOWN:
         line(console, f"{len(found.wrong) - _WRONG_SHOWN} more wrong replies; --json lists all.")

@@ -115,10 +115,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _loaded(options: argparse.Namespace, name: str) -> _Agent:
     from mind2web2.cli.metrics import has_record, no_results
-    from mind2web2.runs.analysis.leaf_flips import judged_leaves
-    from mind2web2.runs.results import latest_results
     from mind2web2.runs.sharding.shards import shard_caution
-    from mind2web2.runs.summaries import agent_answers
     from mind2web2.utils.text import check_name
 
     if "/" in name.rstrip("/"):
@@ -127,10 +124,20 @@ def _loaded(options: argparse.Namespace, name: str) -> _Agent:
         root, agent_name = paths_of(options).eval_results_root, check_name("agent", name.rstrip("/"))
     if not has_record(root, agent_name):
         raise no_results(options, root, agent_name)
-    answers = agent_answers(root, agent_name)
+    answers, leaves = answers_and_leaves(root, agent_name)
+    return _Agent(name.rstrip("/"), answers, leaves, shard_caution(root / agent_name))
+
+
+def answers_and_leaves(eval_results_root: Path, agent_name: str) -> tuple[list[ScoredAnswer], Leaves]:
+    """Return an agent's answers, and the leaves of those that have a score."""
+    from mind2web2.runs.analysis.leaf_flips import judged_leaves
+    from mind2web2.runs.results import latest_results
+    from mind2web2.runs.summaries import agent_answers
+
+    answers = agent_answers(eval_results_root, agent_name)
     scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
     leaves: dict[tuple[str, str, str], JudgedLeaf] = {}
-    for task_id, answer_name, result in latest_results(root, agent_name):
+    for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
         if (task_id, answer_name) in scored:
             leaves |= judged_leaves(task_id, answer_name, result.content)
-    return _Agent(name.rstrip("/"), answers, leaves, shard_caution(root / agent_name))
+    return answers, leaves

@@ -371,11 +371,7 @@ class BatchJobs:
 
 
 class BatchTransport:
-    """Sends each request with a batch job.
-
-    Args:
-        jobs: entered by the caller.
-    """
+    """Sends each request with a batch job; the caller enters ``jobs``."""
 
     modes = OpenAITransport.modes
 
@@ -430,11 +426,7 @@ class _Rounds:
 
 
 class BatchClient(AsyncProviderClient):
-    """A judge behind batch jobs.
-
-    Args:
-        jobs: entered by the caller.
-    """
+    """A judge behind batch jobs; the caller enters ``jobs``."""
 
     def __init__(self, jobs: BatchJobs) -> None:
         # A request that goes alone would take a batch job of its own.

@@ -44,7 +44,7 @@ _MAX_FILE_BYTES = 2 * 1024**3
 
 @dataclass(slots=True)
 class MergeReport:
-    """The effect of a merge: new results and judgments by agent, its metrics, and what contradicts."""
+    """The effect of a merge: new results and judgments by agent, its metrics, and contradictions."""
 
     results: Counter[str] = field(default_factory=Counter)
     judgments: Counter[str] = field(default_factory=Counter)
@@ -182,7 +182,7 @@ def _merge_task(places: _Places, task_id: str, report: MergeReport) -> None:
 
 
 def _merge_answer(source: Path, into: Path, agent: str, report: MergeReport) -> str | None:
-    """Copy an answer's results, unless the target has the same or newer ones; return what contradicts."""
+    """Copy an answer's results, unless the target has the same or newer ones; return a contradiction."""
     theirs, ours = _newest(source), _newest(into)
     if ours is not None:
         if theirs is None or _is_same_file(source / "results" / theirs, into / "results" / theirs):
@@ -242,6 +242,8 @@ def _difference(theirs: Path, ours: Path) -> str | None:
             "answers": answers,
             "scripts": [each.script_sha256 for each in facts],
             "judges": [each.judge for each in facts],
+            "times of the agent": [content.get("time_seconds") for content in contents],
+            "barred sources": [content.get("barred") for content in contents],
         }
         different = [name for name, (one, other) in pairs.items() if one != other]
         scores = [f"{content.get('final_score')}" for content in contents]

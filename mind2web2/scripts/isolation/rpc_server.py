@@ -279,13 +279,7 @@ def _template(template: _Template | None, ask_script: AskScript) -> dict[str, An
 
 
 class RpcConnection:
-    """Serves one script's process.
-
-    Args:
-        reader: from the process.
-        writer: to it.
-        logger: the answer's.
-    """
+    """Serves one script's process."""
 
     def __init__(
         self,

@@ -184,11 +184,7 @@ async def _finished(task: asyncio.Task[Any]) -> None:
 
 
 def _exit_reason(ended: Exit | None, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
-    """Return why there is no result.
-
-    Args:
-        ended: ``None`` where the fork server has ended as well.
-    """
+    """Return why there is no result; ``None`` where the fork server has ended as well."""
     if ended is None:
         return MachineError("the process that starts scripts has ended: run the same command again")
     if ended.was_too_large:

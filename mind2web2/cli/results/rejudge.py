@@ -1,0 +1,363 @@
+"""``mind2web2 rejudge``: judge answers again, to see how far scores depend on the judge."""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mind2web2.cli.options import (
+    REPLAY,
+    CommandParser,
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    evaluation_options,
+    given_options,
+    paths_of,
+    positive_int,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mind2web2.runs.analysis.rejudged import Figure, JudgeAgreement, Judging, RankingCheck, Repeatability
+    from mind2web2.runs.answers import TaskWork
+    from mind2web2.runs.results import LoadedResult
+
+DESCRIPTION = """\
+Judge the answers of agents again, as often as --times says, each time with fresh judgments, and show how far
+scores and leaves vary. The results that count stay as they are: judgments and results go to
+rejudged/JUDGE/1/, /2/ and so on. Pages come from the cache alone, so that nothing but the judge varies.
+
+  mind2web2 rejudge my_agent                  three times by the judge of its results: how far it varies
+  mind2web2 rejudge my_agent --estimate       print first what one time will cost
+  mind2web2 rejudge my_agent other --judge_model gpt-5-mini
+                                              once by another judge: agreement, and the ranking of the agents
+
+The same command continues where it was stopped, and reuses what was judged before. Exit status: 0, or 1 where
+an answer has no result.
+"""
+_TIMES = 3
+_SERVERS = ("judge_base_url", "judge_pool")
+_JUDGE = (
+    *("llm_provider", "judge_model", "judge_reasoning_effort", "judge_temperature", "judge_extra_body"),
+    *_SERVERS,
+)
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``rejudge`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "rejudge", help="judge again, to see how far the judge varies", description=DESCRIPTION
+    )
+    parser.add_argument("agents", metavar="AGENT", nargs="+", help="agents that have results")
+    _add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    from mind2web2.cli.evaluate import add_judging_options
+
+    parser.add_argument(
+        "--times",
+        metavar="N",
+        type=positive_int,
+        help=f"how often (default: {_TIMES} by the judge of the results, once by another one)",
+    )
+    parser.add_argument(
+        "--rejudged_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("rejudged"),
+        help="where judgments and results go (default: rejudged/)",
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--eval_version", metavar="V", help="version of the eval scripts, as for evaluate")
+    add_task_option(parser, "all that have results")
+    add_folder_options(parser)
+    add_judging_options(parser)
+    parser.set_defaults(
+        **dict.fromkeys(("overwrite", "dump_cache", "self_debug", "headed", "allow_private_network"), False),
+        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred")),
+        **dict.fromkeys(("no_capture", "no_barred"), True),
+    )
+
+
+class _Agent(NamedTuple):
+    """An agent with its results that count, and the options by which it is judged again."""
+
+    name: str
+    options: argparse.Namespace
+    work: list[TaskWork]
+    counted: Judging
+    folder: Path
+    times: int
+
+
+class _Found(NamedTuple):
+    judges: tuple[str, str]
+    repeated: Repeatability | None
+    agreement: JudgeAgreement | None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge again, print the figures and return the exit status."""
+    from mind2web2.cli.console import plain_console
+    from mind2web2.errors import UsageError
+    from mind2web2.utils.text import check_name
+
+    names = [check_name("agent", name.rstrip("/")) for name in options.agents]
+    if len(set(names)) < len(names):
+        raise UsageError("an agent is named twice: name each one once")
+    # The output of the evaluations is no part of the JSON.
+    with redirect_stdout(sys.stderr) if options.json else nullcontext():
+        agents = [_agent(options, name) for name in names]
+        if options.estimate:
+            return _print_estimates(agents)
+        status = _judge_all(agents, options.max_cost)
+    if status not in (0, 1):
+        return status
+    judged = {agent.name: [_judging(agent, number) for number in _numbers(agent)] for agent in agents}
+    found = {agent.name: _compared(agent, judged[agent.name]) for agent in agents}
+    check = _ranking(agents, judged, found)
+    if options.json:
+        plain_console().print_json(json.dumps(_summary(found, check)))
+    else:
+        _print(plain_console(), found, check)
+    return status
+
+
+# What is judged again, and how
+
+
+def _agent(options: argparse.Namespace, name: str) -> _Agent:
+    from mind2web2.cli.evaluate import prepare
+    from mind2web2.cli.evaluate_report import judge_settings
+    from mind2web2.cli.metrics import has_record, no_results
+    from mind2web2.cli.settings_file import apply_settings_file, judge_server
+    from mind2web2.errors import UsageError
+    from mind2web2.llm_client.settings import endpoint_of
+    from mind2web2.runs.answers import select_work
+    from mind2web2.runs.provenance import JudgeRecord
+    from mind2web2.runs.results import latest_results
+
+    own, paths = copy.copy(options), paths_of(options)
+    if not has_record(paths.eval_results_root, name):
+        raise no_results(options, paths.eval_results_root, name)
+    results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
+    is_other = _inherit(own, max(results, key=lambda found: found.path.name, default=None))
+    apply_settings_file(own)
+    if own.llm_provider == REPLAY:
+        raise UsageError(
+            "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
+        )
+    prepare(own)
+    counted = _judging_of(paths.eval_results_root, name)
+    scored = counted.scores()
+    work = [
+        replace(task, answers=tuple(each for each in task.answers if (task.task_id, each.name) in scored))
+        for task in select_work(paths, name, own.task_ids or ())
+    ]
+    work = [task for task in work if task.answers]
+    if not work:
+        raise UsageError(f"no answer of {name} that is there has a score: evaluate it first")
+    endpoint = endpoint_of(own.llm_provider, judge_server(own)) or ""
+    record = JudgeRecord.of(judge_settings(own), endpoint)
+    digest = hashlib.sha256(record.model_dump_json().encode()).hexdigest()[:8]
+    folder = own.rejudged_root / f"{re.sub(r'[^A-Za-z0-9.-]+', '_', record.model)}-{digest}"
+    return _Agent(name, own, work, counted, folder, own.times or (1 if is_other else _TIMES))
+
+
+def _inherit(options: argparse.Namespace, newest: LoadedResult | None) -> bool:
+    """Fill options as the newest result was made; return whether the command line names a judge itself."""
+    parser = CommandParser(add_help=False)
+    _add_options(parser)
+    for name in ("--no_capture", "--allow_private_network"):
+        parser.add_argument(name, action="store_true")
+    made = parser.parse_args(evaluation_options(None if newest is None else newest.content))
+    given = given_options(options)
+    is_other = not given.isdisjoint(_JUDGE)
+    if not is_other:
+        for name in {*_JUDGE, "max_images"} - given:
+            setattr(options, name, getattr(made, name))
+        # The settings file does not replace them, but names a pool, which a result does not record.
+        options.given = given | {*_JUDGE, "max_images"}
+        if made.judge_base_url is None:
+            options.given -= set(_SERVERS)
+    options.as_of = options.as_of or made.as_of
+    options.script_env = options.script_env or made.script_env
+    options.allow_private_network = made.allow_private_network
+    return is_other
+
+
+def _numbers(agent: _Agent) -> range:
+    return range(1, agent.times + 1)
+
+
+def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
+    """Judge as often as wanted; return 1 where an answer has no result, another status to stop with."""
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.cli.evaluate_run import budget_of, run_evaluation
+
+    status = 0
+    for agent in agents:
+        for number in _numbers(agent):
+            options = copy.copy(agent.options)
+            options.eval_results_root = agent.folder / str(number)
+            options.max_cost = max_cost
+            budget = budget_of(options)
+            line(plain_console(), f"{agent.name}: judgment {number} of {agent.times}")
+            ended = run_evaluation(options, agent.name, paths_of(options), agent.work, budget)
+            if ended not in (0, 1):
+                return ended
+            status = max(status, ended)
+            if budget is not None and max_cost is not None:
+                max_cost -= budget.spent_usd
+                if budget.is_reached or max_cost <= 0:
+                    line(plain_console(), "--max_cost is reached: the same command continues.")
+                    return 1
+    return status
+
+
+def _print_estimates(agents: Sequence[_Agent]) -> int:
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.cli.evaluate_report import print_estimate
+
+    for agent in agents:
+        # By the results that count: what was judged again before is not asked again.
+        options = copy.copy(agent.options)
+        options.overwrite = True
+        line(plain_console(), f"{agent.name}: one of {agent.times} judgments:")
+        print_estimate(options, agent.name, paths_of(options), agent.work)
+    return 0
+
+
+# The figures
+
+
+def _judging(agent: _Agent, number: int) -> Judging:
+    return _judging_of(agent.folder / str(number), agent.name)
+
+
+def _judging_of(root: Path, agent_name: str) -> Judging:
+    from mind2web2.cli.results.compare import answers_and_leaves
+    from mind2web2.runs.analysis.rejudged import Judging
+
+    return Judging(*answers_and_leaves(root, agent_name))
+
+
+def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Found:
+    from mind2web2.runs.analysis.rejudged import judge_agreement, repeatability
+
+    judges = _judges(agent.counted), _judges(judgings[0])
+    is_other = judges[0] != judges[1]
+    return _Found(
+        judges,
+        repeatability(judgings) if len(judgings) > 1 else None,
+        judge_agreement(agent.counted, judgings[0]) if is_other or len(judgings) == 1 else None,
+    )
+
+
+def _judges(judging: Judging) -> str:
+    named = {each.facts.judge or "unknown" for each in judging.answers if each.score is not None}
+    return "; ".join(sorted(named))
+
+
+def _ranking(
+    agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, _Found]
+) -> RankingCheck | None:
+    from mind2web2.runs.analysis.rejudged import ranking_check
+
+    if len(agents) < 2 or any(own.agreement is None for own in found.values()):
+        return None
+    return ranking_check([(agent.name, agent.counted, judged[agent.name][0]) for agent in agents])
+
+
+def _summary(found: dict[str, _Found], check: RankingCheck | None) -> dict[str, Any]:
+    agents = {
+        name: {
+            "judges": list(own.judges),
+            "repeatability": None if own.repeated is None else own.repeated.summary(),
+            "agreement": None if own.agreement is None else own.agreement.summary(),
+        }
+        for name, own in found.items()
+    }
+    return {"agents": agents, "ranking": None if check is None else check.summary()}
+
+
+def _print(console: Console, found: dict[str, _Found], check: RankingCheck | None) -> None:
+    from mind2web2.cli.console import line
+
+    for name, own in found.items():
+        for text in _lines(own):
+            line(console, f"{name}: {text}")
+    if check is not None:
+        judges = ("the results", "the other judge")
+        for judge, order, tied in zip(judges, check.orders, check.tied, strict=True):
+            line(console, f"Ranking by {judge}: {' > '.join(order)}; tied with the best: {', '.join(tied)}.")
+        swapped = "; ".join(
+            f"{pair.second} against {pair.first} {pair.by_first_judge:+.4f}, then {pair.by_second_judge:+.4f}"
+            for pair in check.swapped
+        )
+        line(console, f"The ranking {'is the same' if check.survives else f'differs: {swapped}'}.")
+
+
+def _lines(found: _Found) -> Iterator[str]:
+    if found.repeated is not None:
+        yield from _repeated_lines(found.judges[1], found.repeated)
+    if found.agreement is not None:
+        yield from _agreement_lines(found.judges, found.agreement)
+
+
+def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
+    from mind2web2.cli.console import counted
+
+    means = ", ".join(f"{mean:.4f}" for mean in found.means)
+    answers = counted(found.answers, "answer")
+    yield f"partial completion of {answers}, judged {len(found.means)} times by {judge}: {means}."
+    split = found.variance
+    if split is not None and split.between_judgments is not None:
+        runs = "unknown (one run)" if split.between_runs is None else f"{split.between_runs:.5f}"
+        yield (
+            f"variance of scores: between tasks {split.between_tasks:.5f}, between runs of a task {runs}, "
+            f"between judgments of an answer {split.between_judgments:.5f}."
+        )
+        share = split.judge_share()
+        if share is not None:
+            narrower = 1 - (1 - share) ** 0.5
+            yield (
+                f"the judge makes up {share:.1%} of the variance of a score that is judged once; without it "
+                f"the 95% interval would be {narrower:.1%} narrower."
+            )
+    yield (
+        f"two judgments of a leaf differ at {_shown(found.flip_rate)}: {found.leaves} leaves "
+        f"were decided every time, {found.ever_flipped} of them not alike."
+    )
+
+
+def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator[str]:
+    yield (
+        f"{judges[1]} agrees with the results ({judges[0]}) at {_shown(found.agreement)} of {found.leaves} "
+        f"leaves; kappa {_shown(found.kappa, '.3f')}, AC1 {_shown(found.ac1, '.3f')}."
+    )
+    such = f", such as {', '.join(found.examples)}" if found.examples else ""
+    yield (f"only the results pass {found.only_first}, only {judges[1]} passes {found.only_second}{such}.")
+    if found.means is not None:
+        yield f"partial completion {found.means[0]:.4f}, by {judges[1]} {found.means[1]:.4f}."
+
+
+def _shown(figure: Figure, form: str = ".1%") -> str:
+    if figure.value is None:
+        return "an unknown share" if form == ".1%" else "unknown"
+    if figure.interval is None:
+        return f"{figure.value:{form}}"
+    return f"{figure.value:{form}} ({figure.interval.low:{form}} to {figure.interval.high:{form}})"

@@ -1,0 +1,154 @@
+"""``mind2web2 rejudge``: fresh judgments beside the results that count, and the figures from them."""
+
+import json
+import shutil
+from hashlib import sha256
+
+import pytest
+from projects import ANSWER, KEY_VARIABLES, Project, call, claim_in
+from servers.judge_server import JudgeServer, prompt_text
+
+from mind2web2.cli import evaluate_main, main
+
+TASKS = [f"lake_{number}" for number in range(3)]
+CLAIMS = {f"leaf_{number}": (f"Fact {number} of the lake.", None) for number in range(4)}
+
+
+class FickleJudge:
+    """Decides each claim of each task by its number; a few verdicts change from one judgment to the next.
+
+    Args:
+        fickle: the claims whose verdict alternates: both votes of a judgment agree.
+    """
+
+    def __init__(self, fickle=("Fact 3",)):
+        """Count how often each question was asked."""
+        self.fickle = fickle
+        self.asked = {}
+        self.models = []
+
+    def __call__(self, body):
+        """Return a verdict."""
+        text = prompt_text(body)
+        claim = claim_in(text)
+        self.models.append(body["model"])
+        before = self.asked[text] = self.asked.get(text, 0) + 1
+        is_fickle = claim.startswith(self.fickle) and (before - 1) // 2 % 2
+        is_other = body["model"] == "judge-2" and claim.startswith("Fact 1")
+        return {"reasoning": "read", "result": ("Fact 0" not in claim) ^ bool(is_fickle) ^ is_other}
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory):
+    """Return a folder with an agent's answers that were judged, and the server's judge."""
+    root = tmp_path_factory.mktemp("judged")
+    project = Project(root)
+    for task in TASKS:
+        project.add_script(CLAIMS, task)
+        for run in (1, 2):
+            project.add_answer(f"answer_{run}", f"{ANSWER} {task} {run}", task)
+    judge = FickleJudge()
+    with JudgeServer(reply=judge) as server, pytest.MonkeyPatch.context() as patch:
+        for name in KEY_VARIABLES:
+            patch.delenv(name, raising=False)
+        patch.setenv("OPENAI_API_KEY", "dummy")
+        patch.setenv("OPENAI_BASE_URL", server.base_url)
+        patch.chdir(root)
+        assert call(evaluate_main, "bot", "--judge_model", "judge-1", "--no_isolate").returncode == 0
+        yield root, judge, server.base_url
+
+
+@pytest.fixture
+def project(judged, monkeypatch):
+    """Stand in the folder, without what other tests judged again; return it and the judge."""
+    root, judge, base_url = judged
+    shutil.rmtree(root / "rejudged", ignore_errors=True)
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("OPENAI_API_KEY", "dummy")
+    monkeypatch.setenv("OPENAI_BASE_URL", base_url)
+    return root, judge
+
+
+def checksums(folder):
+    """Return the content of all files by path."""
+    return {str(path): sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+
+
+def rejudged(*words, status=0):
+    """Return the printed figures."""
+    run = call(main, "rejudge", *words, "--json")
+    assert run.returncode == status, run.stderr
+    return json.loads(run.stdout)
+
+
+def test_the_same_judge_is_asked_afresh(project):
+    """One leaf of four alternates; the results that count are left alone, and nothing is asked twice."""
+    root, judge = project
+    before = checksums(root / "eval_results")
+    asked = len(judge.models)
+    assert call(main, "rejudge", "bot", "--times", "1", "--no_isolate").returncode == 0
+    found = rejudged("bot", "--no_isolate")["agents"]["bot"]
+    assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
+    assert set(judge.models[asked:]) == {"judge-1"}
+    assert checksums(root / "eval_results") == before
+    repeated = found["repeatability"]
+    assert (repeated["answers"], repeated["leaves"], repeated["ever_flipped"]) == (6, 24, 6)
+    # Of three judgments of one leaf in four, two of three pairs differ.
+    assert repeated["flip_rate"]["value"] == pytest.approx(1 / 6, abs=1e-6)
+    assert repeated["variance"]["between_judgments"] == pytest.approx(0.25**2 / 3, abs=1e-6)
+    assert found["agreement"] is None
+    asked = len(judge.models)
+    text = call(main, "rejudge", "bot", "--no_isolate").stdout
+    assert len(judge.models) == asked
+    assert "bot: two judgments of a leaf differ at 16.7%" in text
+    assert "between judgments of an answer 0.02083" in text
+
+
+def test_another_judge_is_compared_with_the_results(project):
+    """It differs at one leaf of four in one direction; two agents keep their order."""
+    root, judge = project
+    for folder in ("answers", "eval_results"):
+        shutil.copytree(root / folder / "bot", root / folder / "twin", dirs_exist_ok=True)
+    judge.fickle = ("nothing",)
+    found = rejudged("bot", "twin", "--judge_model", "judge-2", "--no_isolate")
+    judge.fickle = ("Fact 3",)
+    shutil.rmtree(root / "answers/twin")
+    shutil.rmtree(root / "eval_results/twin")
+    agreement = found["agents"]["bot"]["agreement"]
+    assert found["agents"]["bot"]["judges"] == ["judge-1", "judge-2"]
+    assert (agreement["leaves"], agreement["only_first"], agreement["only_second"]) == (24, 6, 0)
+    assert agreement["agreement"]["value"] == pytest.approx(0.75)
+    # Passes 18 and 12 of 24: kappa (0.75 - 0.5) / (1 - 0.5), AC1 with a prevalence of 5/8.
+    assert agreement["kappa"]["value"] == pytest.approx(0.5)
+    assert agreement["ac1"]["value"] == pytest.approx((0.75 - 15 / 32) / (1 - 15 / 32), abs=1e-6)
+    assert found["ranking"]["survives"]
+    assert found["agents"]["bot"]["repeatability"] is None
+
+
+def test_an_estimate_asks_and_writes_nothing(project):
+    """It is that of one judgment."""
+    root, judge = project
+    asked = len(judge.models)
+    run = call(main, "rejudge", "bot", "--estimate")
+    assert run.returncode == 0
+    assert "bot: one of 3 judgments" in run.stdout
+    assert "Answers to evaluate: 6 of 6" in run.stdout
+    assert len(judge.models) == asked
+    assert not (root / "rejudged").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nobody",), "no results of agent nobody"),
+        (("bot", "bot"), "an agent is named twice"),
+        (("bot", "--llm_provider", "replay"), "a replay asks no judge"),
+        (("bot", "--max_cost", "1"), "no price is known for model judge-1"),
+    ],
+)
+@pytest.mark.usefixtures("project")
+def test_a_wrong_command_is_one_line(words, message):
+    """Nothing is asked."""
+    run = call(main, "rejudge", *words)
+    assert (run.returncode, run.stderr.count("\n")) == (2, 1)
+    assert message in run.stderr

@@ -1,0 +1,52 @@
+"""Answers that were judged again, by the same judge or another: hand-computed cases."""
+
+import pytest
+
+from mind2web2.runs.analysis.leaf_flips import JudgedLeaf
+from mind2web2.runs.analysis.rejudged import Judging, judge_agreement, ranking_check, repeatability
+from mind2web2.runs.score_matrix import ScoredAnswer
+
+
+def judging(verdicts, decided_by="judge"):
+    """Return a judging of one answer a task; verdicts are ``+`` and ``-``, one a leaf."""
+    answers = [
+        ScoredAnswer(f"t{task}", "answer_1.md", own.count("+") / len(own))
+        for task, own in enumerate(verdicts)
+    ]
+    leaves = {
+        (f"t{task}", "answer_1.md", f"l{place}"): JudgedLeaf(
+            verdict == "+", decided_by, "c", None, is_split=False, lacks_page=False
+        )
+        for task, own in enumerate(verdicts)
+        for place, verdict in enumerate(own)
+    }
+    return Judging(answers, leaves)
+
+
+def test_flips_between_judgments():
+    """One of eight leaves in one of two judgments, with an interval over tasks."""
+    found = repeatability([judging(["++", "+-"] * 4), judging(["++", "+-"] * 3 + ["++", "++"])])
+    assert (found.answers, found.leaves, found.ever_flipped) == (8, 16, 1)
+    assert found.flip_rate.value == pytest.approx(1 / 16)
+    assert 0 <= found.flip_rate.interval.low < 1 / 16 < found.flip_rate.interval.high
+    assert found.means == (0.75, 0.8125)
+    steady = repeatability([judging(["+-"] * 8)] * 3)
+    assert (steady.flip_rate.value, steady.flip_rate.interval.low) == (0.0, 0.0)
+    assert steady.flip_rate.interval.high == pytest.approx(0.369, abs=1e-3)
+
+
+def test_leaves_without_a_verdict_of_the_judge_do_not_count():
+    """As those that a script decided."""
+    found = judge_agreement(judging(["+-"]), judging(["-+"], "script"))
+    assert (found.leaves, found.agreement.value, found.kappa.value) == (0, None, None)
+
+
+def test_a_ranking_that_another_judge_turns_round():
+    """The pair is named with both differences."""
+    good, bad = judging(["++"] * 6), judging(["+-"] * 6)
+    found = ranking_check([("a", good, bad), ("b", bad, good)])
+    assert (found.survives, found.orders) == (False, (("a", "b"), ("b", "a")))
+    (pair,) = found.swapped
+    assert (pair.first, pair.second, pair.by_first_judge, pair.by_second_judge) == ("a", "b", -0.5, 0.5)
+    assert found.tied == (("a",), ("b",))
+    assert ranking_check([("a", good, bad), ("b", bad, bad)]).survives

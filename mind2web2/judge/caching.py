@@ -175,6 +175,7 @@ class RecordedJudge:
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             max_images=settings.max_images,
+            extra_body=settings.keyed_body,
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Human labels for judged leaves: a blind sample, the labels on disk, and what they say of the judge."""
+"""Human labels for judged leaves: a blind sample, the labels on disk, and the judge's quality by them."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ class JudgedLeaf:
 
     @property
     def name(self) -> tuple[AnswerKey, str]:
-        """Return what tells the leaf from all others."""
+        """Return the leaf's identity."""
         return self.place, self.leaf
 
     @property
     def stratum(self) -> tuple[bool, bool]:
-        """Return what the sample is stratified by: the verdict, and whether something speaks against it."""
+        """Return the leaf's stratum of the sample: the verdict, and whether something speaks against it."""
         return self.supported, self.is_weak
 
 
@@ -174,11 +174,11 @@ def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf
                 evidence.claim,
                 evidence.additional_instruction,
                 [(check.url, check.page and check.page.sha256) for check in evidence.pages],
-                # Without pages, the answer is what the claim was held against.
+                # Without pages, the claim was judged by the answer.
                 None if evidence.pages else answer_sha256,
             ]
         )
-        # What a sequence put in its place is no verdict of the judge's.
+        # The verdict that a sequence put in its place is not the judge's.
         verdict = leaf.get("superseded") or leaf
         yield JudgedLeaf(
             key,
@@ -310,8 +310,8 @@ def corrected_score(
     """Return the corrected score, ``None`` where no answer has a score.
 
     An answer's score by human labels is that of its rubric tree with all of its labels. Where only some of
-    its judged leaves have labels, the change is scaled up by the chances with which the sample had them. An
-    answer's weight follows from the chance that the sample had any of its leaves.
+    its judged leaves have labels, the change is scaled up by the chances of the sample to have them. An
+    answer's weight follows from the chance of the sample to have any of its leaves.
     """
     of_answer: dict[AnswerKey, list[JudgedLeaf]] = defaultdict(list)
     for leaf in leaves:
@@ -334,7 +334,7 @@ def corrected_score(
         if root is not None:
             drawn = max(1e-9, 1 - math.prod(1 - chances[leaf.stratum] for leaf in of_answer[key]))
             wrong = {leaf: supported for leaf, supported in own.items() if supported != leaf.supported}
-            # Each stands for so many of the answer's leaves, given that the sample had any of them.
+            # Each stands for so many of the answer's leaves, given that the sample has any of them.
             stands_for = [drawn / chances[leaf.stratum] for leaf in wrong]
             change = _change(root, wrong) * fmean(stands_for) if wrong else 0.0
             # Beyond 0 and 1 where few of an answer's leaves have labels: cut off, their mean would be wrong.
@@ -348,7 +348,7 @@ def corrected_score(
 def _decided(
     leaves: Iterable[JudgedLeaf], labels: Mapping[tuple[AnswerKey, str], Label]
 ) -> dict[JudgedLeaf, bool]:
-    """Return the leaves that have a current label other than undecidable, with what the person decided."""
+    """Return the leaves that have a current label other than undecidable, with the person's verdicts."""
     return {
         leaf: label.label == "y"
         for leaf in leaves

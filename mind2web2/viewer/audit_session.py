@@ -1,4 +1,4 @@
-"""One auditor's session in the viewer: which leaves to label, blind, and what comes back after a label."""
+"""One auditor's session in the viewer: the leaves to label, blind, and the verdict after each label."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class AuditSession:
         }
 
     def label(self, made: NewLabel) -> Json:
-        """Keep a label, and return what the judge decided."""
+        """Keep a label, and return the judge's verdict."""
         leaf, row = self._row(made.number)
         self._file.append(leaf, made.label, made.note, made.seconds)
         return {"supported": leaf.supported, "leaf": leaf.leaf, "evidence": row["evidence"]}

@@ -1,4 +1,4 @@
-"""What the front end shows of results, as JSON values: the same from the server and in an exported file."""
+"""Results as JSON values for the front end: the same from the server and in an exported file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
+from mind2web2.runs.analysis.ranking import ranking
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
 from mind2web2.runs.results import (
@@ -58,7 +59,7 @@ class AnswerKey:
 
 @dataclass(frozen=True, slots=True)
 class _AgentRead:
-    """What was read of an agent's results, of which state of the files, and when that was looked at last."""
+    """An agent's results as they were read, with the state of the files and when it was looked at last."""
 
     looked_s: float
     state: tuple[Any, ...]
@@ -116,6 +117,16 @@ class Catalog:
             agents.append(self._agent(agent, read))
             rows += [self._row(agent, answer) for answer in read.answers]
         return {"agents": agents, "answers": rows}
+
+    def comparison(self) -> Json:
+        """Return the tests of all pairs of agents, as ``compare`` prints them, or why there are none."""
+        agents = [(name, self.answers(name)) for name in self.agents()]
+        if len(agents) < 2:
+            return {"reason": "a test takes two agents"}
+        try:
+            return ranking(agents, allow_unfair=True).summary()
+        except UsageError as error:
+            return {"reason": str(error)}
 
     def claims(self) -> list[list[Any]]:
         """Return every leaf: agent, task, answer, leaf, status, and its claim or description.
@@ -287,7 +298,7 @@ def tree_rows(tree: Mapping[str, Any]) -> Iterator[Json]:
 
 
 def _marks(facts: ResultFacts) -> set[str]:
-    """Return what a reader may want to look at, by the names that the filters have."""
+    """Return the marks of an answer, by the names that the filters have."""
     marks: set[str] = {str(mark) for claim in facts.claims for mark in claim.reservations}
     marks |= {str(mark) for marks_of_one in facts.extractions for mark in marks_of_one}
     named = {

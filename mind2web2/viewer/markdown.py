@@ -20,7 +20,7 @@ _TAGS = frozenset(
     }
 )
 _LINK = re.compile(r"https?://[^\s]+", re.IGNORECASE)
-# Answers have at most a megabyte; what is longer would only slow the browser down.
+# Answers have at most a megabyte; a longer text would only slow the browser down.
 MAX_CHARS = 400_000
 
 

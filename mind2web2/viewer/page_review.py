@@ -1,4 +1,4 @@
-"""An agent's pages, and what a person does with them: decide, capture again, upload, remove."""
+"""An agent's pages and a person's decisions about them: right, wrong, capture again, upload, remove, undo."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class PageReview:
         return sorted(rows, key=lambda row: (_ORDER[row["state"]], row["task"], row["url"]))
 
     def decide(self, key: PageKey, decision: Decision) -> Json:
-        """Record what a person decided about a page, and return the page's new row."""
+        """Record a person's decision about a page, and return the page's new row."""
         cache = self._pages.cache(key)
         record = cache.capture_record(key.url)
         kind = cache.has(key.url)
@@ -109,7 +109,7 @@ class PageReview:
         pdf: bytes | None = None,
         actual_url: str | None = None,
     ) -> Json:
-        """Store what a person has captured of a page, in place of what is stored.
+        """Store a person's capture of a page in place of the stored page.
 
         Args:
             actual_url: where the browser ended up.
@@ -130,7 +130,7 @@ class PageReview:
         return self._replace(key, CapturedPage(record, None if pdf else text or "", picture, pdf))
 
     async def upload_mhtml(self, key: PageKey, content: bytes) -> Json:
-        """Render an MHTML file without a network, and store what it shows in place of what is stored.
+        """Render an MHTML file without a network, and store the page in place of the stored one.
 
         Raises:
             UsageError: it is no MHTML file, or shows nothing.
@@ -165,11 +165,11 @@ class PageReview:
                 yield browser
 
     async def recapture(self, key: PageKey) -> Json:
-        """Capture a page again and return its new row; what is stored stays where the new capture is worse.
+        """Capture a page again and return its new row; the stored page stays where the new capture is worse.
 
         Raises:
             MachineError: there is no browser.
-            UsageError: the page yields nothing, or less than what is stored.
+            UsageError: the page yields nothing, or a worse one than is stored.
         """
         async with self._browser() as browser:
             page = await browser.capture(key.url, log)

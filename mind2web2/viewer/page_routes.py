@@ -22,7 +22,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Asked(BaseModel):
-    """A page, and what is to be done with it."""
+    """A page, and the decision about it."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -38,7 +38,7 @@ class Asked(BaseModel):
 
 
 class ExtensionCapture(BaseModel):
-    """What the browser extension sends of a page; ``actual_url`` is where the browser ended up."""
+    """A page as the browser extension sends it; ``actual_url`` is where the browser ended up."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -172,7 +172,7 @@ def _is_mhtml(content: bytes) -> bool:
 
 
 async def _body(request: Request) -> bytes:
-    """Return what was sent: the body, or the one file of a form."""
+    """Return the body, or the one file of a form."""
     if request.headers.get("content-type", "").startswith("multipart/form-data"):
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or int(length) > MAX_UPLOAD_BYTES:

@@ -28,7 +28,7 @@ _MAX_PICTURES_OF_A_PAGE_BYTES = 4 * 1000**2
 
 @dataclass(frozen=True, slots=True)
 class ReportContent:
-    """What of the results goes into the file.
+    """The parts of the results that go into the file.
 
     Args:
         pages: the texts and pictures of the cited pages.
@@ -75,6 +75,7 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
         claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
     yield ["overview"], _packed(overview)
     yield ["claims"], _packed(claims)
+    yield ["comparison"], _packed(catalog.comparison())
     pages: dict[PageKey, None] = {}
     for key in keys:
         answer = catalog.answer(key)
@@ -94,7 +95,7 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
 
 
 def _about(overview: Json, content: ReportContent) -> Json:
-    """Return what the file holds, who judged, and how to get the same scores from the judgments."""
+    """Return the file's content, who judged, and how to get the same scores from the judgments."""
     names = [agent["name"] for agent in overview["agents"]]
     commands = [
         (

@@ -1,4 +1,4 @@
-"""The local web server of the viewer: who may ask it, and what it answers."""
+"""The local web server of the viewer: its session, guard and routes."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Session:
 
     Args:
         hosts: values of the Host header that are answered; others are those of a rebound name.
-        token: what the browser's cookie has to hold.
+        token: the value of the browser's cookie.
         is_local: only this machine can connect; else the browser extension is not served.
         cookie: its name; browsers tell no ports apart, so that each viewer of a machine has its own.
     """
@@ -157,6 +157,9 @@ def application(
     async def claims(_: Request) -> Response:
         return JsonResponse(await run_in_threadpool(catalog.claims))
 
+    async def comparison(_: Request) -> Response:
+        return JsonResponse(await run_in_threadpool(catalog.comparison))
+
     async def answer(request: Request) -> Response:
         return JsonResponse(await run_in_threadpool(catalog.answer, answer_key(request)))
 
@@ -187,6 +190,7 @@ def application(
             Route("/", index),
             Route("/api/overview", overview),
             Route("/api/claims", claims),
+            Route("/api/comparison", comparison),
             Route("/api/answer", answer),
             Route("/api/page", page),
             Route("/api/image", image),

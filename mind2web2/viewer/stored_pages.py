@@ -105,7 +105,7 @@ class StoredPages:
         raise NoSuchResultError(f"page {key.url} has no image {name}")
 
     async def messages(self, catalog: Catalog, key: AnswerKey, judgment: str) -> Json:
-        """Return the messages of a question, rebuilt from what is stored now.
+        """Return the messages of a question, rebuilt from the files of now.
 
         ``is_exact`` says that they are those that the judgment answers: its key is a hash of them.
 

@@ -7,10 +7,14 @@ from itertools import cycle
 
 import pytest
 from projects import AGENT, TASK, Project, call, read_json
+from scripted_judge import ScriptedJudge
 from servers.judge_server import content, image_urls, prompt_text, status
 from servers.labelled_judge import labelled_judge
 
 from mind2web2.cli import evaluate_main, main
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
+from mind2web2.judge.direct import ClientProvider
+from mind2web2.judge.store import JudgmentStore
 from mind2web2.judge_check.labelled_set import labelled_set
 
 
@@ -195,6 +199,21 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 1, "
     assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
     assert f"The judge's last check: {mention}" in call(main, "metrics", AGENT).stdout
+
+
+def test_a_check_belongs_to_all_parameters_of_its_judge():
+    """Also to those of --judge_extra_body that can change replies."""
+    settings = JudgeSettings("openai", "m", 0.5, "low", max_images=1, extra_body='{"top_k": 1, "user": "me"}')
+    with JudgmentStore(None) as store:
+        identity = RecordedJudge(settings, ClientProvider(ScriptedJudge()), store).identity
+    given = identity.model_dump(exclude={"endpoint"})
+    assert given == {
+        "model": "m",
+        "temperature": 0.5,
+        "reasoning_effort": "low",
+        "max_images": 1,
+        "extra_body": '{"top_k":1}',
+    }
 
 
 @pytest.mark.parametrize(

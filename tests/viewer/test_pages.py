@@ -309,7 +309,7 @@ def test_other_sites_repair_nothing(results, address, origin):
 )
 def test_malformed_requests_are_refused_in_a_line(results, address, sent):
     """And store nothing."""
-    status, told, _ = post(address, "/api/capture", sent, ORIGIN)
+    status, found, _ = post(address, "/api/capture", sent, ORIGIN)
     assert status in (404, 409)
-    assert told["error"].count("\n") == 0
+    assert found["error"].count("\n") == 0
     assert sorted(cache_of(results).get_all_urls()) == sorted([URL, SUSPECT])

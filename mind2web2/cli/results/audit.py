@@ -1,4 +1,4 @@
-"""``mind2web2 audit``: what human labels say of the judge and of the score."""
+"""``mind2web2 audit``: the judge's quality and the score by human labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// What an exported file holds, who judged, and how to get the same scores again.
+// The content of an exported file, who judged, and how to get the same scores again.
 
 import { html, counted, moment, useData, Waiting } from "viewer/parts";
 

@@ -27,7 +27,7 @@ export function Answer({ steps, options }) {
     Enter: () => current && (location.hash = address("evidence", [...steps, current])),
   });
   useEffect(() => {
-    document.getElementById(`leaf-${current}`)?.scrollIntoView({ block: "nearest" });
+    document.getElementById(`leaf-${current}`)?.scrollIntoView({ block: "nearest", behavior: "instant" });
   }, [current, data]);
   if (!data) return html`<${Waiting} error=${error} />`;
   /** @param {any} row */

@@ -10,7 +10,7 @@ const LABELS = { y: "supported", n: "not supported", u: "undecidable" };
 
 export function Audit() {
   const { data, error } = useData("audit", {});
-  // What was labelled since the state was loaded, by the number of the leaf.
+  // The labels given since the state was loaded, by the number of the leaf.
   const [added, setAdded] = useState(/** @type {Record<number, string>} */ ({}));
   const [chosen, setChosen] = useState(/** @type {number | null} */ (null));
   if (!data) return html`<${Waiting} error=${error} />`;

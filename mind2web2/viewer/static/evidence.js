@@ -138,7 +138,7 @@ function Messages({ judgment, steps }) {
                 ${
                   state.data.is_exact
                     ? "Exactly these messages: their hash is the key of the stored judgment."
-                    : "Rebuilt from what is stored now. They are not quite those of the judgment: the page, the judge's limits or the version have changed since."
+                    : "Rebuilt from the files of now. They are not quite those of the judgment: the page, the judge's limits or the version have changed since."
                 }
               </p>
               ${state.data.messages.map(

@@ -1,4 +1,4 @@
-// How a result was made: judge, script, versions, what was extracted.
+// How a result was made: judge, script, versions, extractions.
 
 import { html, moment, number } from "viewer/parts";
 

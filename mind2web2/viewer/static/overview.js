@@ -13,7 +13,7 @@ export function Overview({ options }) {
   const chosen = options.filter || "";
   const [query, setQuery] = useState(options.search || "");
   const found = useSearch(query.trim().toLowerCase());
-  // What the address has: it follows when typing pauses, and leads where it is changed by a link.
+  // The search in the address: it follows when typing pauses, and leads where a link changes it.
   const kept = useRef(options.search || "");
   useEffect(() => {
     const search = options.search || "";

@@ -1,4 +1,4 @@
-// Everything that was captured for an agent, failed and suspect first, and what a person does about it.
+// Everything that was captured for an agent, failed and suspect first, and a person's decisions about it.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html, address, counted, KeyHelp, moment, OutsideLink, useData, useKeys, Waiting } from "viewer/parts";
@@ -78,7 +78,7 @@ function PagesOf({ agent, options }) {
   };
   const row = rows?.[at()];
   useEffect(() => {
-    document.querySelector(".page.current")?.scrollIntoView({ block: "nearest" });
+    document.querySelector(".page.current")?.scrollIntoView({ block: "nearest", behavior: "instant" });
   }, [row?.task, row?.url]);
   const place = () => ({ agent, task: rows?.[at()]?.task || "", url: rows?.[at()]?.url || "" });
   /** @param {string} decision @param {string} done */

@@ -21,7 +21,7 @@ export function load(kind, place = {}) {
   let found = loaded.get(name);
   if (!found) {
     found = isFile ? readBlock(name) : fetchJson(`/api/${kind}`, place);
-    // What a run or the browser extension changes is looked up again whenever it is shown.
+    // Data that a run or the browser extension changes is looked up again whenever it is shown.
     if (isFile || LASTING.has(kind)) loaded.set(name, found);
     found.catch(() => loaded.delete(name));
     if (loaded.size > MOST_LOADED) loaded.delete(String(loaded.keys().next().value));

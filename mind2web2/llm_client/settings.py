@@ -31,6 +31,14 @@ ANTHROPIC_ADDRESS = "https://api.anthropic.com"
 ADDRESS_GIVEN = "the base URL given (--judge_base_url)"
 KEY_GIVEN = "the key given"
 
+# Request parameters that the toolkit sets itself.
+OWN_PARAMETERS = frozenset(
+    {
+        *("messages", "model", "n", "reasoning_effort", "response_format", "stream", "stream_options"),
+        *("temperature", "tool_choice", "tools"),
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:

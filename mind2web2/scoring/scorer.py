@@ -40,7 +40,7 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.settings import PoolSource
+from mind2web2.llm_client.settings import OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
@@ -208,7 +208,7 @@ class Scorer:
         for name, folder in (("pages", pages), ("scripts", scripts)):
             if folder is not None and not Path(folder).is_dir():
                 raise UsageError(f"{name}: there is no folder {folder}")
-        self._judge = judge
+        self._judge, self._extra_body = judge, _json_of(judge.extra_body)
         self._pages = None if pages is None else Path(pages)
         self._scripts = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
         self._judgments = None if judgments is None else Path(judgments)
@@ -405,7 +405,7 @@ class Scorer:
                     temperature=given.temperature,
                     reasoning_effort=given.reasoning_effort,
                     max_images=given.max_images,
-                    extra_body=json.dumps(given.extra_body) if given.extra_body else None,
+                    extra_body=self._extra_body,
                 ),
                 provider,
                 store,
@@ -521,6 +521,15 @@ def _llm_client(judge: Judge) -> LLMClient:
     return LLMClient(
         judge.provider, is_async=True, base_url=judge.base_url, api_key=judge.api_key, retry=retry
     )
+
+
+def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
+    if own := sorted(OWN_PARAMETERS & (extra_body or {}).keys()):
+        raise UsageError(f"extra_body has {own[0]}, which the scorer sets itself: leave it out")
+    try:
+        return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"extra_body is no JSON object: {error}") from error
 
 
 def _isolation(network: NetworkSettings) -> Isolation:

@@ -30,14 +30,14 @@ REQUEST = ChatRequest("judge-1", [{"role": "user", "content": "Is it?"}])
 
 
 def bucket() -> Callable[[Body], Fault | None]:
-    """Refuse requests above the rate; the tokens of half a second may be used at once."""
-    lock, left, at_s = threading.Lock(), RATE / 2, time.monotonic()
+    """Refuse requests above the rate; the tokens of one second may be used at once."""
+    lock, left, at_s = threading.Lock(), RATE, time.monotonic()
 
     def fault(_: Body) -> Fault | None:
         nonlocal left, at_s
         with lock:
             now_s = time.monotonic()
-            left, at_s = min(RATE / 2, left + (now_s - at_s) * RATE), now_s
+            left, at_s = min(RATE, left + (now_s - at_s) * RATE), now_s
             is_accepted = left >= 1
             left -= is_accepted
         return None if is_accepted else rate_limited(retry_after="1")
@@ -56,12 +56,15 @@ def after(latency_s: float) -> Callable[[Body], str]:
 
 
 def queue() -> Callable[[Body], str]:
-    """Answer one request after another."""
-    turn = threading.Lock()
+    """Answer one request after another, at the rate even where this machine wakes threads late."""
+    lock, free_at_s = threading.Lock(), 0.0
 
     def reply(_: Body) -> str:
-        with turn:
-            time.sleep(1 / RATE)
+        nonlocal free_at_s
+        with lock:
+            free_at_s = max(free_at_s, time.monotonic()) + 1 / RATE
+            wait_s = free_at_s - time.monotonic()
+        time.sleep(wait_s)
         return "yes"
 
     return reply
@@ -73,18 +76,19 @@ async def answered(
     """Keep requests in flight for so long, with events at their times; return how many were answered."""
     loop, replies = asyncio.get_running_loop(), 0
     source = PoolSource(base_urls=tuple(server.base_url for server in servers), model="judge-1")
-    limit, end_s = asyncio.Semaphore(AT_ONCE), loop.time() + seconds
+    limit = asyncio.Semaphore(AT_ONCE)
 
-    async def ask(client: LLMClient) -> None:
+    async def ask(client: LLMClient, end_s: float) -> None:
         nonlocal replies
         while loop.time() < end_s:
             await client.chat(REQUEST, limit)
             replies += loop.time() < end_s
 
-    for at_s, event in events.items():
-        loop.call_later(at_s, event)
     async with LLMClient("openai", is_async=True, base_url=source) as client:
-        await asyncio.gather(*(ask(client) for _ in range(2 * AT_ONCE)))
+        await client.chat(REQUEST)  # loads the SDK
+        for at_s, event in events.items():
+            loop.call_later(at_s, event)
+        await asyncio.gather(*(ask(client, loop.time() + seconds) for _ in range(2 * AT_ONCE)))
     return replies
 
 

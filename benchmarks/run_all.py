@@ -24,6 +24,8 @@ NAMES = (
     "scorer",
     "metric_intervals",
     "paired_tests",
+    "score_variation",
+    "audit_correction",
     "example_replay",
     "discovery",
     "html_to_text",

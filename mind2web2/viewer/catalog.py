@@ -13,6 +13,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
+from mind2web2.runs.analysis.ranking import ranking
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
 from mind2web2.runs.results import (
@@ -116,6 +117,16 @@ class Catalog:
             agents.append(self._agent(agent, read))
             rows += [self._row(agent, answer) for answer in read.answers]
         return {"agents": agents, "answers": rows}
+
+    def comparison(self) -> Json:
+        """Return the tests of all pairs of agents, as ``compare`` prints them, or why there are none."""
+        agents = [(name, self.answers(name)) for name in self.agents()]
+        if len(agents) < 2:
+            return {"reason": "a test takes two agents"}
+        try:
+            return ranking(agents, allow_unfair=True).summary()
+        except UsageError as error:
+            return {"reason": str(error)}
 
     def claims(self) -> list[list[Any]]:
         """Return every leaf: agent, task, answer, leaf, status, and its claim or description.

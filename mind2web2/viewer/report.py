@@ -75,6 +75,7 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
         claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
     yield ["overview"], _packed(overview)
     yield ["claims"], _packed(claims)
+    yield ["comparison"], _packed(catalog.comparison())
     pages: dict[PageKey, None] = {}
     for key in keys:
         answer = catalog.answer(key)

@@ -157,6 +157,9 @@ def application(
     async def claims(_: Request) -> Response:
         return JsonResponse(await run_in_threadpool(catalog.claims))
 
+    async def comparison(_: Request) -> Response:
+        return JsonResponse(await run_in_threadpool(catalog.comparison))
+
     async def answer(request: Request) -> Response:
         return JsonResponse(await run_in_threadpool(catalog.answer, answer_key(request)))
 
@@ -187,6 +190,7 @@ def application(
             Route("/", index),
             Route("/api/overview", overview),
             Route("/api/claims", claims),
+            Route("/api/comparison", comparison),
             Route("/api/answer", answer),
             Route("/api/page", page),
             Route("/api/image", image),

@@ -20,7 +20,7 @@ from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.verification.claims import BinaryEvalResult
 
 # Of the two hundred that `make faults` runs.
-SCHEDULES = 4
+SCHEDULES = 2
 RETRY = RetryPolicy(
     tries=3, total_s=20, outage_wait_s=2, first_wait_s=0.001, longest_wait_s=0.002, request_timeout_s=20
 )

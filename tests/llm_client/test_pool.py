@@ -119,7 +119,7 @@ async def test_a_slow_server_does_not_slow_the_others(start, client_of):
             await asyncio.wait(asking, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
         others_are_done.set()
         replies = [reply.text for reply in await asyncio.gather(*asking)]
-    assert replies.count("late") == used(slow) <= 6
+    assert replies.count("late") == used(slow) < 9
 
 
 async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of):

@@ -14,6 +14,7 @@ from servers.recorded_replies import RecordedReplies
 from mind2web2 import Judge, NoScore, Score, Scorer
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.errors import AnswerError, UsageError
+from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import read_answer
 from mind2web2.scoring import scorer as scorer_module
@@ -78,6 +79,15 @@ async def test_the_example_has_the_scores_of_evaluate():
         }
     assert scorer.usage.asked.judgments == len(server.calls)
     assert scorer.counts.scores == len(expected)
+
+
+def test_several_servers_may_judge(project):
+    """As a pool, with parameters of their own."""
+    with JudgeServer(VERDICT) as one, JudgeServer(VERDICT) as two:
+        servers = PoolSource(base_urls=(one.base_url, two.base_url), model="m")
+        outcome = score_once(project, Judge("m", servers, extra_body={"top_k": 1}))
+    assert outcome.score == 1
+    assert [body["top_k"] for body in [*one.requests, *two.requests]] == [1, 1]
 
 
 RAISES = "raise ValueError('a bug')"

@@ -4,6 +4,11 @@ import re
 
 import pytest
 from patchright.async_api import expect
+from viewer.conftest import served
+from viewer.made_results import Results, leaf, result
+
+from mind2web2.viewer.catalog import Catalog
+from mind2web2.viewer.report import ReportContent, write_report
 
 ANSWER = "#/answer/example/museum_saturday/answer_1"
 EVIDENCE = "#/evidence/example/museum_saturday/answer_1/tour_start_supported"
@@ -96,6 +101,26 @@ async def test_comparison_lists_differences_and_flips(page, home):
     await page.locator("table.changes summary").first.click()
     await page.locator(".flips a").first.click()
     await expect(page.locator("section[aria-label='Claim and votes']")).to_be_visible()
+
+
+async def test_comparison_of_agents_has_its_tests(page, tmp_path):
+    """The same from the server and in a file, in either direction."""
+    made = Results(tmp_path)
+    for number in range(7):
+        for agent, passed in (("old", 1 + number % 2), ("new", 2 + number % 2)):
+            leaves = [leaf(f"l{place}", "A claim", passed=place < passed) for place in range(4)]
+            made.add(result(agent, "answer_1", leaves), f"task_{number}")
+    made.summarise("old", "new")
+    catalog = Catalog(made.paths)
+    file = tmp_path / "report.html"
+    await write_report(file, catalog, ReportContent())
+    with served(catalog) as home:
+        for place in (home, file.as_uri()):
+            await show(page, place, "#/compare?a=new&b=old")
+            rows = page.locator("table.tests tbody tr")
+            await expect(rows.first).to_contain_text("\u22120.25")
+            await expect(rows.first).to_contain_text("0.0078")
+            await expect(rows.last).to_contain_text("new, old")
 
 
 async def test_what_is_not_there_is_said(page, home):

@@ -7,6 +7,7 @@ import { html, address, counted, number, Score, useData, Waiting } from "viewer/
 export function Compare({ options }) {
   const { data, error } = useData("overview", {});
   const { data: claims, error: claimsError } = useData("claims", {});
+  const { data: tests } = useData("comparison", {});
   const sides = useMemo(() => (data ? sidesOf(data) : []), [data]);
   if (!data || !claims) return html`<${Waiting} error=${error || claimsError} />`;
   const one = sides.includes(options.a) ? options.a : sides[0];
@@ -27,6 +28,7 @@ export function Compare({ options }) {
       ${counted(tasks.length, "shared task")}, mean difference ${" "}
       <strong class=${sign(mean)}>${signed(mean)}</strong>; ${flips.length} leaves flipped.
     </p>
+    <${Tests} ...${{ tests, one, other }} />
     <div class="table-wrap" tabindex="0">
       <table class="changes">
         <thead>
@@ -53,6 +55,77 @@ export function Compare({ options }) {
       </table>
     </div>
   `;
+}
+
+/** @type {[string, string][]} */
+const METRICS = [
+  ["avg_score", "partial completion"],
+  ["success_rate", "success rate"],
+];
+
+/**
+ * Whether two agents differ by more than chance, as `mind2web2 compare` prints it.
+ * @param {{tests: any, one: string, other: string}} props
+ */
+function Tests({ tests, one, other }) {
+  if (!tests || one === other) return null;
+  if (tests.reason) return html`<p class="hint">No test: ${tests.reason}.</p>`;
+  if (![one, other].every((side) => tests.agents.includes(side))) {
+    return html`<p class="hint">Tests compare agents over all their runs: choose two agents.</p>`;
+  }
+  const pairs = METRICS.map(([name, label]) => ({ ...pairOf(tests.metrics[name], one, other), label, tied: tests.metrics[name].tied_with_best }));
+  const { power } = pairs[0];
+  return html`
+    <div class="table-wrap" tabindex="0">
+      <table class="tests">
+        <thead>
+          <tr>
+            <th scope="col">metric</th>
+            <th scope="col"><bdi>${one}</bdi></th>
+            <th scope="col"><bdi>${other}</bdi></th>
+            <th scope="col">difference</th>
+            <th scope="col">95% interval</th>
+            <th scope="col">p</th>
+            <th scope="col">p, corrected by Holm</th>
+            <th scope="col">not told apart from the best</th>
+          </tr>
+        </thead>
+        <tbody>
+          ${pairs.map(
+            (pair) =>
+              html`<tr>
+                <th scope="row">${pair.label}</th>
+                <td>${number(pair.first)}</td>
+                <td>${number(pair.second)}</td>
+                <td>${signed(pair.difference)}</td>
+                <td>${pair.low === null ? pair.reason : `${signed(pair.low)} to ${signed(pair.high)}`}</td>
+                <td>${number(pair.p_value)}</td>
+                <td>${number(pair.p_holm)}</td>
+                <td><bdi>${pair.tied.join(", ")}</bdi></td>
+              </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>
+    <p class="hint">
+      Over ${counted(tests.num_tasks, "task")} that all ${tests.agents.length} agents share; Holm's correction is for all pairs of them.
+      ${power?.detectable && ` They show a difference of ${number(power.detectable, 3)} in partial completion four times out of five.`}
+      ${power?.tasks_needed && ` The observed difference takes ${counted(power.tasks_needed, "task")}.`}
+    </p>
+    ${tests.warnings.map((/** @type {string} */ text) => html`<p class="notice">${text}</p>`)}
+  `;
+}
+
+/** @param {any} metric @param {string} one @param {string} other */
+function pairOf(metric, one, other) {
+  /** @param {string} first @param {string} second */
+  const find = (first, second) => metric.differences.find((/** @type {any} */ pair) => pair.first_agent === first && pair.second_agent === second);
+  const found = find(one, other);
+  if (found) return found;
+  const pair = find(other, one);
+  /** @param {number | null} value */
+  const opposite = (value) => (value === null ? null : -value);
+  return { ...pair, first: pair.second, second: pair.first, difference: opposite(pair.difference), low: opposite(pair.high), high: opposite(pair.low) };
 }
 
 /** @param {any} props */

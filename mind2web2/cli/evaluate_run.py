@@ -65,7 +65,7 @@ from mind2web2.runs.run import (
     uncached_pages,
 )
 from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
-from mind2web2.runs.sharding.shards import Shard, ShardState, shard_states, shards_text
+from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
 from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
@@ -128,7 +128,7 @@ def run_evaluation(
     """
     folders = RunFolders(agent_name, paths.cache_root, paths.eval_results_root)
     if options.shard is not None:
-        _note_shard(options.shard, folders, "started" if work else "ended")
+        _note_shard(options, folders, "started" if work else "ended")
         if not work:
             line(plain_console(), f"Shard {options.shard} has no answers: there is nothing to judge.")
             return 0
@@ -136,12 +136,16 @@ def run_evaluation(
     return run_to_exit(_stored_evaluation(run), run.report_stop)
 
 
-def _note_shard(shard: Shard | None, folders: RunFolders, state: ShardState) -> None:
-    """Write which shards the folder holds, none after a run over all answers."""
+def _note_shard(options: argparse.Namespace, folders: RunFolders, state: ShardState) -> None:
+    """Write which shards the folder holds, none after a run over all answers; some tasks end no shard."""
     path = folders.agent_results / SHARDS_NAME
-    if shard is not None:
-        write_file(path, shards_text(shard_states(folders.agent_results) | {str(shard): state}))
-    else:
+    states = shard_states(folders.agent_results)
+    if options.shard is not None:
+        shard = str(options.shard)
+        if options.task_ids:
+            state = "ended" if states.get(shard) == "ended" else "started"
+        write_file(path, shards_text(states | {shard: state}))
+    elif not options.task_ids:
         path.unlink(missing_ok=True)
 
 
@@ -190,8 +194,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
             await client.close()
     if options.self_debug:
         _print_reused(run, outcomes)
-    if options.shard is not None or not options.task_ids:
-        _note_shard(options.shard, run.folders, "ended")
+    _note_shard(options, run.folders, "ended")
     summary = await asyncio.to_thread(_summed_up, run)
     agent_name = run.folders.agent_name
     report = RunReport(

@@ -87,20 +87,19 @@ def extra_body(text: str) -> str:
         parameters = None
     if not isinstance(parameters, dict):
         raise argparse.ArgumentTypeError(f"{text!r} is no JSON object such as " + _EXTRA_BODY_EXAMPLE)
-    if own := sorted(_OWN_PARAMETERS.keys() & parameters.keys()):
-        raise argparse.ArgumentTypeError(f"{own[0]} is not free to choose{_OWN_PARAMETERS[own[0]]}")
+    from mind2web2.llm_client.settings import OWN_PARAMETERS
+
+    if own := sorted(OWN_PARAMETERS & parameters.keys()):
+        option = f": use {_OPTIONS[own[0]]}" if own[0] in _OPTIONS else ""
+        raise argparse.ArgumentTypeError(f"{own[0]} is not free to choose{option}")
     return json.dumps(parameters, sort_keys=True, separators=(",", ":"))
 
 
 _EXTRA_BODY_EXAMPLE = '{"chat_template_kwargs": {"enable_thinking": false}}'
-# Parameters that the toolkit sets, with the option for them.
-_OWN_PARAMETERS = {
-    "model": ": use --judge_model",
-    "temperature": ": use --judge_temperature",
-    "reasoning_effort": ": use --judge_reasoning_effort",
-    **dict.fromkeys(
-        ("messages", "n", "response_format", "stream", "stream_options", "tool_choice", "tools"), ""
-    ),
+_OPTIONS = {
+    "model": "--judge_model",
+    "temperature": "--judge_temperature",
+    "reasoning_effort": "--judge_reasoning_effort",
 }
 
 

@@ -72,7 +72,11 @@ class _Server:
 
     def failed(self, sent: Sent, failure: RequestFailedError) -> None:
         """Learn from a failure."""
-        if not (failure.is_for_all or failure.status == 404):
+        is_rejection = failure.is_for_all or failure.status == 404
+        if is_rejection or failure.is_unreachable:
+            # It may serve another model when it is back.
+            self._models = None
+        if not is_rejection:
             self.limiter.failed(sent, failure, is_down=failure.can_pass)
             return
         if self.rejection is None:
@@ -281,6 +285,11 @@ class _Route:
         """Tell whether no server is left that may answer."""
         return self._pool.has_given_up(wait_s)
 
+    @property
+    def is_left_out(self) -> bool:
+        """Tell whether the latest server rejects all requests, and another one may answer."""
+        return self._server.rejection is not None and not self._pool.has_given_up()
+
     async def send(self, wire: WireRequest) -> Completion:
         """Make one HTTP request to the server that was chosen."""
         server = self._server
@@ -311,4 +320,10 @@ class _PoolAttempts(Attempts):
                 if not (failure.can_pass or failure.is_for_all or failure.status in _REJECTIONS):
                     raise
                 self._retries.note(failure.kind)
-        return await super().send(request)
+        while True:
+            try:
+                return await super().send(request)
+            except RequestFailedError as failure:
+                if failure.can_pass or not self._route.is_left_out:
+                    raise
+                self._retries.note(failure.kind)

@@ -31,6 +31,14 @@ ANTHROPIC_ADDRESS = "https://api.anthropic.com"
 ADDRESS_GIVEN = "the base URL given (--judge_base_url)"
 KEY_GIVEN = "the key given"
 
+# Request parameters that the toolkit sets itself.
+OWN_PARAMETERS = frozenset(
+    {
+        *("messages", "model", "n", "reasoning_effort", "response_format", "stream", "stream_options"),
+        *("temperature", "tool_choice", "tools"),
+    }
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -211,17 +219,19 @@ def _listed_servers(file: Path) -> Iterator[PoolServer]:
 def _pool_server(words: list[str], where: str) -> PoolServer:
     address, *fields = words
     values = dict(field.partition("=")[::2] for field in fields)
-    if unknown := [name for name, value in values.items() if name not in _POOL_FIELDS or not value]:
-        raise UsageError(f"{where}: {unknown[0]!r} is none of {', '.join(_POOL_FIELDS.values())}")
+    # The messages quote no word that may be a key.
+    if any(name not in ("model", "key", "weight") or not value for name, value in values.items()):
+        raise UsageError(
+            f"{where}: after the base URL, write model=NAME, key=VARIABLE or weight=NUMBER alone"
+        )
     key_name, weight = values.get("key", "OPENAI_API_KEY"), _weight(values.get("weight", "1"))
+    if not key_name.isidentifier():
+        raise UsageError(f"{where}: key= takes the name of an environment variable, not the key itself")
     if "key" in values and not variable(key_name):
         raise UsageError(f"{where}: the environment variable {key_name} is not set")
     if weight is None:
         raise UsageError(f"{where}: weight={values['weight']} is not a positive number")
     return PoolServer(address, values.get("model"), key_name, weight)
-
-
-_POOL_FIELDS = {"model": "model=NAME", "key": "key=VARIABLE", "weight": "weight=NUMBER"}
 
 
 def _weight(text: str) -> float | None:

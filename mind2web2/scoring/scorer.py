@@ -8,7 +8,7 @@ import logging
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -40,12 +40,13 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.settings import PoolSource
+from mind2web2.llm_client.settings import OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
+from mind2web2.runs.reader import leaves_of
 from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import LoopThread
@@ -115,16 +116,17 @@ class Score:
 
     @property
     def tree(self) -> Mapping[str, Any]:
-        """Return the rubric tree; empty for an empty answer."""
-        trees: list[Mapping[str, Any]] = [
-            part["verification_tree"] for part in self.result.get("eval_breakdown", ())
-        ]
-        return trees[0] if trees else {}
+        """Return the rubric tree; empty for an empty answer, and where the script returns none."""
+        parts = self.result.get("eval_breakdown")
+        first = parts[0] if isinstance(parts, list) and parts else None
+        tree = first.get("verification_tree") if isinstance(first, Mapping) else None
+        return tree if isinstance(tree, Mapping) else {}
 
     @property
     def evidence(self) -> dict[str, Mapping[str, Any]]:
         """Return the evidence of each leaf, by the leaf's id."""
-        return dict(_evidence(self.tree))
+        found = ((str(leaf.get("id")), leaf.get("evidence")) for leaf in leaves_of(self.result))
+        return {name: evidence for name, evidence in found if isinstance(evidence, Mapping)}
 
     @property
     def cost_usd(self) -> float | None:
@@ -208,7 +210,7 @@ class Scorer:
         for name, folder in (("pages", pages), ("scripts", scripts)):
             if folder is not None and not Path(folder).is_dir():
                 raise UsageError(f"{name}: there is no folder {folder}")
-        self._judge = judge
+        self._judge, self._extra_body = judge, _json_of(judge.extra_body)
         self._pages = None if pages is None else Path(pages)
         self._scripts = PathConfig(".").apply_overrides(eval_scripts_root=scripts, eval_version=eval_version)
         self._judgments = None if judgments is None else Path(judgments)
@@ -405,7 +407,7 @@ class Scorer:
                     temperature=given.temperature,
                     reasoning_effort=given.reasoning_effort,
                     max_images=given.max_images,
-                    extra_body=json.dumps(given.extra_body) if given.extra_body else None,
+                    extra_body=self._extra_body,
                 ),
                 provider,
                 store,
@@ -523,6 +525,15 @@ def _llm_client(judge: Judge) -> LLMClient:
     )
 
 
+def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:
+    if own := sorted(OWN_PARAMETERS & (extra_body or {}).keys()):
+        raise UsageError(f"extra_body has {own[0]}, which the scorer sets itself: leave it out")
+    try:
+        return json.dumps(dict(extra_body), allow_nan=False) if extra_body else None
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"extra_body is no JSON object: {error}") from error
+
+
 def _isolation(network: NetworkSettings) -> Isolation:
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
     from mind2web2.scripts.isolation.run import Isolation
@@ -560,10 +571,3 @@ def _kind(error: Exception) -> NoScoreKind:
     if isinstance(error, PageMissingError | CaptureError | CacheReadError | CacheWriteError):
         return "page"
     return "machine"
-
-
-def _evidence(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if node.get("evidence") is not None:
-        yield node["id"], node["evidence"]
-    for child in node.get("children", ()):
-        yield from _evidence(child)

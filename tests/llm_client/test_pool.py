@@ -154,6 +154,38 @@ async def test_a_server_that_fails_is_left_out(start, client_of, fault, most):
     assert used(faulty) <= most
 
 
+async def test_a_rejection_does_not_count_while_another_server_is_busy(start, client_of):
+    """A wrong key of one server costs no question and ends no run."""
+    tries = iter([status(429, "busy", headers={"Retry-After": "0"})])
+    busy, wrong = (
+        start("yes", faults=lambda _: next(tries, None)),
+        start(faults=lambda _: status(401, "wrong")),
+    )
+    assert await asked(client_of(busy, wrong), 1) == ["yes"]
+    assert (used(busy), used(wrong)) == (2, 1)
+
+
+async def test_a_server_that_comes_back_lists_its_models_again(start, client_of, monkeypatch, caplog):
+    """It may serve another model then, or the right one at last."""
+    monkeypatch.setattr(pool, "_REJECTED_FOR_S", 0.0)
+    server, other = start("yes", models=["judge-1"]), start("yes")
+    port = int(server.url.rpartition(":")[2])
+    client = client_of(server, other)
+    await asked(client, 8)
+    start.stop(server)
+    await asked(client, 8)
+    server = start("of another model", models=["judge-2"], port=port)
+    async with asyncio.timeout(30):
+        while "it serves judge-2, not judge-1" not in caplog.text:
+            assert await asked(client, 4) == ["yes"] * 4
+    assert used(server) == 0
+    start.stop(server)
+    server = start("yes", models=["judge-1"], port=port)
+    async with asyncio.timeout(30):
+        while not used(server):
+            await asked(client, 4)
+
+
 async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(start, client_of):
     """It fails as it would with one server; others are answered."""
     poison = ChatRequest("judge-1", [{"role": "user", "content": "poison"}])
@@ -251,8 +283,14 @@ async def test_a_pool_is_one_judge_whatever_its_servers(start, client_of):
     [
         ("", "m", "has no server: write one base URL a line"),
         ("localhost:8000", "m", "is not an http\\(s\\) address: localhost:8000"),
-        ("http://a weigth=2", "m", "pool.txt:1: 'weigth' is none of model=NAME, key=VARIABLE, weight=NUMBER"),
-        ("http://a model=", "m", "pool.txt:1: 'model' is none of"),
+        (
+            "http://a weigth=2",
+            "m",
+            "pool.txt:1: after the base URL, write model=NAME, key=VARIABLE or weight=",
+        ),
+        ("http://a model=", "m", "pool.txt:1: after the base URL"),
+        ("http://a sk-SECRET", "m", "pool.txt:1: after the base URL"),
+        ("http://a key=sk-SECRET", "m", "pool.txt:1: key= takes the name of an environment variable"),
         ("http://a\nhttp://b weight=0", "m", "pool.txt:2: weight=0 is not a positive number"),
         ("http://a weight=heavy", "m", "weight=heavy is not a positive number"),
         ("http://a key=NO_SUCH_KEY", "m", "the environment variable NO_SUCH_KEY is not set"),
@@ -269,8 +307,9 @@ def test_a_mistake_in_a_pool_is_named(tmp_path, text, model, message):
     file = tmp_path / "pool.txt"
     if text is not None:
         file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(UsageError, match=message):
+    with pytest.raises(UsageError, match=message) as caught:
         PoolSource(file, model=model)
+    assert "SECRET" not in str(caught.value)
 
 
 def test_the_file_may_name_the_model(tmp_path, monkeypatch):

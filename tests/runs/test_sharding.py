@@ -119,12 +119,16 @@ def test_a_part_does_not_look_like_a_whole(machines):
 
 
 def test_shards_in_one_folder_divide_the_work(evaluated):
-    """Each answer is in one shard, and a shard leaves the entries of the others alone."""
+    """Each answer is in one shard, which leaves the others alone; some tasks end none."""
     with JudgeServer({"reasoning": "read", "result": True}) as judge:
         options = ["--agent_name", "bot", "--judge_base_url", judge.base_url, "--no_isolate", "--no_capture"]
         for name in SHARDS:
             run = run_command(*options, "--shard", name, "--eval_results_root", "one", cwd=evaluated)
             assert f"Shard {name}: " in run.stdout
+        for root, state in (("one", "ended"), ("few", "started")):
+            few = ("--shard", "1/3", "--task_id", "dam", "--eval_results_root", root)
+            run_command(*options, *few, cwd=evaluated)
+            assert read_json(evaluated / root / "bot/shards.json")["shards"]["1/3"] == state
         empty = run_command(*options, "--shard", "99/1000", "--eval_results_root", "none", cwd=evaluated)
     assert (empty.returncode, empty.stdout) == (
         0,

@@ -258,6 +258,15 @@ def test_unusable_settings_are_refused(project, settings):
         scorer_of(project, **settings)
 
 
+@pytest.mark.parametrize(
+    "extra_body", [{"model": "another"}, {"temperature": 1}, {"a": float("nan")}, {"a": {1}}]
+)
+def test_parameters_of_the_scorers_own_are_refused(project, extra_body):
+    """Another model's judgments would be stored as the named one's."""
+    with pytest.raises(UsageError, match="extra_body"):
+        scorer_of(project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body))
+
+
 async def test_limits_hold_for_any_number_of_calls(project):
     """Equal answers are judged once; the judge never has more requests than allowed."""
     with JudgeServer() as server:

@@ -132,6 +132,7 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
         await expect(page.locator("blockquote.claim")).to_contain_text("Fact")
         assert "The page says so." not in await page.locator("main").inner_text()
         await page.get_by_label("Note").fill("as the page says")
+        await expect(page.locator(".labels button").first).to_be_enabled()
         await page.get_by_role("link", name="Audit").focus()
         await page.keyboard.press("y")
         await expect(page.locator(".revealed")).to_contain_text(

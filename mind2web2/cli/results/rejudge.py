@@ -225,7 +225,7 @@ def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
                 return ended
             status = max(status, ended)
             if budget is not None and max_cost is not None:
-                max_cost -= budget.spent_usd
+                max_cost = round(max_cost - budget.spent_usd, 6)
                 if budget.is_reached or max_cost <= 0:
                     line(plain_console(), "--max_cost is reached: the same command continues.")
                     return 1

@@ -279,7 +279,7 @@ def _judges(judging: Judging) -> str:
 def _ranking(
     agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, _Found]
 ) -> RankingCheck | None:
-    from mind2web2.cli.console import line
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.errors import UsageError
     from mind2web2.runs.analysis.rejudged import ranking_check
 

@@ -8,7 +8,7 @@ import logging
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
@@ -46,6 +46,7 @@ from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
+from mind2web2.runs.reader import leaves_of
 from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import LoopThread
@@ -115,16 +116,17 @@ class Score:
 
     @property
     def tree(self) -> Mapping[str, Any]:
-        """Return the rubric tree; empty for an empty answer."""
-        trees: list[Mapping[str, Any]] = [
-            part["verification_tree"] for part in self.result.get("eval_breakdown", ())
-        ]
-        return trees[0] if trees else {}
+        """Return the rubric tree; empty for an empty answer, and where the script returns none."""
+        parts = self.result.get("eval_breakdown")
+        first = parts[0] if isinstance(parts, list) and parts else None
+        tree = first.get("verification_tree") if isinstance(first, Mapping) else None
+        return tree if isinstance(tree, Mapping) else {}
 
     @property
     def evidence(self) -> dict[str, Mapping[str, Any]]:
         """Return the evidence of each leaf, by the leaf's id."""
-        return dict(_evidence(self.tree))
+        found = ((str(leaf.get("id")), leaf.get("evidence")) for leaf in leaves_of(self.result))
+        return {name: evidence for name, evidence in found if isinstance(evidence, Mapping)}
 
     @property
     def cost_usd(self) -> float | None:
@@ -569,10 +571,3 @@ def _kind(error: Exception) -> NoScoreKind:
     if isinstance(error, PageMissingError | CaptureError | CacheReadError | CacheWriteError):
         return "page"
     return "machine"
-
-
-def _evidence(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if node.get("evidence") is not None:
-        yield node["id"], node["evidence"]
-    for child in node.get("children", ()):
-        yield from _evidence(child)

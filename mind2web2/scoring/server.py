@@ -30,6 +30,12 @@ _CLIENT_GONE = 499
 Value = TypeVar("Value")
 
 
+class _Reply(JSONResponse):
+    def render(self, content: object) -> bytes:
+        """Return JSON in ASCII: a script may return half of a surrogate pair, which is no UTF-8."""
+        return json.dumps(content, separators=(",", ":")).encode()
+
+
 def application(scorer: Scorer, token: str | None = None) -> Starlette:
     """Return the web application; every request but ``/health`` needs the token, if there is one."""
 
@@ -38,7 +44,7 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         outcome = await _unless_gone(request, _outcome(scorer, task, answer))
         if isinstance(outcome, Response):
             return outcome
-        return JSONResponse(_as_json(outcome), 503 if isinstance(outcome, NoScore) else 200)
+        return _Reply(_as_json(outcome), 503 if isinstance(outcome, NoScore) else 200)
 
     async def scores(request: Request) -> Response:
         body = await _json_body(request)
@@ -54,12 +60,10 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
                 return {"error": error.detail}
 
         outcomes = await _unless_gone(request, asyncio.gather(*(one(*call) for call in calls)))
-        return outcomes if isinstance(outcomes, Response) else JSONResponse({"outcomes": outcomes})
+        return outcomes if isinstance(outcomes, Response) else _Reply({"outcomes": outcomes})
 
     async def health(_: Request) -> Response:
-        return JSONResponse(
-            {"status": "ok" if scorer.is_open else "stopping"}, 200 if scorer.is_open else 503
-        )
+        return _Reply({"status": "ok" if scorer.is_open else "stopping"}, 200 if scorer.is_open else 503)
 
     async def metrics(_: Request) -> Response:
         return PlainTextResponse(metrics_text(scorer), media_type="text/plain; version=0.0.4")
@@ -236,4 +240,4 @@ def _as_json(outcome: Score | NoScore) -> dict[str, Any]:
 
 def _refusal(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
+    return _Reply({"error": error.detail}, error.status_code, headers=error.headers)

@@ -83,6 +83,22 @@ def test_a_batch_is_answered_in_order(client):
 
 
 @pytest.mark.parametrize(
+    ("parts", "tree"),
+    [
+        ("5", {}),
+        ("['x']", {}),
+        ("[{'verification_tree': {'id': '\\ud800', 'children': [1]}}]", {"id": "\ud800", "children": [1]}),
+    ],
+)
+def test_a_result_in_a_scripts_own_form_costs_no_other_answer(client, project, parts, tree):
+    """The score counts; the tree is empty where it is none."""
+    project.add_script_body(f"return {{'final_score': 0.5, 'eval_breakdown': {parts}}}", task="odd")
+    reply = client.post("/scores", json={"answers": [{**CALL, "task": "odd"}, CALL]})
+    odd, usual = reply.json()["outcomes"]
+    assert (odd["score"], odd["tree"], odd["evidence"], usual["score"]) == (0.5, tree, {}, 1.0)
+
+
+@pytest.mark.parametrize(
     ("path", "body", "code", "error"),
     [
         ("/score", b"{", 400, "not JSON"),

@@ -16,7 +16,7 @@ from mind2web2.statistics.agreement import Estimate
 from mind2web2.viewer.audit import Label, corrected_score, judged_leaves, sample
 from mind2web2.viewer.catalog import AnswerKey
 
-SIMULATIONS = 100
+SIMULATIONS = 400
 ANSWERS = 480
 LEAVES = 8
 LABELS = 600

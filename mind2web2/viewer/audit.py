@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -28,6 +29,8 @@ from mind2web2.viewer.catalog import AnswerKey, Catalog
 
 Verdict = Literal["y", "n", "u"]
 DEFAULT_SAMPLE = 200
+# Of one answer, each doubling the scores to compute; further ones are corrected without being scaled up.
+_MOST_UNCERTAIN = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +313,7 @@ def corrected_score(
     """Return the corrected score, ``None`` where no answer has a score.
 
     An answer's score by human labels is that of its rubric tree with all of its labels. Where only some of
-    its judged leaves have labels, the change is scaled up by the chances of the sample to have them. An
+    its judged leaves have labels, each change is scaled up by the chance of the sample to have it. An
     answer's weight follows from the chance of the sample to have any of its leaves.
     """
     of_answer: dict[AnswerKey, list[JudgedLeaf]] = defaultdict(list)
@@ -334,11 +337,9 @@ def corrected_score(
         if root is not None:
             drawn = max(1e-9, 1 - math.prod(1 - chances[leaf.stratum] for leaf in of_answer[key]))
             wrong = {leaf: supported for leaf, supported in own.items() if supported != leaf.supported}
-            # Each stands for so many of the answer's leaves, given that the sample has any of them.
-            stands_for = [drawn / chances[leaf.stratum] for leaf in wrong]
-            change = _change(root, wrong) * fmean(stands_for) if wrong else 0.0
+            change = _change(root, wrong, {leaf: chances[leaf.stratum] for leaf in wrong})
             # Beyond 0 and 1 where few of an answer's leaves have labels: cut off, their mean would be wrong.
-            labelled.append(Labelled(answer.score + change, answer.score, 1 / drawn))
+            labelled.append(Labelled(answer.score + drawn * change, answer.score, 1 / drawn))
     if not scores:
         return None
     corrected, power = ppi_mean(labelled, scores)
@@ -356,10 +357,27 @@ def _decided(
     }
 
 
-def _change(root: WrittenNode, verdicts: Mapping[JudgedLeaf, bool]) -> float:
-    """Return how much an answer's score changes with other verdicts on some of its leaves, all together."""
-    before = aggregate(root)[id(root)].score
-    return _score_with(root, {leaf.leaf: supported for leaf, supported in verdicts.items()}) - before
+def _change(
+    root: WrittenNode, verdicts: Mapping[JudgedLeaf, bool], chances: Mapping[JudgedLeaf, float]
+) -> float:
+    """Return the estimated change of an answer's score by all wrong verdicts, from those that the sample has.
+
+    Horvitz and Thompson (1952) for each leaf: a wrong verdict counts by one over its chance to be in the
+    sample. A score is linear in each leaf's verdict, so that the scores with each part of the leaves
+    corrected add up to an estimate without bias, also where a gate makes leaves depend on each other.
+    """
+    change = -aggregate(root)[id(root)].score
+    uncertain = [leaf for leaf in verdicts if chances[leaf] < 1][:_MOST_UNCERTAIN]
+    for corrected in product((True, False), repeat=len(uncertain)):
+        shares = [1 / chances[leaf] for leaf in uncertain]
+        weight = math.prod(
+            share if is_corrected else 1 - share
+            for share, is_corrected in zip(shares, corrected, strict=True)
+        )
+        left = {leaf for leaf, is_corrected in zip(uncertain, corrected, strict=True) if not is_corrected}
+        found = {leaf.leaf: supported for leaf, supported in verdicts.items() if leaf not in left}
+        change += weight * _score_with(root, found)
+    return change
 
 
 def _score_with(root: WrittenNode, verdicts: Mapping[str, bool]) -> float:

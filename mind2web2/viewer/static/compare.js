@@ -148,7 +148,7 @@ function Flips({ flips }) {
         (flip) =>
           html`<li>
             <a href=${address("evidence", flip.before.place)}><span class=${`dot ${flip.before.status}`}></span> ${flip.before.status}</a>
-            →
+            ${" → "}
             <a href=${address("evidence", flip.after.place)}><span class=${`dot ${flip.after.status}`}></span> ${flip.after.status}</a>
             <span class="text">${flip.text}</span>
           </li>`,

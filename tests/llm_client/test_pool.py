@@ -254,6 +254,14 @@ async def test_all_servers_must_serve_the_model(start, client_of):
     assert used(wrong) == 0
 
 
+async def test_a_pool_is_asked_for_no_other_model(start, client_of):
+    """Also where its servers take any name."""
+    server = start("yes")
+    with pytest.raises(JudgeUnusableError, match="the judge pool serves judge-1, not judge-2"):
+        await client_of(server).chat(ChatRequest("judge-2", MESSAGES))
+    assert used(server) == 0
+
+
 async def test_the_file_is_read_again(start, client_of, tmp_path, monkeypatch, caplog):
     """Servers join and leave during the run; a faulty file changes nothing and is reported once."""
     monkeypatch.setattr(pool, "_READ_EVERY_S", 0.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 import logging
 import os
@@ -84,6 +85,8 @@ class PageReview:
     def undo(self, key: PageKey) -> Json:
         """Put back a page as it was before its latest decision, and return the page's new row.
 
+        Where the page has changed since that decision, this can be undone, too.
+
         Raises:
             UsageError: there is no decision to undo, or the page of before was deleted.
         """
@@ -94,8 +97,12 @@ class PageReview:
         if not folder.is_dir():
             raise UsageError(f"cannot be undone: the copy of the page in {folder} was deleted")
         kept = CacheFileSys(folder)
+        # Another command's capture is not lost.
+        since = self._keep(key) if latest.get("after") != self._state(key) else None
         # Its key rather than the page's address, which may be one that redirects to it.
         self._pages.cache(key).mirror_page(next(iter(kept.get_all_urls()), key.url), kept)
+        if since is not None:
+            self._decided(key, f"undo of {latest['decision']}", since)
         row = self._decided(key, "undo", latest["kept"])
         shutil.rmtree(folder, ignore_errors=True)
         return row
@@ -218,9 +225,26 @@ class PageReview:
     def _decided(self, key: PageKey, decision: str, kept: str) -> Json:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         by = self._reviewer.name
-        made = {"url": key.url, "decision": decision, "by": by, "created": now, "kept": kept}
+        made = {
+            "url": key.url,
+            "decision": decision,
+            "by": by,
+            "created": now,
+            "kept": kept,
+            "after": self._state(key),
+        }
         _append(self._pages.cache(key).task_dir / REVIEWS_NAME, made)
         return self._row(key, self._pages.cache(key), self._undoable(key.agent, key.task))
+
+    def _state(self, key: PageKey) -> str:
+        """Return a hash of the page's files and record."""
+        cache = self._pages.cache(key)
+        record = cache.capture_record(key.url)
+        parts = [
+            b"" if record is None else record.model_dump_json().encode(),
+            *map(read_regular_file, cache.page_files(key.url)),
+        ]
+        return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()[:16]
 
     def _undoable(self, agent: str, task: str) -> dict[str, Json]:
         """Return the latest decision about each page that can be undone."""

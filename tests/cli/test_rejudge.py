@@ -125,6 +125,23 @@ def test_another_judge_is_compared_with_the_results(project):
     assert found["agents"]["bot"]["repeatability"] is None
 
 
+def test_agents_without_a_shared_task_have_no_ranking(project):
+    """The figures of each are printed nevertheless."""
+    root, _ = project
+    for agent, task in (("one", TASKS[0]), ("other", TASKS[1])):
+        for folder in ("answers", "eval_results"):
+            shutil.copytree(root / folder / "bot" / task, root / folder / agent / task)
+        shutil.copy(root / "eval_results/bot/summary.json", root / "eval_results" / agent)
+    run = call(main, "rejudge", "one", "other", "--judge_model", "judge-2", "--no_isolate", "--json")
+    for folder in ("answers", "eval_results"):
+        for agent in ("one", "other"):
+            shutil.rmtree(root / folder / agent)
+    assert (run.returncode, run.stderr.count("No ranking: ")) == (0, 1)
+    found = json.loads(run.stdout)
+    assert found["ranking"] is None
+    assert [own["agreement"]["leaves"] for own in found["agents"].values()] == [8, 8]
+
+
 def test_an_estimate_asks_and_writes_nothing(project):
     """It is that of one judgment."""
     root, judge = project
@@ -143,6 +160,7 @@ def test_an_estimate_asks_and_writes_nothing(project):
         (("nobody",), "no results of agent nobody"),
         (("bot", "bot"), "an agent is named twice"),
         (("bot", "--llm_provider", "replay"), "a replay asks no judge"),
+        (("bot", "--judgments", "postgresql://127.0.0.1:9/shared"), "leave out --judgments"),
         (("bot", "--max_cost", "1"), "no price is known for model judge-1"),
     ],
 )

@@ -139,6 +139,16 @@ def test_bounds_by_evidence(leaves, expected):
     assert (found.low, found.high, found.weak_leaves, found.unknown_leaves) == expected
 
 
+@pytest.mark.parametrize("seed", range(150))
+def test_without_weak_verdicts_the_bounds_are_the_score(seed):
+    """Also where a leaf was judged before its prerequisite failed."""
+    rubric, draws = Rubric(seed), Random(-seed)
+    result = rubric.result({name: draws.random() < 0.65 for name in rubric.leaves})
+    found = score_bounds(result)
+    assert (found.low, found.high) == pytest.approx((result["final_score"],) * 2)
+    assert (found.weak_leaves, found.unknown_leaves) == (0, 0)
+
+
 @pytest.mark.parametrize(
     "result",
     [{}, {"final_score": 0.3}, {"final_score": 0.3, "eval_breakdown": []}],

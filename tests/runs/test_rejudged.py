@@ -41,6 +41,16 @@ def test_leaves_without_a_verdict_of_the_judge_do_not_count():
     assert (found.leaves, found.agreement.value, found.kappa.value) == (0, None, None)
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "other", "kappa", "ac1"),
+    [("+", "-", 0.0, -1.0), ("+", "+", 1.0, 1.0), ("-", "-", 1.0, 1.0), ("+-", "-+", -1.0, -1.0)],
+)
+def test_coefficients_of_leaves_with_the_same_verdicts(verdicts, other, kappa, ac1):
+    """Judges that differ at every leaf do not agree, even where each gives one verdict throughout."""
+    found = judge_agreement(judging([verdicts] * 8), judging([other] * 8))
+    assert (found.kappa.value, found.ac1.value) == (kappa, ac1)
+
+
 def test_a_ranking_that_another_judge_turns_round():
     """The pair is named with both differences."""
     good, bad = judging(["++"] * 6), judging(["+-"] * 6)

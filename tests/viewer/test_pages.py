@@ -119,6 +119,16 @@ async def test_pages_are_gone_through_with_keys(page, results, address):
     decisions = [(json.loads(line)["decision"], json.loads(line)["by"]) for line in made]
     assert decisions == [(name, "ann") for name in ("right", "wrong", "remove", "undo", "undo", "undo")]
     assert [*(results.paths.cache_root / AGENT / TASK / KEPT_NAME).iterdir()] == []
+    # A decision that the button undid is not undone by the key once more.
+    await page.keyboard.press("j")
+    await page.keyboard.press("w")
+    await expect(page.locator(".message")).to_contain_text("Marking as wrong: done")
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.locator(".message")).to_contain_text('before "wrong"')
+    await page.keyboard.press("k")
+    await page.keyboard.press("z")
+    await expect(page.locator(".message.error")).to_contain_text("no decision")
+    await expect(rows.nth(1)).to_have_class(r"page suspect current")
 
 
 async def test_long_lists_are_shown_around_the_chosen_page(page, results, address):
@@ -171,6 +181,19 @@ def test_every_change_of_a_page_can_be_undone(results):
             assert page_files(results) != before
             review.undo(key)
         assert page_files(results) == before
+
+
+def test_undo_loses_no_page_that_was_captured_since(results):
+    """Another command stored it after the decision: it comes back as well."""
+    review = PageReview(Catalog(results.paths, [AGENT]), Reviewer("ann", CaptureSettings()))
+    key = PageKey(AGENT, TASK, URL)
+    review.decide(key, "wrong")
+    cache_of(results).put_web(URL, "The lake, captured again.", small_image("JPEG"))
+    since = page_files(results)
+    assert review.undo(key)["undo"] == "undo of wrong"
+    assert cache_of(results).get_web(URL)[0] == "The lake is deep."
+    assert review.undo(key)["undo"] is None
+    assert page_files(results) == since
 
 
 def page_files(results):

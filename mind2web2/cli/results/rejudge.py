@@ -151,6 +151,10 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
     from mind2web2.runs.results import latest_results
 
     own, paths = copy.copy(options), paths_of(options)
+    if own.judgments is not None:
+        raise UsageError(
+            "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would reuse"
+        )
     if not has_record(paths.eval_results_root, name):
         raise no_results(options, paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
@@ -275,11 +279,18 @@ def _judges(judging: Judging) -> str:
 def _ranking(
     agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, _Found]
 ) -> RankingCheck | None:
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.errors import UsageError
     from mind2web2.runs.analysis.rejudged import ranking_check
 
     if len(agents) < 2 or any(own.agreement is None for own in found.values()):
         return None
-    return ranking_check([(agent.name, agent.counted, judged[agent.name][0]) for agent in agents])
+    try:
+        return ranking_check([(agent.name, agent.counted, judged[agent.name][0]) for agent in agents])
+    except UsageError as error:
+        # The agents share no task: the other figures hold.
+        line(plain_console(sys.stderr), f"No ranking: {error}")
+        return None
 
 
 def _summary(found: dict[str, _Found], check: RankingCheck | None) -> dict[str, Any]:

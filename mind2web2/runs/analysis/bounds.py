@@ -43,11 +43,13 @@ def score_bounds(result: Mapping[str, Any]) -> ScoreBounds | None:
     Args:
         result: written with ``Evidence.prerequisites``, which results of earlier versions lack.
     """
-    root = written_tree(result)
-    if root is None or not is_score(result.get("final_score")) or other_score_by_tree(result) is not None:
+    root, score = written_tree(result), result.get("final_score")
+    if root is None or not is_score(score) or other_score_by_tree(result) is not None:
         return None
     leaves = [node for node in root.walk() if not node.children]
     weak = {id(leaf) for leaf in leaves if _is_weak(leaf)}
+    if not weak:
+        return ScoreBounds(score, score, 0, 0)
     unknown = _unblocked(leaves, weak)
     failed = _blocked(root, leaves, weak)
     low = aggregate(root, dict.fromkeys(failed, _FAILED))[id(root)].score

@@ -164,8 +164,9 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
 
 def _coefficient(measure: Callable[[Sequence[Pair]], Any]) -> Statistic:
     def statistic(sums: Sequence[float]) -> float:
-        pairs = [Pair(*cell, weight=count) for cell, count in zip(_CELLS, sums, strict=True) if count]
-        value = measure(pairs).value if len(pairs) > 1 else None
+        # Two of each, as a single pair has no coefficient.
+        pairs = [Pair(*cell, weight=count) for cell, count in zip(_CELLS, sums, strict=True) if count] * 2
+        value = measure(pairs).value
         # Where all labels are the same there is no disagreement.
         return 1.0 if value is None else float(value)
 

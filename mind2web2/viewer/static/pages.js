@@ -85,10 +85,17 @@ function PagesOf({ agent, options }) {
   const decide = (decision, done) => change("/api/page-decision", { ...place(), decision }, done);
   const recapture = () => change("/api/page-recapture", place(), "Capturing again");
   const undo = () => {
-    chosen.current = decided.current.pop() || chosen.current;
-    const undone = place();
-    location.replace(address("pages", [agent], { task: undone.task, url: undone.url }));
-    return change("/api/page-undo", undone, "Undoing");
+    const page = place();
+    const last = decided.current.findLastIndex((each) => each.task === page.task && each.url === page.url);
+    if (!isBusy && last >= 0) decided.current.splice(last, 1);
+    return change("/api/page-undo", page, "Undoing");
+  };
+  const undoLatest = () => {
+    if (isBusy) return;
+    chosen.current = decided.current.at(-1) || chosen.current;
+    const { task, url } = place();
+    location.replace(address("pages", [agent], { task, url }));
+    return undo();
   };
   const forExtension = async () => {
     try {
@@ -105,7 +112,7 @@ function PagesOf({ agent, options }) {
     w: () => rows?.[at()]?.kind && decide("wrong", "Marking as wrong"),
     c: recapture,
     x: () => decide("remove", "Removing"),
-    z: undo,
+    z: undoLatest,
   });
   if (!rows) return html`<${Waiting} error=${error} />`;
   if (!row) return html`<p class="notice">The answers of this agent cite no pages, and none is stored.</p>`;
@@ -131,7 +138,7 @@ function PagesOf({ agent, options }) {
           <button disabled=${isBusy || !row.kind} onClick=${() => decide("wrong", "Marking as wrong")}>Wrong page</button>
           <button disabled=${isBusy} onClick=${recapture}>Capture again</button>
           <button disabled=${isBusy} onClick=${() => decide("remove", "Removing")}>Remove</button>
-          <button disabled=${isBusy || !row.undo} onClick=${() => change("/api/page-undo", place(), "Undoing")}>Undo</button>
+          <button disabled=${isBusy || !row.undo} onClick=${undo}>Undo</button>
           <${Upload} upload=${(/** @type {File} */ file) => change("/api/page-upload", file, "Uploading", place())} isBusy=${isBusy} />
           <button title="The browser extension captures this page next" onClick=${() => void forExtension()}>For the extension</button>
         </p>

@@ -42,22 +42,20 @@ from mind2web2.judge_check.record import CheckRecord, last_check
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import TaskWork
+from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.progress_file import ProgressFile, write_usage
 from mind2web2.runs.results import write_file
 from mind2web2.runs.run import (
     DEFAULT_JUDGE_LIMIT,
-    DEFAULT_JUDGE_MODEL,
     Concurrency,
     DualSemaphore,
-    RunFolders,
     RunProgress,
     evaluate_work,
     generate_result_summary,

@@ -179,7 +179,8 @@ class PoolClient(AsyncProviderClient):
                 free = [server for server, at_s in opens_at_s.items() if at_s <= now_s]
                 if free:
                     return self._first_to_answer([s for s in free if s not in failed] or free, now_s)
-                if self.has_given_up():
+                # A probe in flight may succeed, unless a failure of the same answer's others cancels it.
+                if self.has_given_up() and not any(server.running for server in self.servers):
                     raise self._failure()
                 await self._wait_until(min(*opens_at_s.values(), self._read_at_s))
                 self.slowdown.waited_s += loop.time() - now_s

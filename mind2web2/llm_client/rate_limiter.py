@@ -281,7 +281,8 @@ class RateLimiter:
         """Wait until the next request may be sent."""
         loop = asyncio.get_running_loop()
         while (opens_at_s := self.opens_at_s(loop.time())) > (since_s := loop.time()):
-            if self.has_given_up():
+            # A probe in flight may succeed; a failure of the same answer's other requests would cancel it.
+            if self.has_given_up() and not self._in_flight:
                 raise self.failure
             self._changed.clear()
             with suppress(TimeoutError):

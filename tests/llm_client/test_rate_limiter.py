@@ -366,3 +366,32 @@ def served_in(send, seconds, at_once=30):
 
     run_virtually(main())
     return served
+
+
+def test_requests_wait_for_a_probe_in_flight():
+    """After a long outage: their failure would cancel the probe of the same answer, every time."""
+
+    async def judge():
+        loop = asyncio.get_running_loop()
+        policy, limiter = RetryPolicy(outage_wait_s=5), RateLimiter(outage_wait_s=5)
+
+        async def reply():
+            if loop.time() - started_s < 30:
+                raise RequestFailedError("down", status=503)
+            await asyncio.sleep(LATENCY_S)
+            return Completion("yes")
+
+        started_s = loop.time()
+        while loop.time() - started_s < 90:
+            try:
+                async with asyncio.TaskGroup() as answer:
+                    for _ in range(2):
+                        answer.create_task(Attempts(policy, None, limiter).send(reply))
+            except ExceptionGroup:
+                await asyncio.sleep(1)
+            else:
+                return loop.time() - started_s
+        return None
+
+    recovered_s, _ = run_virtually(judge())
+    assert 30 < recovered_s < 40

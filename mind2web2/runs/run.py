@@ -22,7 +22,14 @@ from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.runs.answer import AnswerOutcome, RunParts, evaluate_job, until_unlocked
+from mind2web2.runs.answer import (
+    DEFAULT_JUDGE_LIMIT,
+    DEFAULT_PAGE_LIMIT,
+    AnswerOutcome,
+    RunParts,
+    evaluate_job,
+    until_unlocked,
+)
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, answer_files
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
@@ -33,9 +40,6 @@ from mind2web2.utils.text import check_name
 __all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
 
 log = logging.getLogger(__name__)
-
-DEFAULT_PAGE_LIMIT = 10
-DEFAULT_JUDGE_LIMIT = 30
 
 
 @dataclass

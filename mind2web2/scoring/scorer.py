@@ -40,14 +40,13 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.settings import OWN_PARAMETERS, PoolSource
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.runs.answer import RunParts, evaluated
+from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, DEFAULT_PAGE_LIMIT, RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.reader import leaves_of
-from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import LoopThread
 from mind2web2.utils.files import text_sha256

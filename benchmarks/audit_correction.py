@@ -18,6 +18,7 @@ from mind2web2.viewer.catalog import AnswerKey
 
 SIMULATIONS = 400
 ANSWERS = 480
+RUNS = 3
 LEAVES = 8
 LABELS = 600
 # The judge's errors on true and on false claims.
@@ -67,9 +68,11 @@ def simulated(seed: int) -> tuple[bool, bool, float, float]:
     """Return whether both intervals cover the truth, and the errors of both scores."""
     draws = random.Random(seed)
     results, truth = {}, {}
+    quality = 0.0
     for number in range(ANSWERS):
-        key = AnswerKey("bot", f"task_{number // 3}", f"answer_{number % 3 + 1}")
-        quality = draws.random()
+        key = AnswerKey("bot", f"task_{number // RUNS}", f"answer_{number % RUNS + 1}")
+        # Runs of a task are alike: it is as difficult for each.
+        quality = quality if number % RUNS else draws.random()
         real = [draws.random() < quality for _ in range(LEAVES)]
         judged = [own != (draws.random() < (WRONG_FAILURES if own else WRONG_PASSES)) for own in real]
         tree = {"id": "root", "desc": "", "critical": False, "strategy": "parallel", "score": score(judged)}

@@ -25,8 +25,8 @@ from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.answers import RunFolders, select_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
 from mind2web2.scripts.isolation.processes import fork_server
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.path_config import PathConfig

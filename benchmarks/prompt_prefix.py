@@ -31,8 +31,8 @@ from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.llm_client.prices import image_tokens
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.answers import RunFolders, select_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 REPOSITORY = Path(__file__).resolve().parent.parent

@@ -23,8 +23,8 @@ from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client import LLMClient
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.answers import RunFolders, select_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
 from mind2web2.utils.gc_tuning import loaded_for_good
 from mind2web2.utils.path_config import PathConfig
 

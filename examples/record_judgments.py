@@ -24,9 +24,9 @@ from mind2web2.judge.transfer import export_judgments
 from mind2web2.llm_client.chat import ChatRequest, Limit
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import select_work
+from mind2web2.runs.answers import RunFolders, select_work
 from mind2web2.runs.reader import leaves_of
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
 from mind2web2.utils.path_config import PathConfig
 
 AGENT = "example"

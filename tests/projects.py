@@ -36,8 +36,8 @@ from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.answers import RunFolders, select_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.scripts.inputs import AsOf
 from mind2web2.scripts.isolation.run import Isolation

@@ -30,9 +30,9 @@ from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.llm_client.chat import Usage
-from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.runs.answer import AnswerOutcome
-from mind2web2.runs.answers import TaskWork
+from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import Conditions, newest_judge
 from mind2web2.runs.provenance import JudgeRecord, provenance_in
 from mind2web2.runs.reader import (
@@ -47,7 +47,6 @@ from mind2web2.runs.reader import (
     refused_downloads,
     refused_pages,
 )
-from mind2web2.runs.run import DEFAULT_JUDGE_MODEL, RunFolders
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.utils.text import dollars, dollars_as_given, name_list, natural_key
 

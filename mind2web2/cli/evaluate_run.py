@@ -33,32 +33,27 @@ from mind2web2.cli.options import (
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.cli.settings_file import judge_server
+from mind2web2.cli.settings_file import judge_client, judge_server
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge_check.record import CheckRecord, last_check
-from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
-from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.settings import endpoint_of
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import TaskWork
+from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, AnswerOutcome, RunParts
+from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.progress_file import ProgressFile, write_usage
 from mind2web2.runs.results import write_file
 from mind2web2.runs.run import (
-    DEFAULT_JUDGE_LIMIT,
-    DEFAULT_JUDGE_MODEL,
     Concurrency,
     DualSemaphore,
-    RunFolders,
     RunProgress,
     evaluate_work,
     generate_result_summary,
@@ -74,7 +69,7 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
+    from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
 # Stands for no limit.
@@ -289,20 +284,6 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     pace = replace(usual, first_poll_s=first_poll_s, longest_poll_s=max(usual.longest_poll_s, first_poll_s))
     folder = BatchFolder(run.folders.agent_results / BATCHES)
     return BatchJobs(endpoints, folder, model, pace, overwrite=options.overwrite, is_stored=is_stored)
-
-
-def judge_client(
-    options: argparse.Namespace, batches: BatchJobs | None = None
-) -> BatchClient | LLMClient | None:
-    """Return the client of the judge that the options name, ``None`` for a replay."""
-    if batches is not None:
-        from mind2web2.judge.batch.jobs import BatchClient
-
-        return BatchClient(batches)
-    if options.llm_provider == REPLAY:
-        return None
-    retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
-    return LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options), retry=retry)
 
 
 def _concurrency(options: argparse.Namespace, requests: Any) -> Concurrency:

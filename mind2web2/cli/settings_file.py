@@ -21,6 +21,8 @@ from mind2web2.cli.options import (
 from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
+    from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
+    from mind2web2.llm_client import LLMClient
     from mind2web2.llm_client.settings import PoolSource
 
 FILE_NAME = "mind2web2.toml"
@@ -77,6 +79,23 @@ def judge_server(options: argparse.Namespace) -> str | PoolSource | None:
             f"{options.llm_provider} out"
         )
     return PoolSource(options.judge_pool, tuple(urls), options.judge_model)
+
+
+def judge_client(
+    options: argparse.Namespace, batches: BatchJobs | None = None
+) -> BatchClient | LLMClient | None:
+    """Return the client of the judge that the options name, ``None`` for a replay."""
+    if batches is not None:
+        from mind2web2.judge.batch.jobs import BatchClient
+
+        return BatchClient(batches)
+    if options.llm_provider == REPLAY:
+        return None
+    from mind2web2.llm_client import LLMClient
+    from mind2web2.llm_client.retry import RetryPolicy
+
+    retry = RetryPolicy(outage_wait_s=options.judge_outage_wait)
+    return LLMClient(options.llm_provider, is_async=True, base_url=judge_server(options), retry=retry)
 
 
 def extra_body(text: str) -> str:

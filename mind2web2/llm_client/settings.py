@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 from mind2web2.errors import UsageError
 from mind2web2.llm_client.failures import Service
 
+# Unless an option names another.
+DEFAULT_JUDGE_MODEL = "o4-mini"
 _MAX_SHOWN_CHARS = 200
 
 # By provider: the environment variables of key and address, and the default address, for those that speak

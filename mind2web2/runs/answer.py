@@ -120,6 +120,11 @@ def _take(lock: ProcessLock, folder: Path) -> bool:
     return is_ours
 
 
+# Pages that are captured at once, and judge requests at once, of a whole run.
+DEFAULT_PAGE_LIMIT = 10
+DEFAULT_JUDGE_LIMIT = 30
+
+
 @dataclass(frozen=True)
 class RunParts:
     """Everything that the answers of a run share.

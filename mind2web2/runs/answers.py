@@ -26,6 +26,24 @@ _META_KEYS = ("time_seconds", "created")
 _META_NAME = re.compile(r"answer_[0-9]+\.(meta\.json|run\.json|run\.log)", re.ASCII)
 
 
+@dataclass(frozen=True)
+class RunFolders:
+    """The folders of an agent's pages and results."""
+
+    agent_name: str
+    cache_root: Path
+    eval_results_root: Path
+
+    def task_cache(self, task_id: str) -> Path:
+        """Return the folder of a task's pages."""
+        return self.cache_root / self.agent_name / task_id
+
+    @property
+    def agent_results(self) -> Path:
+        """Return the folder of the agent's results."""
+        return self.eval_results_root / self.agent_name
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerFile:
     """One answer of the agent.

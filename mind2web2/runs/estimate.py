@@ -23,10 +23,10 @@ from mind2web2.judge.transfer import judgments_named, reading
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, image_tokens, price_usd
 from mind2web2.pages.citations import cited_urls
-from mind2web2.runs.answers import AnswerJob, TaskWork, read_answer
+from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, why_judged_again
 from mind2web2.runs.results import latest_result, loaded_results
-from mind2web2.runs.run import RunFolders, answer_jobs
+from mind2web2.runs.run import answer_jobs
 
 # How far the true amount may lie outside of earlier results, of a single one, and of a guess.
 _MANY, _ONE, _GUESS = 1.25, 2.0, 4.0

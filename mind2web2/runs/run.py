@@ -17,12 +17,20 @@ from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider
 from mind2web2.judge.protocol import Admission, DualSemaphore
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.runs.answer import AnswerOutcome, RunParts, evaluate_job, until_unlocked
-from mind2web2.runs.answers import AnswerJob, TaskWork, answer_files
+from mind2web2.runs.answer import (
+    DEFAULT_JUDGE_LIMIT,
+    DEFAULT_PAGE_LIMIT,
+    AnswerOutcome,
+    RunParts,
+    evaluate_job,
+    until_unlocked,
+)
+from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, answer_files
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
@@ -32,10 +40,6 @@ from mind2web2.utils.text import check_name
 __all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
 
 log = logging.getLogger(__name__)
-
-DEFAULT_JUDGE_MODEL = "o4-mini"
-DEFAULT_PAGE_LIMIT = 10
-DEFAULT_JUDGE_LIMIT = 30
 
 
 @dataclass
@@ -54,24 +58,6 @@ class RunProgress:
     running: dict[str, None] = field(default_factory=dict)
     waiting: dict[str, None] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class RunFolders:
-    """The folders of an agent's pages and results."""
-
-    agent_name: str
-    cache_root: Path
-    eval_results_root: Path
-
-    def task_cache(self, task_id: str) -> Path:
-        """Return the folder of a task's pages."""
-        return self.cache_root / self.agent_name / task_id
-
-    @property
-    def agent_results(self) -> Path:
-        """Return the folder of the agent's results."""
-        return self.eval_results_root / self.agent_name
 
 
 @dataclass(frozen=True)

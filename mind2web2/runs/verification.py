@@ -23,13 +23,13 @@ from mind2web2.judge.transfer import EXPORT_SUFFIX, open_for_replay, reading, so
 from mind2web2.pages.library import PageLibrary
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import TaskWork, answer_files
+from mind2web2.runs.answers import RunFolders, TaskWork, answer_files
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
 from mind2web2.runs.reader import SCORE_BOUNDS, leaves_of, other_score_by_tree, score_by_tree
 from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
-from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.runs.summaries import (
     ALL_RESULTS_NAME,
     SUMMARY_NAME,

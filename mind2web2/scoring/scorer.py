@@ -40,14 +40,13 @@ from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
 from mind2web2.llm_client.retry import RetryPolicy
-from mind2web2.llm_client.settings import OWN_PARAMETERS, PoolSource
+from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PageCache, SharedCaptures
 from mind2web2.pages.library import PageLibrary
-from mind2web2.runs.answer import RunParts, evaluated
+from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT, DEFAULT_PAGE_LIMIT, RunParts, evaluated
 from mind2web2.runs.answers import MAX_ANSWER_BYTES, AnswerFile, AnswerSetting, uniform_text
 from mind2web2.runs.reader import leaves_of
-from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT, DEFAULT_JUDGE_MODEL, DEFAULT_PAGE_LIMIT
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import LoopThread
 from mind2web2.utils.files import text_sha256
@@ -207,6 +206,10 @@ class Scorer:
             raise UsageError(f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}")
         if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
             raise UsageError("max_answers and max_llm_requests must be at least 1, answer_timeout above 0")
+        if isinstance(judge.base_url, PoolSource) and judge.base_url.model != judge.model:
+            raise UsageError(
+                f"the judge pool serves {judge.base_url.model}, but the judge's model is {judge.model}"
+            )
         for name, folder in (("pages", pages), ("scripts", scripts)):
             if folder is not None and not Path(folder).is_dir():
                 raise UsageError(f"{name}: there is no folder {folder}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from mind2web2.statistics.agreement import UNKNOWN, Estimate
+from mind2web2.statistics.agreement import LEVEL, UNKNOWN, Estimate
+from mind2web2.statistics.bootstrap import MIN_TASKS, student_quantile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,13 +27,19 @@ class Labelled:
     weight: float = 1.0
 
 
-def ppi_mean(labelled: Sequence[Labelled], unlabelled: Sequence[float]) -> tuple[Estimate, float]:
+def ppi_mean(
+    labelled: Sequence[Labelled],
+    unlabelled: Sequence[float],
+    tasks: tuple[Sequence[Hashable], Sequence[Hashable]] | None = None,
+) -> tuple[Estimate, float]:
     """Return the mean of exact values over all items, and the weight lambda that predictions got in it.
 
     Lambda is tuned for the smallest variance and kept within 0 and 1: 0 ignores the predictions.
 
     Args:
         unlabelled: the predictions of all other items.
+        tasks: of the labelled and of the other items; items of one task depend on each other. The interval
+            then takes labels of ``MIN_TASKS`` tasks. By default all items are independent.
     """
     count, others = len(labelled), len(unlabelled)
     if count < 2:
@@ -41,14 +49,27 @@ def ppi_mean(labelled: Sequence[Labelled], unlabelled: Sequence[float]) -> tuple
     tuned = _tuned(labelled, weights, unlabelled) if others else 0.0
     corrections = [item.exact - tuned * item.predicted for item in labelled]
     correction = fmean(weight * value for weight, value in zip(weights, corrections, strict=True))
-    # Around their mean: weights alone are no reason for a wider interval.
-    deviations = [weight * (value - correction) for weight, value in zip(weights, corrections, strict=True)]
-    squared_error = _variance(deviations) / count
+    known, rest = tasks or (range(count), range(count, count + others))
+    # The influence of each task on the mean (Liang and Zeger 1986).
+    influence: dict[Hashable, float] = defaultdict(float)
+    for task, weight, value in zip(known, weights, corrections, strict=True):
+        # Around their mean: weights alone are no reason for a wider interval.
+        influence[task] += weight * (value - correction) / count
     mean = correction
     if others:
-        mean += tuned * fmean(unlabelled)
-        squared_error += tuned**2 * _variance(unlabelled) / others
-    return Estimate.around(min(1.0, max(0.0, mean)), math.sqrt(squared_error), (0.0, 1.0)), tuned
+        average = fmean(unlabelled)
+        mean += tuned * average
+        for task, value in zip(rest, unlabelled, strict=True):
+            influence[task] += tuned * (value - average) / others
+    error = math.sqrt(sum(value**2 for value in influence.values()))
+    mean = min(1.0, max(0.0, mean))
+    if tasks is None:
+        return Estimate.around(mean, error, (0.0, 1.0)), tuned
+    several = len(set(known))
+    if several < MIN_TASKS:
+        return Estimate(mean), tuned
+    reach = student_quantile((1 + LEVEL) / 2, several - 1) * math.sqrt(several / (several - 1)) * error
+    return Estimate(mean, max(0.0, mean - reach), min(1.0, mean + reach)), tuned
 
 
 def _tuned(labelled: Sequence[Labelled], weights: Sequence[float], unlabelled: Sequence[float]) -> float:

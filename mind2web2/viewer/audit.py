@@ -325,11 +325,14 @@ def corrected_score(
         if name in known:
             chances[known[name].stratum] = max(chances[known[name].stratum], 1 / max(1.0, label.weight))
     labelled: list[Labelled] = []
+    labelled_tasks: list[str] = []
     scores: list[float] = []
+    tasks: list[str] = []
     for answer in catalog.answers(agent):
         if answer.score is None:
             continue
         scores.append(answer.score)
+        tasks.append(answer.task_id)
         key = AnswerKey.of(agent, answer)
         own = _decided(of_answer[key], labels)
         result = catalog.result(key) if own else None
@@ -339,10 +342,11 @@ def corrected_score(
             wrong = {leaf: supported for leaf, supported in own.items() if supported != leaf.supported}
             change = _change(root, wrong, {leaf: chances[leaf.stratum] for leaf in wrong})
             # Beyond 0 and 1 where few of an answer's leaves have labels: cut off, their mean would be wrong.
+            labelled_tasks.append(answer.task_id)
             labelled.append(Labelled(answer.score + drawn * change, answer.score, 1 / drawn))
     if not scores:
         return None
-    corrected, power = ppi_mean(labelled, scores)
+    corrected, power = ppi_mean(labelled, scores, (labelled_tasks, tasks))
     return CorrectedScore(fmean(scores), corrected, power, len(labelled))
 
 

@@ -18,8 +18,8 @@ from mind2web2.judge.transfer import open_for_replay
 from mind2web2.llm_client.chat import ChatProvider
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import AnswerOutcome, RunParts
-from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Concurrency, DualSemaphore, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.answers import RunFolders, select_work
+from mind2web2.runs.run import Concurrency, DualSemaphore, RunProgress, evaluate_work
 from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.utils.path_config import PathConfig
 

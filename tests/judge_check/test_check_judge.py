@@ -213,6 +213,14 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
     assert f"The judge's last check: {mention}" in call(main, "metrics", AGENT).stdout
 
+    project.add_answer("answer_1", task="other_task")
+    project.add_script({"leaf": ("The lake is deep.", None)}, "other_task")
+    other = [word.replace("right", "careless") for word in evaluation]
+    assert call(evaluate_main, *other, "--task_id", "other_task").returncode == 0
+    again = ("--overwrite", "--no_screenshots", "--task_id", TASK)
+    assert call(evaluate_main, *evaluation, *again).returncode == 0
+    assert "The judge's last check" not in call(main, "metrics", AGENT).stdout, "there are two judges"
+
 
 def test_a_check_belongs_to_all_parameters_of_its_judge():
     """Also to those of --judge_extra_body that can change replies."""

@@ -22,9 +22,9 @@ from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.errors import UsageError
 from mind2web2.llm_client import LLMClient
+from mind2web2.runs.answers import RunFolders
 from mind2web2.runs.run import (
     Concurrency,
-    RunFolders,
     RunProgress,
     evaluate_task,
     generate_result_summary,

@@ -267,6 +267,12 @@ def test_parameters_of_the_scorers_own_are_refused(project, extra_body):
         scorer_of(project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body))
 
 
+def test_a_pool_of_another_model_is_refused(project):
+    """Its judgments would be stored as the named model's."""
+    with pytest.raises(UsageError, match="the judge pool serves m, but the judge's model is o4-mini"):
+        scorer_of(project, Judge(base_url=PoolSource(base_urls=("http://localhost:1/v1",), model="m")))
+
+
 async def test_limits_hold_for_any_number_of_calls(project):
     """Equal answers are judged once; the judge never has more requests than allowed."""
     with JudgeServer() as server:

@@ -17,6 +17,7 @@ from scoring.test_scorer import DEEP, PatientJudge, scorer_of
 from servers.judge_server import JudgeServer
 
 from mind2web2.cli import main
+from mind2web2.errors import UsageError
 from mind2web2.scoring import server as server_module
 from mind2web2.scoring.server import application, metrics_text
 from mind2web2.viewer.server import listen
@@ -121,6 +122,12 @@ def test_bad_input_is_refused_in_one_line(client, monkeypatch, path, body, code,
     assert reply.status_code == code
     assert error in reply.json()["error"]
     assert "\n" not in reply.json()["error"]
+
+
+def test_a_port_that_does_not_exist_is_named():
+    """In one line."""
+    with pytest.raises(UsageError, match=r"cannot listen at 127\.0\.0\.1:70000: .*0-65535.*; try --port 0"):
+        listen("127.0.0.1", 70000)
 
 
 def test_pages_of_other_sites_cannot_ask(client):

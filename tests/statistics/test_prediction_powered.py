@@ -2,7 +2,7 @@
 
 import pytest
 
-from mind2web2.statistics.agreement import UNKNOWN
+from mind2web2.statistics.agreement import UNKNOWN, Estimate
 from mind2web2.statistics.prediction_powered import Labelled, ppi_mean
 
 EXACT = [0.09, 0.24, 0.8, 0.58, 0.09, 0.43, 0.48, 0.16, 0.73, 0.11, 0.39, 0.52]
@@ -33,6 +33,21 @@ def test_useless_predictions_are_ignored():
     found, power = ppi_mean([Labelled(exact, 0.5) for exact in EXACT], [0.5] * 30)
     assert power == 0
     assert found.value == pytest.approx(sum(EXACT) / len(EXACT))
+
+
+def test_items_of_one_task_depend_on_each_other():
+    """Copies of a task's items add nothing: the interval is no narrower."""
+    items = [Labelled(*item) for item in zip(EXACT, PREDICTED, strict=True)]
+    tasks, others = list(range(12)), list(range(12, 42))
+    once = ppi_mean(items, UNLABELLED, (tasks, others))[0]
+    copied = ppi_mean(items * 3, UNLABELLED * 3, (tasks * 3, others * 3))[0]
+    assert (copied.value, copied.low, copied.high) == pytest.approx(
+        (once.value, once.low, once.high), abs=0.002
+    )
+    alone = ppi_mean(items, UNLABELLED)[0]
+    assert once.low < alone.low < alone.high < once.high
+    few = ppi_mean(items, UNLABELLED, ([number % 5 for number in tasks], others))[0]
+    assert few == Estimate(pytest.approx(alone.value))
 
 
 def test_one_label_says_nothing():

@@ -133,7 +133,11 @@ def _in_words(figure: Estimate) -> tuple[str, str]:
 
 
 def _print_score(console: Console, score: CorrectedScore) -> None:
+    from mind2web2.statistics.bootstrap import MIN_TASKS
+
     value, interval = _in_words(score.corrected)
+    if score.corrected.low is None:
+        interval = f"unknown with labels of fewer than {MIN_TASKS} tasks"
     console.print(f"Partial completion by the judge: {score.raw:.4f}")
     if score.corrected.value is None:
         console.print("Corrected score: labels of leaves in at least two answers are needed.")

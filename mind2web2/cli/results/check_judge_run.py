@@ -17,10 +17,9 @@ from rich.table import Table
 
 from mind2web2.cli.console import counted, duration_text, line, plain_console, warnings_on
 from mind2web2.cli.evaluate_report import judge_settings
-from mind2web2.cli.evaluate_run import judge_client
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import paths_of
-from mind2web2.cli.settings_file import judge_server
+from mind2web2.cli.settings_file import judge_client, judge_server
 from mind2web2.errors import UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
@@ -31,7 +30,7 @@ from mind2web2.judge_check.record import FOLDER, record_check
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.settings import endpoint_of
-from mind2web2.runs.run import DEFAULT_JUDGE_LIMIT
+from mind2web2.runs.answer import DEFAULT_JUDGE_LIMIT
 from mind2web2.statistics.agreement import Estimate
 from mind2web2.utils.text import dollars
 

@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _scorer(options: argparse.Namespace) -> Scorer:
-    from mind2web2.runs.run import DEFAULT_JUDGE_MODEL
+    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
     from mind2web2.scoring.scorer import Judge, Scorer
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 

@@ -24,8 +24,8 @@ from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import RunParts
-from mind2web2.runs.answers import select_work
-from mind2web2.runs.run import Concurrency, RunFolders, RunProgress, evaluate_work
+from mind2web2.runs.answers import RunFolders, select_work
+from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.scripts.isolation.run import Isolation
 

@@ -141,8 +141,9 @@ def _print_task(
     console.print(table)
     line(console, "passed, failed, skipped: leaves of the rubric tree.")
     for answer in answers:
-        if answer.score is None:
-            line(console, f"No result: {answer.answer_name}: {answer.reason}")
+        if answer.reason is not None:
+            outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
+            line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
     command = suggested_command(options, "show", agent_name, task_id, _stem(answers[0]))
     line(console, f"Why an answer has its score: {command}")
 
@@ -183,7 +184,7 @@ class _AnswerPage:
         found = latest_result(folder / "results")
         score = "no result" if answer.score is None else f"score {number(answer.score)}"
         self._line(f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}", style="bold")
-        if answer.score is None:
+        if answer.reason is not None:
             self._text(f"Reason: {answer.reason}")
             if found is not None:
                 self._text("The tree below is of a stored result that does not count.")

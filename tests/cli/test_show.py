@@ -54,6 +54,7 @@ def project(tmp_path_factory):
         run = call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
         assert run.returncode == 0, run.stderr
         project.add_answer("answer_2", b"\xff", task="pond")
+        (project.root / "answers/bot/pond/answer_3.run.json").write_text('{"status": "empty"}')
         call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture")
         yield project
 
@@ -78,7 +79,7 @@ def test_an_agent_is_shown_by_tasks(show):
     """With the scores of their answers, the judge, and the command that shows a task."""
     run = show("bot")
     assert run.returncode == 0
-    for words in ("2 tasks, 3 answers", "1: 0 ", "1: 0.3333  2: -", "Judged by o4-mini"):
+    for words in ("2 tasks, 4 answers", "1: 0 ", "1: 0.3333  2: -  3: 0", "Judged by o4-mini"):
         assert words in run.stdout
     assert run.stdout.endswith("Answers to a task: mind2web2 show bot lake\n")
 
@@ -88,6 +89,12 @@ def test_a_task_is_shown_by_answers(show):
     run = show("bot", "pond")
     assert "answer_1 │ 0.3333 │      1 │      2 │       0 │     6" in run.stdout
     assert "No result: answer_2.md: answer answers/bot/pond/answer_2.md is not UTF-8" in run.stdout
+    assert "Score 0: answer_3.md: the agent gave an empty answer" in run.stdout
+
+
+def test_a_run_without_an_answer_has_its_reason(show):
+    """A run counts as 0 where the agent gave none."""
+    assert "answer_3: score 0\nReason: the agent gave an empty answer\n" in show("bot", "pond", "3").stdout
 
 
 @pytest.mark.parametrize("name", ["answer_1", "answer_1.md", "1"])

@@ -1,5 +1,6 @@
 """What a person sees of the example, in a real browser, from the server and from a file."""
 
+import json
 import re
 
 import pytest
@@ -121,6 +122,18 @@ async def test_comparison_of_agents_has_its_tests(page, tmp_path):
             await expect(rows.first).to_contain_text("\u22120.25")
             await expect(rows.first).to_contain_text("0.0078")
             await expect(rows.last).to_contain_text("new, old")
+
+
+async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
+    """It counts as 0, and no script has judged it."""
+    made = Results(tmp_path)
+    made.add(result("old", "answer_1", [leaf("l", "A claim")]), "lake")
+    entry = {"answer_name": "answer_2.md", "score": 0.0, "reason": "the agent gave an empty answer"}
+    (made.paths.eval_results_root / "old/lake/summary.json").write_text(json.dumps([entry]))
+    with served(Catalog(made.paths)) as home:
+        await show(page, home, "#/answer/old/lake/answer_2")
+        await expect(page.locator(".notice.error")).to_have_text("Score 0: the agent gave an empty answer")
+        await expect(page.locator("main")).not_to_contain_text("without a rubric tree")
 
 
 async def test_what_is_not_there_is_said(page, home):

@@ -43,7 +43,7 @@ export function Answer({ steps, options }) {
     <p class="path"><a href="#/overview">Overview</a> / <bdi>${agent}</bdi> / <bdi>${task}</bdi></p>
     <h1><bdi>${answer}</bdi> <${Score} score=${data.score} /></h1>
     <${Bounds} bounds=${data.facts.score_bounds} />
-    ${data.reason && html`<p class="notice error">No score: ${data.reason}</p>`}
+    ${data.reason && html`<p class="notice error">${data.score === null ? "No score" : `Score ${number(data.score)}`}: ${data.reason}</p>`}
     ${
       data.facts.doubts?.length > 0 &&
       html`<p class="notice">In doubt, the next run judges it again: ${data.facts.doubts.join("; ")}</p>`
@@ -52,7 +52,7 @@ export function Answer({ steps, options }) {
       <section aria-label="Rubric tree">
         <p class="hint">${counted(rows.length, "node")}; leaves: ${counts.join(", ")}. ◆ marks a critical node: if it fails, its parent is 0.</p>
         <${KeyHelp} keys=${[["j", "next leaf"], ["k", "previous"], ["n", "next failure"], ["Enter", "evidence"]]} />
-        ${!rows.length && html`<p class="notice">The script gave this score without a rubric tree.</p>`}
+        ${!rows.length && !data.reason && html`<p class="notice">The script gave this score without a rubric tree.</p>`}
         <ul class="tree">
           ${shown.map((row) => html`<${Row} key=${row.id} ...${{ row, closed, toggle, steps, current }} />`)}
         </ul>

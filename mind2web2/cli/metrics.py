@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -285,6 +285,7 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
     from mind2web2.cli.metric_tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge_check.record import check_text
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
+    from mind2web2.runs.sharding.shards import shard_test
 
     summary = agent.summary
     has_scores = summary["avg_score"] is not None
@@ -306,7 +307,12 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
             line(console, f"The judge's last check: {check}.")
         for caution in agent.cautions:
             line(console, f"Warning: {caution}")
-    print_now(console, agent.now, suggested_evaluation(options, agent.name, agent.newest))
+    # The other shards judge the rest, and the caution says so.
+    holds = shard_test(paths_of(options).eval_results_root / agent.name)
+    own = tuple(name for name in agent.now.unevaluated if holds(*name.split("/")))
+    print_now(
+        console, replace(agent.now, unevaluated=own), suggested_evaluation(options, agent.name, agent.newest)
+    )
     if agent.now.removed:
         line(console, f"Note: {suggested_forgetting(options, agent.name, agent.now.removed)}")
     if agent.not_written:

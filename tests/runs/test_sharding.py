@@ -107,6 +107,8 @@ def test_a_part_does_not_look_like_a_whole(machines):
     """A warning names the shard until all have ended; a run over all answers ends it as well."""
     [warning, *_] = metrics("1/eval_results")["warnings"]
     assert warning.startswith("these are figures of a part only: results of shard 1/3; ")
+    shown = call(main, "metrics", "bot", "--eval_results_root", "1/eval_results").stdout
+    assert ("part only" in shown, "never evaluated" in shown) == (True, False)
     run = merge(1, 3)
     assert "Warning: these are figures of a part only: results of shard 1/3, 3/3; " in run.stdout
     path = machines / "2/eval_results/bot/shards.json"

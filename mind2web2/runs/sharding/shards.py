@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -75,6 +75,14 @@ def shard_states(agent_results: Path) -> dict[str, str]:
         return {str(name): str(state) for name, state in states.items() if _SHARD.fullmatch(name)}
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return {}
+
+
+def shard_test(agent_results: Path) -> Callable[[str, str], bool]:
+    """Return the test whether an answer belongs to the shards of these results; all do in a whole run."""
+    shards = [Shard(*map(int, name.split("/"))) for name in shard_states(agent_results)]
+    return lambda task_id, answer_name: (
+        not shards or any(shard.holds(task_id, answer_name) for shard in shards)
+    )
 
 
 def shards_text(states: Mapping[str, str]) -> str:

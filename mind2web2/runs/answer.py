@@ -251,6 +251,10 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         # A bug of ours or of a library: it is reported, and the other answers go on.
         log.exception("evaluation failed task=%s answer=%s", job.task_id, job.answer.name)
         reason = f"internal error: {type(error).__name__}: {_one_line(error)}"
+    if _is_overwritten(run, newest):
+        reason += (
+            "; its earlier result does not count after --overwrite, and does without it if it still holds"
+        )
     # An answer that cannot be read has no log of its own.
     log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
     words = None if text is None else len(text.split())
@@ -262,8 +266,7 @@ async def _reusable_result(
 ) -> tuple[LoadedResult | None, str | None]:
     """Return an earlier result that still holds, or why there is none, if one exists at all."""
     if not run.reuse:
-        is_overwritten = not run.is_replay and newest is not None
-        return None, "--overwrite" if is_overwritten else None
+        return None, "--overwrite" if _is_overwritten(run, newest) else None
     found, changed = await asyncio.to_thread(held_result, job, text, run.conditions)
     if found is None:
         return None, changed
@@ -273,6 +276,10 @@ async def _reusable_result(
         log.info("result no longer holds path=%s changed=%s", found.path, changed)
         return None, changed
     return found, None
+
+
+def _is_overwritten(run: RunParts, newest: str | None) -> bool:
+    return not run.reuse and not run.is_replay and newest is not None
 
 
 async def _judged(job: AnswerJob, run: RunParts, text: str, changed: str | None) -> AnswerOutcome:

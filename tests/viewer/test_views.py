@@ -130,6 +130,7 @@ async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):
     made.add(result("old", "answer_1", [leaf("l", "A claim")]), "lake")
     entry = {"answer_name": "answer_2.md", "score": 0.0, "reason": "the agent gave an empty answer"}
     (made.paths.eval_results_root / "old/lake/summary.json").write_text(json.dumps([entry]))
+    made.summarise("old")
     with served(Catalog(made.paths)) as home:
         await show(page, home, "#/answer/old/lake/answer_2")
         await expect(page.locator(".notice.error")).to_have_text("Score 0: the agent gave an empty answer")

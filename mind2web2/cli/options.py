@@ -60,6 +60,16 @@ class CommandParser(argparse.ArgumentParser):
         """Print one line, without the usage, and exit."""
         self.exit(2, f"{self.prog}: error: {message}; see {self.prog} --help\n")
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Name the choice that a misspelled word is near to."""
+        from difflib import get_close_matches
+
+        choices = [str(choice) for choice in action.choices or ()]
+        near = [] if value in choices else get_close_matches(str(value), choices, n=1)
+        if near:
+            raise argparse.ArgumentError(action, f"invalid choice: {value!r}: did you mean {near[0]}?")
+        super()._check_value(action, value)
+
     def parse_known_args(  # type: ignore[override]  # typeshed's overloads differ in the namespace only
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:

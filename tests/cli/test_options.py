@@ -105,6 +105,7 @@ def test_an_option_with_one_value_is_given_once(command):
         ("--judge_temperature", "nan", "'nan' is not a temperature from 0 to 2"),
         ("--judge_temperature", "-0.1", "'-0.1' is not a temperature from 0 to 2"),
         ("--llm_provider", "mistral", "'mistral'"),
+        ("--llm_provider", "opnai", "invalid choice: 'opnai': did you mean openai?"),
         ("--unknown", "x", "unrecognized arguments: --unknown=x"),
     ],
 )
@@ -245,3 +246,10 @@ def test_a_command_without_its_arguments(command, words):
 def test_memory_is_given_in_megabytes_or_gigabytes(text, megabytes):
     """As people write it."""
     assert byte_count(text) == megabytes * 1024**2
+
+
+def test_a_misspelled_command_is_named():
+    """One line, without the list of all commands."""
+    run = call(main, "evaluat", "bot")
+    assert run.returncode == 2
+    assert run.stderr.endswith("invalid choice: 'evaluat': did you mean evaluate?; see mind2web2 --help\n")

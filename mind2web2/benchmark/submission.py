@@ -73,7 +73,7 @@ def _check_task(folder: Path, num_runs: int, findings: Findings) -> None:
             findings.warnings.append(f"{path}: missing{status}")
             continue
         if name not in expected:
-            findings.warnings.append(f"{path}: beyond {num_runs} runs")
+            findings.warnings.append(f"{path}: beyond {num_runs} run{'s' * (num_runs != 1)}")
         _check_answer(path, findings)
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, line, plain_console
+from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
@@ -373,7 +373,7 @@ async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCap
     options, folders = run.options, run.folders
     if options.shard is not None:
         here = sum(len(task.answers) for task in run.work)
-        run.print(f"Shard {options.shard}: {here} answers; the others are judged elsewhere.")
+        run.print(f"Shard {options.shard}: {counted(here, 'answer')}; the others are judged elsewhere.")
     is_direct = options.llm_provider != REPLAY and not options.batch
     if (
         is_direct

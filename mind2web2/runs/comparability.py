@@ -77,7 +77,10 @@ def _judge_in_words(answer: ScoredAnswer) -> str:
 def _counted(counts: Mapping[str, int]) -> str:
     """Return names with their counts in natural order, the most frequent alone where there are many."""
     frequent = sorted(counts, key=lambda name: (-counts[name], natural_key(name)))[:_MAX_KINDS_SHOWN]
-    listed = ", ".join(f"{name} ({counts[name]} answers)" for name in sorted(frequent, key=natural_key))
+    listed = ", ".join(
+        f"{name} ({counts[name]} answer{'s' * (counts[name] != 1)})"
+        for name in sorted(frequent, key=natural_key)
+    )
     hidden = len(counts) - len(frequent)
     return f"{listed} and {hidden} more" if hidden else listed
 

@@ -200,3 +200,12 @@ def test_a_bad_task_list_is_named_with_its_line(tmp_path, monkeypatch, name, con
     assert run.returncode == 2
     assert problem in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+def test_a_long_question_is_cut_visibly(tmp_path, monkeypatch):
+    """The list has one line of each; a named task is shown whole."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks/dev.csv").write_text(f"task_id,task_description\nlake,{'How deep? ' * 20}\n")
+    assert call(main, "tasks").stdout.splitlines()[1].endswith("How deep?…")
+    assert "…" not in call(main, "tasks", "--task_id", "lake").stdout

@@ -75,7 +75,7 @@ def test_a_missing_task_is_an_error(project):
     (project.root / "tasks.csv").write_text("task_id\nlake\nmill\nriver\n")
     assert validate() == (
         1,
-        ["Error: answers/bot/river: there is no such folder", "3 tasks: 1 errors, 0 warnings"],
+        ["Error: answers/bot/river: there is no such folder", "3 tasks: 1 error, 0 warnings"],
     )
 
 

@@ -321,7 +321,7 @@ def test_results_of_several_judges_are_not_averaged_in_silence(results):
     add_result(results.parent, "c/answer_1", 1, judge_model="gpt-4o")
     run = call(main, "metrics", "bot")
     [warning] = [line for line in run.stdout.splitlines() if "different judge models" in line]
-    assert "gpt-4o (1 answers), o4-mini (4 answers)" in warning
+    assert "gpt-4o (1 answer), o4-mini (4 answers)" in warning
 
 
 @pytest.mark.parametrize(

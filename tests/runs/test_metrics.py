@@ -229,9 +229,9 @@ def test_scores_of_different_judges_are_not_averaged_silently():
     """An unnamed judge is another one, too."""
     mixed = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]}, judge_model="gpt-5")]
     [warning] = agent_metrics("bot", mixed).warnings
-    assert "different judge models are averaged: gpt-5 (1 answers), o4-mini (1 answers)" in warning
+    assert "different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer)" in warning
     half_known = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]})]
-    assert "unknown (1 answers)" in agent_metrics("bot", half_known).warnings[0]
+    assert "unknown (1 answer)" in agent_metrics("bot", half_known).warnings[0]
 
 
 def test_words_and_times_average_what_is_known():

@@ -27,7 +27,7 @@ def answer(number, task="lake", model="o4-mini", **facts):
         pytest.param(
             [answer(1), answer(2, model="gpt-5", judge="gpt-5", server="b", served=frozenset({"gpt-5-1"}))],
             [
-                "scores of different judge models are averaged: gpt-5 (1 answers), o4-mini (1 answers); "
+                "scores of different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer); "
                 "judge all answers with one model"
             ],
             id="models",
@@ -36,7 +36,7 @@ def answer(number, task="lake", model="o4-mini", **facts):
             [answer(1), answer(2), answer(3, judge=WARM)],
             [
                 "scores of one judge model with different parameters or servers are averaged: o4-mini at a "
-                f"(2 answers), {WARM} at a (1 answers); judge all answers alike"
+                f"(2 answers), {WARM} at a (1 answer); judge all answers alike"
             ],
             id="parameters",
         ),
@@ -44,15 +44,15 @@ def answer(number, task="lake", model="o4-mini", **facts):
             [answer(1), answer(2, server="b")],
             [
                 "scores of one judge model with different parameters or servers are averaged: o4-mini at a "
-                "(1 answers), o4-mini at b (1 answers); judge all answers alike"
+                "(1 answer), o4-mini at b (1 answer); judge all answers alike"
             ],
             id="servers",
         ),
         pytest.param(
             [answer(1, served=frozenset({"o4-1 (fp_1)"})), answer(2, served=frozenset({"o4-1 (fp_2)"}))],
             [
-                "the judge was served in different versions, as its server reports: o4-1 (fp_1) (1 answers), "
-                "o4-1 (fp_2) (1 answers)"
+                "the judge was served in different versions, as its server reports: o4-1 (fp_1) (1 answer), "
+                "o4-1 (fp_2) (1 answer)"
             ],
             id="backends",
         ),
@@ -63,8 +63,8 @@ def answer(number, task="lake", model="o4-mini", **facts):
                 answer(3),
             ],
             [
-                "results of different versions are averaged: mind2web2 1.0 (2 answers), 2.0 (1 answers); "
-                "anthropic 0 (1 answers), 1 (1 answers)"
+                "results of different versions are averaged: mind2web2 1.0 (2 answers), 2.0 (1 answer); "
+                "anthropic 0 (1 answer), 1 (1 answer)"
             ],
             id="versions, of this package first",
         ),

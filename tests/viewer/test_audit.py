@@ -154,7 +154,7 @@ async def test_auditor_labels_blind_and_then_sees_the_verdict(page, results, cap
     assert main(["audit", *arguments]) == 0
     printed = capsys.readouterr().out
     assert "Judge and ann: 5 leaves" in printed
-    assert "Undecidable: 1 leaves" in printed
+    assert "Undecidable: 1 leaf," in printed
     assert main(["audit", *arguments, "--json"]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert figures["auditors"]["ann"]["labels"] == 5

@@ -118,7 +118,7 @@ def run_answer(options: argparse.Namespace) -> int:
 
     from mind2web2.benchmark.answering import Plan, RunPlace, answer_questions
     from mind2web2.benchmark.tasks import questions_of, select_tasks
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import counted, plain_console
     from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.runs.answers import RunRecord
     from mind2web2.utils.text import check_name
@@ -145,7 +145,9 @@ def run_answer(options: argparse.Namespace) -> int:
     counts = Counter(record.status for record in records.values())
     cost = sum(record.cost_usd or 0.0 for record in records.values())
     listed = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items()))
-    console.print(f"{len(records)} runs: {listed}; ${cost:.2f} in all", soft_wrap=True, highlight=False)
+    console.print(
+        f"{counted(len(records), 'run')}: {listed}; ${cost:.2f} in all", soft_wrap=True, highlight=False
+    )
     failed = {name: record for name, record in records.items() if record.status != "answered"}
     for name, record in failed.items():
         reason = f": {record.reason}" if record.reason else ""
@@ -157,13 +159,14 @@ def run_answer(options: argparse.Namespace) -> int:
 def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     from mind2web2.benchmark.imports import import_answers, read_answers
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import counted, plain_console
     from mind2web2.utils.text import check_name
 
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, _tasks(options), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
-    text = f"{len(runs)} runs in {options.file}: {new} stored under {folder}, {len(runs) - new} already there"
+    found = f"{counted(len(runs), 'run')} in {options.file}"
+    text = f"{found}: {new} stored under {folder}, {len(runs) - new} already there"
     plain_console().print(text, soft_wrap=True, markup=False, highlight=False)
     return 0
 

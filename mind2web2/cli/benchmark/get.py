@@ -107,8 +107,10 @@ def run_get(options: argparse.Namespace) -> int:
 
 def run_tasks(options: argparse.Namespace) -> int:
     """Print the tasks and return the exit status."""
+    from textwrap import shorten
+
     from mind2web2.benchmark.tasks import find_tasks, select_tasks
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import counted, plain_console
 
     console = plain_console()
     tasks = select_tasks(
@@ -119,7 +121,7 @@ def run_tasks(options: argparse.Namespace) -> int:
         return 0
     for task in tasks:
         question = task.question or "no question"
-        shown = question if options.task_ids else " ".join(question.split())[:100]
+        shown = question if options.task_ids else shorten(question, 100, placeholder="…")
         place = ", ".join(task.listed_in) or "no list"
         kind = " / ".join(filter(None, (task.domain, task.subdomain)))
         script = f"script {task.script_version}" if task.script_version else "no script"
@@ -129,5 +131,5 @@ def run_tasks(options: argparse.Namespace) -> int:
         )
     missing = sum(task.script_version is None for task in tasks)
     without = f", {missing} without an eval script" if missing else ""
-    console.print(f"{len(tasks)} task{'s' * (len(tasks) != 1)}{without}", highlight=False)
+    console.print(f"{counted(len(tasks), 'task')}{without}", highlight=False)
     return 0

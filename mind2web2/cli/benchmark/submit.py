@@ -57,7 +57,7 @@ def run_validate(options: argparse.Namespace) -> int:
 def run_submit(options: argparse.Namespace) -> int:
     """Pack and return the exit status: 1 where the answers have errors."""
     from mind2web2.benchmark.submission import LEADERBOARD_RUNS, leaderboard_entry, pack_submission
-    from mind2web2.cli.console import line, plain_console
+    from mind2web2.cli.console import counted, line, plain_console
 
     tasks, findings = _validated(options)
     console = plain_console()
@@ -71,7 +71,7 @@ def run_submit(options: argparse.Namespace) -> int:
     output = options.output or Path(f"{options.agent}.zip")
     more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}
     manifest = pack_submission(paths, options.agent, output, more)
-    line(console, f"{len(manifest['files'])} files packed into {output}")
+    line(console, f"{counted(len(manifest['files']), 'file')} packed into {output}")
     line(console, f"No leaderboard entry: {why_not}" if entry is None else json.dumps(entry))
     return 0
 
@@ -79,7 +79,7 @@ def run_submit(options: argparse.Namespace) -> int:
 def _validated(options: argparse.Namespace) -> tuple[list[str], Findings]:
     from mind2web2.benchmark.submission import validate_answers
     from mind2web2.benchmark.tasks import read_task_list
-    from mind2web2.cli.console import line, plain_console
+    from mind2web2.cli.console import counted, line, plain_console
     from mind2web2.errors import UsageError
     from mind2web2.utils.text import check_name
 
@@ -95,5 +95,7 @@ def _validated(options: argparse.Namespace) -> tuple[list[str], Findings]:
     for kind, found in (("Error", findings.errors), ("Warning", findings.warnings)):
         for text in found:
             line(console, f"{kind}: {text}")
-    line(console, f"{len(tasks)} tasks: {len(findings.errors)} errors, {len(findings.warnings)} warnings")
+    errors = counted(len(findings.errors), "error")
+    warnings = counted(len(findings.warnings), "warning")
+    line(console, f"{counted(len(tasks), 'task')}: {errors}, {warnings}")
     return tasks, findings

@@ -90,12 +90,16 @@ def run(options: argparse.Namespace) -> int:
     for (one, other), (count, *figures) in pairs.items():
         _print_figures(
             console,
-            f"{one} and {other}: {count} leaves",
+            f"{one} and {other}: {_leaves(count)}",
             zip(("agreement", "kappa", "AC1"), figures, strict=True),
         )
     if score is not None:
         _print_score(console, score)
     return 0
+
+
+def _leaves(amount: int) -> str:
+    return f"{amount} {'leaf' if amount == 1 else 'leaves'}"
 
 
 def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
@@ -106,9 +110,9 @@ def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
         ("passed wrongly", found.wrong_passes),
         ("failed wrongly", found.wrong_failures),
     ]
-    _print_figures(console, f"{title}: {found.labels} leaves", rows)
+    _print_figures(console, f"{title}: {_leaves(found.labels)}", rows)
     if found.undecidable:
-        console.print(f"Undecidable: {found.undecidable} leaves, not counted.")
+        console.print(f"Undecidable: {_leaves(found.undecidable)}, not counted.")
     if found.stale:
         console.print(f"Labels that no longer count, as the leaves were judged again: {found.stale}.")
 

@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
     import os
     from ipaddress import ip_address
 
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import counted, plain_console
     from mind2web2.errors import UsageError
     from mind2web2.scoring.server import serve
     from mind2web2.viewer.server import listen
@@ -139,7 +139,8 @@ def run(options: argparse.Namespace) -> int:
             console.file.flush()
             serve(scorer, listener, token, options.stop_timeout)
         counts = scorer.counts
-        console.print(f"Stopped. {counts.scores} scores, {counts.no_scores.total()} answers without a score.")
+        without = counted(counts.no_scores.total(), "answer")
+        console.print(f"Stopped. {counted(counts.scores, 'score')}, {without} without a score.")
     return 0
 
 

@@ -359,7 +359,15 @@ class Scorer:
         except CacheReadError as error:
             return NoScore("page", str(error))
         if not text.strip():
-            return Score(0.0, {"final_score": 0.0, "task_id": task, "reason": "the answer is empty"})
+            return Score(
+                0.0,
+                {
+                    "final_score": 0.0,
+                    "task_id": task,
+                    "reason": "the answer is empty",
+                    "judge_usage": {"cost_usd": 0.0},
+                },
+            )
         async with parts.turns:
             self.counts.running += 1
             try:

@@ -228,7 +228,7 @@ def test_pages_that_are_stored_meanwhile_are_found(project):
 def test_an_empty_answer_has_the_score_zero(project):
     """The agent's own failure, without a question to the judge."""
     outcome = score_once(project, answer=" \n")
-    assert (outcome.score, outcome.tree, outcome.evidence, outcome.cost_usd) == (0.0, {}, {}, None)
+    assert (outcome.score, outcome.tree, outcome.evidence, outcome.cost_usd) == (0.0, {}, {}, 0.0)
 
 
 @pytest.mark.parametrize(

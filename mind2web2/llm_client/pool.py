@@ -85,7 +85,7 @@ class _Server:
         self._rejected_until_s = asyncio.get_running_loop().time() + _REJECTED_FOR_S
 
     async def check(self, model: str) -> None:
-        """Check that the server serves the model, if it lists its models.
+        """Check that the server serves the model, if one is given and the server lists its models.
 
         Raises:
             RequestFailedError: it serves others, or cannot be reached.
@@ -94,7 +94,7 @@ class _Server:
             async with self._listing:
                 if self._models is None:
                     self._models = await self._listed_models()
-        if self._models and model not in self._models:
+        if model and self._models and model not in self._models:
             served = ", ".join(self._models[:_MOST_MODELS])
             raise RequestFailedError(f"it serves {served}, not {model}", status=404)
 

@@ -219,6 +219,8 @@ def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, ex
     ("words", "error"),
     [
         (["--host", "0.0.0.0"], "set MIND2WEB2_TOKEN"),
+        (["--port", "99999"], "'99999' is not a port from 0 (a free one) to 65535"),
+        (["--port", "-1"], "'-1' is not a port"),
         (["--pages", "nowhere"], "there is no folder nowhere"),
         (["--eval_scripts_root", "nowhere"], "there is no folder nowhere"),
     ],

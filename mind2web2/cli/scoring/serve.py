@@ -13,8 +13,8 @@ from mind2web2.cli.options import (
     JUDGE_PROVIDERS_HELP,
     Subcommands,
     add_folder_options,
-    count,
     paths_of,
+    port_number,
     positive_dollars,
     positive_int,
     positive_seconds,
@@ -41,7 +41,7 @@ def add_command(commands: Subcommands) -> None:
     """Add ``serve`` to ``mind2web2``."""
     parser = commands.add_parser("serve", help="score single answers over HTTP", description=DESCRIPTION)
     add = parser.add_argument
-    add("--port", type=count, default=0, help="default: a free one")
+    add("--port", type=port_number, default=0, help="default: a free one")
     add(
         "--host",
         default="127.0.0.1",

@@ -90,7 +90,7 @@ def test_a_budget_below_a_single_request_says_so(server):
     """The same command would not get any further."""
     run = evaluate(server, "--max_cost", "0.000001")
     assert (run.returncode, server.calls) == (1, [])
-    assert "more than all of --max_cost 0.000001: give a higher one" in run.stdout
+    assert "more than all of max_cost 0.000001: give a higher one" in run.stdout
 
 
 def test_a_replay_needs_no_price(project, server):

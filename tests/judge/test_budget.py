@@ -110,7 +110,7 @@ async def test_a_request_is_refused_once_the_dollars_spent_leave_no_room():
 
 async def test_a_first_request_that_exceeds_the_whole_budget_is_refused_with_another_cure():
     """The same command would never get any further."""
-    with pytest.raises(BudgetReachedError, match=r"more than all of --max_cost 0\.001: give a higher one"):
+    with pytest.raises(BudgetReachedError, match=r"more than all of max_cost 0\.001: give a higher one"):
         await reserved(taught(0.001))
 
 

@@ -122,14 +122,16 @@ async def test_a_slow_server_does_not_slow_the_others(start, client_of):
     assert replies.count("late") == used(slow) < 9
 
 
-async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of):
-    """Its requests go to the others at once, and it is used again."""
+async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of, caplog):
+    """Its requests go to the others at once, it is used again, and the log says which server is left out."""
     mortal, other = start("yes"), start("yes")
     port = int(mortal.url.rpartition(":")[2])
     client = client_of(mortal, other)
     await asked(client, 10)
     start.stop(mortal)
     assert await asked(client, 40) == ["yes"] * 40
+    [left_out] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert left_out.startswith(f"Judge server {mortal.base_url} unavailable, it is left out: ")
     again = start("yes", port=port)
     async with asyncio.timeout(30):
         while used(again) < 5:

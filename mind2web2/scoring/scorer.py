@@ -277,6 +277,31 @@ class Scorer:
             future.cancel()  # Ctrl-C in this thread
             raise
 
+    def check_judge(self) -> Future[None]:
+        """Start to check that the judge can be reached; the future has a ``JudgeAccessError`` if it cannot.
+
+        Calls check it again.
+        """
+        with self._lock:
+            return self._loop_thread.run(self._judge_checked(self._open_parts()))
+
+    async def _judge_checked(self, parts: _Parts) -> None:
+        check = asyncio.current_task()
+        assert check is not None
+        self._calls.add(check)
+        try:
+            await parts.run.judge.check_reachable()
+        except JudgeAccessError:
+            parts.run.judge.try_again()
+            raise
+        finally:
+            self._calls.discard(check)
+
+    def _open_parts(self) -> _Parts:
+        if self._parts is None:
+            raise UsageError("the scorer is not open: enter it by 'async with' or 'with'")
+        return self._parts
+
     def __enter__(self) -> Self:
         with self._lock:
             if self._loop_thread.is_started:
@@ -329,9 +354,7 @@ class Scorer:
 
     def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
         with self._lock:
-            if self._parts is None:
-                raise UsageError("the scorer is not open: enter it by 'async with' or 'with'")
-            future = self._loop_thread.run(self._scored(self._parts, task, answer))
+            future = self._loop_thread.run(self._scored(self._open_parts(), task, answer))
             self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future

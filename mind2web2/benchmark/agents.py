@@ -6,9 +6,11 @@ import asyncio
 import ctypes
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -20,7 +22,7 @@ from urllib.parse import urlsplit
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.llm_client.chat import Usage
 from mind2web2.llm_client.prices import price_usd
-from mind2web2.llm_client.settings import ADDRESS_GIVEN, check_address, check_keys, require_all, variable
+from mind2web2.llm_client.settings import ADDRESS_GIVEN, check_address, check_keys, variable
 from mind2web2.runs.answers import MAX_ANSWER_BYTES
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import retry_after_s
@@ -33,6 +35,9 @@ POLL_S = 2.0
 # OpenAI's price of one web search, beside the tokens.
 SEARCH_USD = 0.01
 _PR_SET_PDEATHSIG = 1
+_PLACEHOLDERS = ("question_file", "question", "answer_file", "meta_file", "task_id", "run")
+# A shell's ${NAME} and a template's {{NAME}} are the program's own.
+_PLACEHOLDER = re.compile(r"(?<![${])\{([A-Za-z_]\w*)\}")
 _CANNOT_RUN = (126, 127)
 
 
@@ -106,7 +111,8 @@ class CommandAgent:
             ``{task_id}`` and ``{run}`` are replaced. The answer is ``{answer_file}``, else standard output.
 
     Raises:
-        UsageError: the program does not exist, or the command takes no question.
+        UsageError: the program does not exist, or its command takes no question or has an unknown
+            placeholder.
     """
 
     def __init__(self, command: Sequence[str], name: str) -> None:
@@ -115,6 +121,12 @@ class CommandAgent:
         joined = " ".join(command)
         if not command or ("{question_file}" not in joined and "{question}" not in joined):
             raise UsageError("--command needs {question_file} or {question}, which stand for the question")
+        if unknown := [name for name in _PLACEHOLDER.findall(joined) if name not in _PLACEHOLDERS]:
+            known = ", ".join(f"{{{name}}}" for name in _PLACEHOLDERS)
+            raise UsageError(
+                f"--command: unknown placeholder {{{unknown[0]}}}: known are {known}; braces of the "
+                f"program's own take a space: {{ {unknown[0]} }}"
+            )
         if shutil.which(command[0]) is None:
             raise UsageError(f"--command: there is no program {command[0]}")
         self.reports_cost = "{meta_file}" in joined
@@ -135,12 +147,22 @@ class CommandAgent:
 
     @classmethod
     def of_callable(cls, place: str) -> CommandAgent:
-        """Return the agent that calls ``module:function`` in a process of its own."""
+        """Return the agent that calls ``module:function`` in a process of its own.
+
+        Raises:
+            UsageError: there is no such function.
+        """
         module, _, function = place.partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
             raise UsageError(f"--callable {place!r} is not of the form module:function")
         files = ("{question_file}", "{answer_file}", "{meta_file}")
         call = (sys.executable, "-m", "mind2web2.benchmark.call_function", module, function)
+        loaded = subprocess.run(
+            call, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace"
+        )
+        if loaded.returncode != 0:
+            reason = (loaded.stderr.strip().splitlines() or [f"exit status {loaded.returncode}"])[-1]
+            raise UsageError(f"--callable {place} cannot be loaded: {reason}")
         return cls((*call, *files), f"callable {place}")
 
     async def ask(self, question: Question) -> Reply:
@@ -213,13 +235,18 @@ class ModelAgent:
 
     def __init__(self, model: str, base_url: str | None, *, with_search: bool) -> None:
         address, key = base_url or variable("OPENAI_BASE_URL"), variable("OPENAI_API_KEY")
-        require_all({"OPENAI_API_KEY": key})
+        if not key and (not address or "api.openai.com" in address):
+            raise UsageError(
+                "no key for the agent's model: set OPENAI_API_KEY (or, for a server that needs none, give "
+                "--base_url)"
+            )
         check_keys({"OPENAI_API_KEY": key})
         if address:
             check_address(address, ADDRESS_GIVEN if base_url else "OPENAI_BASE_URL")
         self.name = f"{'openai_responses' if with_search else 'chat'} {model}"
         self.reports_cost = price_usd(Usage(1000), model) is not None
-        self._model, self._address, self._key = model, address or None, key
+        # The SDK insists on a key.
+        self._model, self._address, self._key = model, address or None, key or "none"
         self._with_search = with_search
 
     async def ask(self, question: Question) -> Reply:

@@ -11,11 +11,18 @@ from importlib import import_module
 from pathlib import Path
 
 
-def main(module: str, function: str, question_file: str, answer_file: str, meta_file: str) -> None:
-    """Write what the function returns: a text, or a mapping with ``answer`` and perhaps ``cost_usd``."""
+def main(module: str, function: str, *files: str) -> None:
+    """Write the reply of the function: a text, or a mapping with ``answer`` and perhaps ``cost_usd``.
+
+    Args:
+        files: question, answer and meta file; without them, the function is only loaded.
+    """
     call = reduce(getattr, function.split("."), import_module(module))
     if not callable(call):
         raise TypeError(f"{module}:{function} is not a function")
+    if not files:
+        return
+    question_file, answer_file, meta_file = files
     reply = call(Path(question_file).read_text(encoding="utf-8"))
     if inspect.isawaitable(reply):
         reply = asyncio.run(_awaited(reply))

@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,6 +30,8 @@ _NAMES = {
     "cost_usd": ("cost_usd", "cost"),
     "status": ("status",),
 }
+# The likeness of a field's name and a misspelling of it.
+_SAME_WORD = 0.82
 _STATUSES = {"answered", "empty", "error", "out_of_budget"}
 
 
@@ -57,11 +60,14 @@ def read_answers(path: Path, tasks: list[Task], agent_folder: Path) -> list[Impo
     rows_of_task: Counter[str] = Counter()
     for line, row in _rows(path):
         where = f"{path}, line {line}"
+        _check_names(row, where)
         fields = {
             field: next((row[name] for name in names if row.get(name) not in (None, "")), None)
             for field, names in _NAMES.items()
         }
         task_id = _task_id(fields, known, by_question, where)
+        if fields["status"] is None and not row.keys() & set(_NAMES["answer"]):
+            raise UsageError(f"{where}: it has neither an answer nor a status")
         rows_of_task[task_id] += 1
         place = RunPlace(agent_folder / task_id, _run_number(fields["run"], rows_of_task[task_id], where))
         if place in found:
@@ -149,6 +155,15 @@ def _json_row(line: str, where: str) -> Mapping[str, Any]:
     if not isinstance(row, dict):
         raise UsageError(f"{where}: it is not a JSON object with task_id and answer")
     return row
+
+
+def _check_names(row: Mapping[str, Any], where: str) -> None:
+    """Refuse a row with a misspelled field."""
+    missing = {name: names[0] for names in _NAMES.values() if not row.keys() & set(names) for name in names}
+    for given in row.keys() - {name for names in _NAMES.values() for name in names}:
+        near = get_close_matches(given, missing, n=1, cutoff=_SAME_WORD)
+        if near and not given.startswith(f"{near[0]}_"):  # question_id is a field of its own
+            raise UsageError(f"{where}: unknown field {given[:40]!r}: did you mean {near[0]}?")
 
 
 def _words(text: str) -> str:

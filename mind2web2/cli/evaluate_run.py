@@ -25,6 +25,7 @@ from mind2web2.cli.options import (
     BATCHES,
     REPLAY,
     caching_command,
+    checked_under,
     network_of,
     paths_of,
     storage_state_of,
@@ -158,7 +159,10 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         client = judge_client(options, batches)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=run.budget)
     captures = _captures(options, judge)
-    judge_check = last_check(run.folders.eval_results_root, judge.identity)
+    checked = checked_under(options)
+    roots = (run.folders.eval_results_root, paths_of(checked).eval_results_root)
+    checks = (last_check(root, judge.identity) for root in roots)
+    judge_check = next((check for check in checks if check is not None), None)
     parts = _parts(options, judge, captures, batches, judge_check)
     run.usages.append(judge.usage)
     # If the process ends before the loop comes to the end of this function.
@@ -204,7 +208,7 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         show=suggested_command(options, "show", agent_name, "TASK", "ANSWER"),
     )
     if judge_check is None and judge.usage.total().asked.judgments:
-        run.print(f"How often is this judge right? {suggested_check(options)}")
+        run.print(f"How often is this judge right? {suggested_check(checked)}")
     print_run(console, report)
     return outcomes
 

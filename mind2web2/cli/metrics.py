@@ -301,7 +301,9 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
     if has_scores:
         print_verdicts(console, summary["verdicts"])
         print_variation(console, summary)
-        if agent.newest is not None and (check := check_text(agent.newest)) is not None:
+        judges = {(each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None}
+        # Of several judges, the newest result names the check of one.
+        if len(judges) == 1 and agent.newest is not None and (check := check_text(agent.newest)) is not None:
             line(console, f"The judge's last check: {check}.")
         for caution in agent.cautions:
             line(console, f"Warning: {caution}")

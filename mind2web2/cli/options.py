@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import copy
 import json
 import math
 import os
@@ -518,6 +519,17 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
     return shlex.join([*_program(), command, *words, *named])
 
 
+def checked_under(options: argparse.Namespace) -> argparse.Namespace:
+    """Return the options with the folder of results in which checks of judges are kept.
+
+    A shard and ``rejudge`` write to folders of their own, where no other run looks for a check.
+    """
+    own = copy.copy(options)
+    own.eval_results_root = None if options.shard else options.eval_results_root
+    own.eval_results_root = getattr(options, "counted_root", own.eval_results_root)
+    return own
+
+
 def suggested_check(options: argparse.Namespace) -> str:
     """Return the command that checks the judge of an evaluation with these options."""
     names = ("llm_provider", *(name for name in vars(options) if name.startswith("judge_")))
@@ -525,7 +537,7 @@ def suggested_check(options: argparse.Namespace) -> str:
     words = []
     for name in (name for name in names if name in given and name != "judge_outage_wait"):
         value = getattr(options, name)
-        for each in value if isinstance(value, list) else [value]:
+        for each in value if isinstance(value, list) else [] if value is None else [value]:
             words += [f"--{name}", str(each)]
     if options.max_images is not None and "max_images" in given:
         words += ["--max_images", str(options.max_images)] if options.max_images else ["--no_screenshots"]

@@ -161,7 +161,10 @@ class PoolClient(AsyncProviderClient):
             log.warning("Judge servers out of reach, asked again during the run: %s", reasons)
         return None
 
-    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Sending]:  # noqa: ARG002 (one model)
+    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Sending]:
+        if model != self._source.model:
+            # A server that takes any name would answer as another model than the judgment says.
+            raise JudgeUnusableError(f"the judge pool serves {self._source.model}, not {model}")
         route = _Route(self)
         return route, _PoolAttempts(self._retry, limit, route, self.retries)
 

@@ -21,6 +21,14 @@ PASS = "pass_at_k"
 Agent = tuple[str, Sequence[ScoredAnswer]]
 
 
+class NoSharedTaskError(UsageError):
+    """No task has scores of all agents that are compared; ``fact`` says so without a command's options."""
+
+    def __init__(self, fact: str, cure: str) -> None:
+        super().__init__(f"nothing to compare: {fact}; {cure}")
+        self.fact = fact
+
+
 @dataclass(frozen=True, slots=True)
 class Difference:
     """One metric of two agents over the tasks where both have a value, averaged over each task's runs.
@@ -97,7 +105,7 @@ def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None)
             a score.
 
     Raises:
-        UsageError: there is no such task.
+        NoSharedTaskError: there is no such task.
         ValueError: two answers of an agent have the same task and name.
     """
     grids, warnings = shared_grids([first, second], task_ids)
@@ -117,7 +125,7 @@ def shared_grids(
     """Return the scores of agents over the tasks of all of them, and warnings about their differences.
 
     Raises:
-        UsageError: there is no such task.
+        NoSharedTaskError: there is no such task.
     """
     names = [name for name, _ in agents]
     if task_ids is not None:
@@ -128,10 +136,10 @@ def shared_grids(
         common = set.intersection(*tasks)
         if not common:
             every = "both" if len(agents) == 2 else "all of"
-            raise UsageError(
-                f"nothing to compare: no task has scores of {every} {' and '.join(names)}; evaluate "
-                f"{every.removesuffix(' of')} on the same tasks, or name tasks with --task_list, where "
-                "missing answers count as 0"
+            raise NoSharedTaskError(
+                f"no task has scores of {every} {' and '.join(names)}",
+                f"evaluate {every.removesuffix(' of')} on the same tasks, or name tasks with --task_list, "
+                "where missing answers count as 0",
             )
         alone = "alone" if len(agents) == 2 else "that others lack"
         warnings = [

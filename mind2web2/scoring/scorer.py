@@ -214,6 +214,10 @@ class Scorer:
             raise UsageError(f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}")
         if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
             raise UsageError("max_answers and max_llm_requests must be at least 1, answer_timeout above 0")
+        if isinstance(judge.base_url, PoolSource) and judge.base_url.model != judge.model:
+            raise UsageError(
+                f"the judge pool serves {judge.base_url.model}, but the judge's model is {judge.model}"
+            )
         for name, folder in (("pages", pages), ("scripts", scripts)):
             if folder is not None and not Path(folder).is_dir():
                 raise UsageError(f"{name}: there is no folder {folder}")
@@ -386,7 +390,15 @@ class Scorer:
         except CacheReadError as error:
             return NoScore("page", str(error))
         if not text.strip():
-            return Score(0.0, {"final_score": 0.0, "task_id": task, "reason": "the answer is empty"})
+            return Score(
+                0.0,
+                {
+                    "final_score": 0.0,
+                    "task_id": task,
+                    "reason": "the answer is empty",
+                    "judge_usage": {"cost_usd": 0.0},
+                },
+            )
         async with parts.turns:
             self.counts.running += 1
             try:

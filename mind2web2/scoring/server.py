@@ -51,15 +51,14 @@ def application(scorer: Scorer, token: str | None = None) -> Starlette:
         answers = body.get("answers")
         if not isinstance(answers, list):
             raise HTTPException(400, "'answers' is missing or no list")
-        calls = [_call(entry, f"answers[{number}]: ") for number, entry in enumerate(answers)]
 
-        async def one(task: str, answer: str) -> dict[str, Any]:
+        async def one(entry: object) -> dict[str, Any]:
             try:
-                return _as_json(await _outcome(scorer, task, answer))
+                return _as_json(await _outcome(scorer, *_call(entry)))
             except HTTPException as error:
                 return {"error": error.detail}
 
-        outcomes = await _unless_gone(request, asyncio.gather(*(one(*call) for call in calls)))
+        outcomes = await _unless_gone(request, asyncio.gather(*map(one, answers)))
         return outcomes if isinstance(outcomes, Response) else _Reply({"outcomes": outcomes})
 
     async def health(_: Request) -> Response:
@@ -196,11 +195,11 @@ async def _json_body(request: Request) -> Mapping[str, Any]:
     return body
 
 
-def _call(entry: object, where: str = "") -> tuple[str, str]:
+def _call(entry: object) -> tuple[str, str]:
     fields = entry if isinstance(entry, dict) else {}
     for name in ("task", "answer"):
         if not isinstance(fields.get(name), str):
-            raise HTTPException(400, f"{where}'{name}' is missing or no text")
+            raise HTTPException(400, f"'{name}' is missing or no text")
     return fields["task"], fields["answer"]
 
 

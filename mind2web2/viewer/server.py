@@ -238,11 +238,10 @@ def listen(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
         # Now, so that a browser that is quicker than the server waits for it.
         listener.listen(128)
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         listener.close()
-        raise UsageError(
-            f"cannot listen at {host}:{port}: {error.strerror or error}; try --port 0"
-        ) from error
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise UsageError(f"cannot listen at {host}:{port}: {why}; try --port 0") from error
     return listener
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -166,6 +167,12 @@ async def test_failed_runs_count_as_zero_and_stopped_ones_have_no_score(folder):
         (("--command", "no-such-program {question}"), "there is no program no-such-program"),
         (("--command", f"{sys.executable} agent.py"), "needs {question_file} or {question}"),
         (("--command", "'unclosed {question}"), "cannot be parsed"),
+        (
+            ("--command", f"{sys.executable} x.py {{question}} {{answer_fil}}"),
+            "unknown placeholder {answer_fil}",
+        ),
+        (("--callable", "no_module:ask"), "No module named 'no_module'"),
+        (("--callable", "agent_functions:asc"), "--callable agent_functions:asc cannot be loaded"),
         (("--callable", "nothing"), "not of the form module:function"),
         ((*command("good"), "--task_id", "river"), "unknown task river: there is lake, mill"),
         ((*command("good"), "--base_url", "http://127.0.0.1:1"), "--base_url goes with"),
@@ -176,9 +183,19 @@ async def test_failed_runs_count_as_zero_and_stopped_ones_have_no_score(folder):
 @pytest.mark.usefixtures("folder")
 def test_a_command_that_makes_no_sense_starts_nothing(options, problem):
     """One line says why."""
+    Path("agent_functions.py").write_text("def ask(question):\n    return question\n")
     run = call(main, "answer", "bot", *options)
     assert (run.returncode, run.stderr.count("\n")) == (2, 1)
     assert problem in run.stderr
+    assert not Path("answers").exists()
+
+
+def test_braces_of_the_program_remain(folder):
+    """JSON, awk and shell words are no placeholders."""
+    own = """{"a": 1} {x: y} { print } ${HOME} {{name}} {}"""
+    words = f"{sys.executable} -c 'import sys; print(sys.argv[2])' {{question}} {shlex.quote(own)}"
+    assert call(main, "answer", "bot", "--command", words, "--task_id", "mill").returncode == 0
+    assert (folder / "answers/bot/mill/answer_1.md").read_text() == own + "\n"
 
 
 def test_a_killed_command_loses_and_doubles_nothing(folder):
@@ -216,6 +233,18 @@ def test_a_chat_model_answers(folder):
     assert server.questions[0] == [{"role": "user", "content": "How deep?"}]
     assert (folder / "answers/bot/lake/answer_1.md").read_text() == "The lake is deep."
     assert record(folder)["cost_usd"] == pytest.approx(0.00225)
+
+
+def test_a_key_is_needed_where_no_server_is_named(folder, monkeypatch):
+    """As for a judge: a server of one's own may need none."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    run = call(main, "answer", "bot", "--chat", "own-model")
+    assert (run.returncode, "no key for the agent's model: set OPENAI_API_KEY" in run.stderr) == (2, True)
+    with AgentServer() as server:
+        run = call(main, "answer", "bot", "--chat", "own-model", "--base_url", server.url)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (folder / "answers/bot/lake/answer_1.md").read_text() == "The lake is deep."
 
 
 def test_a_response_is_polled_and_its_citations_become_links(folder):

@@ -34,7 +34,7 @@ def lines(*rows):
 def test_json_lines(folder):
     """Tasks by id or question, runs numbered by hand or in their order; a second import changes nothing."""
     content = lines(
-        {"task_id": "lake", "answer": "Deep.", "seconds": 12.5, "cost_usd": 0.1},
+        {"task_id": "lake", "answer": "Deep.", "seconds": 12.5, "cost_usd": 0.1, "question_id": 7, "uid": 8},
         {"task_id": "lake", "answer": "Very."},
         {"question": " Where? ", "response": "There.", "run": 3},
         {"task_id": "mill", "status": "error", "run": 1},
@@ -119,6 +119,18 @@ GOOD = lines({"task_id": "mill", "answer": "x"})
         ("a.jsonl", GOOD + "x" * 9_000_000, "line 2: it has more than 8,000,000 characters"),
         ("a.jsonl", b"\xff", "is not UTF-8 text"),
         ("a.jsonl", "", "a.jsonl has no answers"),
+        (
+            "a.jsonl",
+            GOOD + lines({"task_id": "lake", "answr": "hi"}),
+            "line 2: unknown field 'answr': did you mean answer?",
+        ),
+        (
+            "a.jsonl",
+            GOOD + lines({"task_id": "lake", "text": "hi"}),
+            "line 2: it has neither an answer nor a status",
+        ),
+        ("a.jsonl", lines({"task_id": "lake", "answer": "", "satus": "error"}), "did you mean status?"),
+        ("a.csv", "task_id,asnwer\nlake,x\n", "a.csv, line 2: unknown field 'asnwer': did you mean answer?"),
         ("a.csv", "name,text\nlake,x\n", "a.csv, line 2: it has neither task_id nor question"),
         ("a.csv", "task_id,answer\nlake,x,y\n", "a.csv, line 2: more fields than columns"),
     ],

@@ -89,6 +89,25 @@ def test_every_command_takes_the_pool_of_the_settings_file(project, servers):
     assert len(three.requests) >= 3
 
 
+def test_judging_again_takes_the_servers_of_a_pool(project, servers):
+    """Results do not name them; all else comes from the results, and the suggested check can be run."""
+    urls = [server.base_url for server in servers]
+    (project.root / "judges.txt").write_text("\n".join(urls), encoding="utf-8")
+    pool = ("--judge_pool", "judges.txt")
+    evaluate(*pool, "--judge_model", "m")
+    again = ("rejudge", "bot", "--times", "2", "--no_isolate")
+    without = call(main, *again)
+    assert (without.returncode, without.stderr.count("\n")) == (2, 1)
+    assert "the results of bot were judged by a pool: give --judge_pool FILE" in without.stderr
+    both = (word for url in urls[:2] for word in ("--judge_base_url", url))
+    by_file, by_urls = (call(main, *again, *words) for words in (pool, both))
+    for run in (by_file, by_urls):
+        assert run.returncode == 0, run.stderr
+        assert "judged 2 times by m" in run.stdout and "agrees with the results" not in run.stdout
+    check = f"mind2web2 check-judge --llm_provider openai --judge_model m {' '.join(pool)}"
+    assert f"How often is this judge right? {check}\n" in by_file.stdout
+
+
 @pytest.mark.usefixtures("project")
 def test_parameters_that_change_replies_belong_to_the_judge(servers):
     """Others, such as a priority, are sent and ask nothing again; a replay and the exports know them."""

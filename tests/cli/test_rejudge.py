@@ -86,7 +86,10 @@ def test_the_same_judge_is_asked_afresh(project):
     root, judge = project
     before = checksums(root / "eval_results")
     asked = len(judge.models)
-    assert call(main, "rejudge", "bot", "--times", "1", "--no_isolate").returncode == 0
+    first = call(main, "rejudge", "bot", "--times", "1", "--no_isolate")
+    assert first.returncode == 0
+    check = "mind2web2 check-judge --llm_provider openai --judge_model judge-1"
+    assert f"How often is this judge right? {check}\n" in first.stdout
     found = rejudged("bot", "--no_isolate")["agents"]["bot"]
     assert len(judge.models) - asked == 3 * len(TASKS) * 2 * 4 * 2
     assert set(judge.models[asked:]) == {"judge-1"}
@@ -137,6 +140,7 @@ def test_agents_without_a_shared_task_have_no_ranking(project):
         for agent in ("one", "other"):
             shutil.rmtree(root / folder / agent)
     assert (run.returncode, run.stderr.count("No ranking: ")) == (0, 1)
+    assert "No ranking: no task has scores of both one and other\n" in run.stderr
     found = json.loads(run.stdout)
     assert found["ranking"] is None
     assert [own["agreement"]["leaves"] for own in found["agents"].values()] == [8, 8]

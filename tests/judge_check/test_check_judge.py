@@ -124,13 +124,24 @@ def test_a_check_is_stored_and_estimated(check, server, tmp_path):
     before = len(server.calls)
     text = check(*words).stdout
     assert len(server.calls) - before == estimate["requests"]
-    assert "20 of 20" in text and "The first two votes on a page are the same: 100.0%" in text
+    assert "20/20" in text and "The first two votes on a page are the same: 100.0%" in text
     again = figures(check(*words, "--json"))
     assert len(server.calls) - before == estimate["requests"]
     assert again["judges"][0]["usage"]["asked"]["judgments"] == 0
     assert figures(check(*words, "--estimate", "--json"))["right"]["requests"] == 0
     assert [path.name for path in (tmp_path / "eval_results").iterdir()] == [".judge_checks"]
     assert any(image_urls(body) for body in server.requests if body["model"] == "right")
+
+
+def test_the_table_fits_eighty_columns(check, monkeypatch):
+    """Each category has its whole name, with its mark, and no figure is cut."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text = check("--judge_model", "no-tables", "--votes", "1", "--sample", "120", "--no_screenshots").stdout
+    table = text[: text.index("\nRight: ")].splitlines()[1:]
+    assert max(map(len, table)) <= 80 and "\u2026" not in text
+    names = [row.split("  ")[0].strip() for row in table]
+    assert set(labelled_set().categories) - set(names) == {"table cell", "extraction: table"}
+    assert {"table cell *", "extraction: table *", "all"} <= set(names)
 
 
 def test_failures_are_no_wrong_verdicts(check):
@@ -186,6 +197,8 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     unchecked = call(evaluate_main, *evaluation)
     command = f"mind2web2 check-judge --judge_model right --judge_base_url {server.base_url}"
     assert f"How often is this judge right? {command}\n" in unchecked.stdout
+    shard = call(evaluate_main, *evaluation, "--shard", "1/1", "--eval_results_root", "shard_1")
+    assert f"How often is this judge right? {command}\n" in shard.stdout, "kept where other runs look"
     assert "judge_check" not in read_json(project.result_paths()[-1])["run"]
 
     words = ("--judge_model", "right", "--votes", "1", "--no_screenshots")
@@ -199,6 +212,14 @@ def test_results_name_the_last_check_of_their_judge(check, server, tmp_path):
     mention = "100.0% right (51.0% to 100.0%) of 4 cases, a sample, set 1, "
     assert f"This judge's check: {mention}" in call(main, "show", AGENT, TASK, "answer_1").stdout
     assert f"The judge's last check: {mention}" in call(main, "metrics", AGENT).stdout
+
+    project.add_answer("answer_1", task="other_task")
+    project.add_script({"leaf": ("The lake is deep.", None)}, "other_task")
+    other = [word.replace("right", "careless") for word in evaluation]
+    assert call(evaluate_main, *other, "--task_id", "other_task").returncode == 0
+    again = ("--overwrite", "--no_screenshots", "--task_id", TASK)
+    assert call(evaluate_main, *evaluation, *again).returncode == 0
+    assert "The judge's last check" not in call(main, "metrics", AGENT).stdout, "there are two judges"
 
 
 def test_a_check_belongs_to_all_parameters_of_its_judge():

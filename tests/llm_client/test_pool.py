@@ -3,14 +3,18 @@
 import asyncio
 import logging
 import threading
+from types import SimpleNamespace
 
 import pytest
 from pydantic import BaseModel
 from servers.judge_server import VERDICT, JudgeServer, broken_body, status
+from virtual_time import run_virtually
 
 from mind2web2.errors import JudgeAccessError, JudgeUnavailableError, JudgeUnusableError, UsageError
 from mind2web2.llm_client import LLMClient, pool
-from mind2web2.llm_client.chat import ChatRequest
+from mind2web2.llm_client.chat import ChatRequest, Completion
+from mind2web2.llm_client.failures import RequestFailedError
+from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource, endpoint_of
 
 MESSAGES = [{"role": "user", "content": "Is it so?"}]
@@ -254,6 +258,50 @@ async def test_all_servers_must_serve_the_model(start, client_of):
         await client_of(right, wrong).check_reachable()
     assert await asked(client_of(right, wrong), 20) == ["yes"] * 20
     assert used(wrong) == 0
+
+
+async def test_a_pool_is_asked_for_no_other_model(start, client_of):
+    """Also where its servers take any name."""
+    server = start("yes")
+    with pytest.raises(JudgeUnusableError, match="the judge pool serves judge-1, not judge-2"):
+        await client_of(server).chat(ChatRequest("judge-2", MESSAGES))
+    assert used(server) == 0
+
+
+def test_a_pool_recovers_after_a_long_outage():
+    """Two requests of one answer, of which the failed one cancels the other, as in an evaluation."""
+
+    async def judge():
+        client = pool.PoolClient(
+            PoolSource(base_urls=("http://a.example", "http://b.example"), model="judge-1"),
+            RetryPolicy(outage_wait_s=5),
+        )
+        loop = asyncio.get_running_loop()
+
+        async def reply(_):
+            if loop.time() < 30:
+                raise RequestFailedError("down", status=503)
+            await asyncio.sleep(1)
+            return Completion("yes")
+
+        async def models():
+            return ["judge-1"]
+
+        for server in client.servers:
+            server.transport = SimpleNamespace(send=reply, models=models, service=server.transport.service)
+        while loop.time() < 90:
+            try:
+                async with asyncio.TaskGroup() as answer:
+                    for _ in range(2):
+                        answer.create_task(client.chat(REQUEST))
+            except ExceptionGroup:
+                await asyncio.sleep(1)
+            else:
+                return loop.time()
+        return None
+
+    recovered_s, _ = run_virtually(judge())
+    assert 30 < recovered_s < 45
 
 
 async def test_the_file_is_read_again(start, client_of, tmp_path, monkeypatch, caplog):

@@ -234,7 +234,7 @@ def test_pages_that_are_stored_meanwhile_are_found(project):
 def test_an_empty_answer_has_the_score_zero(project):
     """The agent's own failure, without a question to the judge."""
     outcome = score_once(project, answer=" \n")
-    assert (outcome.score, outcome.tree, outcome.evidence, outcome.cost_usd) == (0.0, {}, {}, None)
+    assert (outcome.score, outcome.tree, outcome.evidence, outcome.cost_usd) == (0.0, {}, {}, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -293,6 +293,12 @@ def test_parameters_of_the_scorers_own_are_refused(project, extra_body):
     """Another model's judgments would be stored as the named one's."""
     with pytest.raises(UsageError, match="extra_body"):
         scorer_of(project, Judge(base_url="http://localhost:1/v1", extra_body=extra_body))
+
+
+def test_a_pool_of_another_model_is_refused(project):
+    """Its judgments would be stored as the named model's."""
+    with pytest.raises(UsageError, match="the judge pool serves m, but the judge's model is o4-mini"):
+        scorer_of(project, Judge(base_url=PoolSource(base_urls=("http://localhost:1/v1",), model="m")))
 
 
 async def test_limits_hold_for_any_number_of_calls(project):

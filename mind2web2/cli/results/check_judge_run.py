@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
@@ -170,17 +171,29 @@ def _print_quality(console: Console, found: Quality) -> None:
     check, overall = found.check, found.overall
     labelled = check.labelled
     which = f"set {labelled.version} ({labelled.digest}), {counted(len(labelled.cases), 'case')}"
-    table = Table(title=f"{' '.join(check.judge.in_words())}: {which}", min_width=46)
-    table.add_column("category", overflow="fold")
-    for heading in ("right", "accuracy (95%)", "false accepted", "true rejected"):
+    line(console, f"{' '.join(check.judge.in_words())}: {which}")
+    # The longest name of a category leaves no room for more in 80 columns.
+    table = Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    table.add_column("category", no_wrap=True)
+    for heading in ("right", "accuracy\n(95%)", "false\naccepted", "true\nrejected"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, own in (*found.by_category.items(), ("all", overall)):
         if name == "all":
             table.add_section()
-        shares = (own.accuracy, own.false_accepted, own.true_rejected)
         mark = " *" if name in found.weak else ""
-        table.add_row(f"{name}{mark}", f"{own.right} of {own.cases}", *map(_share_text, shares))
+        errors = (own.false_accepted, own.true_rejected)
+        table.add_row(
+            f"{name}{mark}",
+            f"{own.right}/{own.cases}",
+            _share_text(own.accuracy, digits=0).replace("%", "").replace(" (", "% ("),
+            *("-" if share.value is None else f"{share.value:.0%}" for share in errors),
+        )
     console.print(table)
+    line(
+        console,
+        f"Right: {_share_text(overall.accuracy)}. False claims accepted: "
+        f"{_share_text(overall.false_accepted)}. True claims rejected: {_share_text(overall.true_rejected)}.",
+    )
     if found.weak:
         line(console, f"* more errors than in the other categories, beyond chance: {', '.join(found.weak)}.")
     if found.leaning is not None:
@@ -219,7 +232,7 @@ def _print_comparison(console: Console, comparison: JudgeComparison) -> None:
     )
 
 
-def _share_text(found: Estimate) -> str:
+def _share_text(found: Estimate, digits: int = 1) -> str:
     if found.value is None or found.low is None or found.high is None:
         return "-"
-    return f"{found.value:.1%} ({found.low:.0%} to {found.high:.0%})"
+    return f"{found.value:.{digits}%} ({found.low:.0%} to {found.high:.0%})"

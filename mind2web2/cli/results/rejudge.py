@@ -158,8 +158,11 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
     if not has_record(paths.eval_results_root, name):
         raise no_results(options, paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
-    is_other = _inherit(own, max(results, key=lambda found: found.path.name, default=None))
+    newest = max(results, key=lambda found: found.path.name, default=None)
+    is_other, is_by_pool = _inherit(own, newest)
     apply_settings_file(own)
+    if is_by_pool and not _names_pool(own):
+        raise UsageError(f"the results of {name} were judged by a pool: give --judge_pool FILE")
     if own.llm_provider == REPLAY:
         raise UsageError(
             "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
@@ -181,26 +184,37 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
     return _Agent(name, own, work, counted, folder, own.times or (1 if is_other else _TIMES))
 
 
-def _inherit(options: argparse.Namespace, newest: LoadedResult | None) -> bool:
-    """Fill options as the newest result was made; return whether the command line names a judge itself."""
+def _inherit(options: argparse.Namespace, newest: LoadedResult | None) -> tuple[bool, bool]:
+    """Fill options as the newest result was made.
+
+    Return whether the command line names another judge, and whether else a pool of servers is needed, which
+    a result does not name.
+    """
     parser = CommandParser(add_help=False)
     _add_options(parser)
     for name in ("--no_capture", "--allow_private_network"):
         parser.add_argument(name, action="store_true")
     made = parser.parse_args(evaluation_options(None if newest is None else newest.content))
     given = given_options(options)
-    is_other = not given.isdisjoint(_JUDGE)
+    is_by_pool, made.judge_pool = made.judge_pool is not None, None
+    named = given.intersection(_JUDGE)
+    # Other servers of a pool are the same judge.
+    is_other = bool(named) and not (is_by_pool and named <= set(_SERVERS) and _names_pool(options))
     if not is_other:
         for name in {*_JUDGE, "max_images"} - given:
             setattr(options, name, getattr(made, name))
-        # The settings file does not replace them, but names a pool, which a result does not record.
+        # The settings file does not replace them, but may name a pool.
         options.given = given | {*_JUDGE, "max_images"}
         if made.judge_base_url is None:
-            options.given -= set(_SERVERS)
+            options.given -= set(_SERVERS) - given
     options.as_of = options.as_of or made.as_of
     options.script_env = options.script_env or made.script_env
     options.allow_private_network = made.allow_private_network
-    return is_other
+    return is_other, is_by_pool and not is_other
+
+
+def _names_pool(options: argparse.Namespace) -> bool:
+    return options.judge_pool is not None or len(options.judge_base_url or ()) > 1
 
 
 def _numbers(agent: _Agent) -> range:
@@ -216,6 +230,7 @@ def _judge_all(agents: Sequence[_Agent], max_cost: float | None) -> int:
     for agent in agents:
         for number in _numbers(agent):
             options = copy.copy(agent.options)
+            options.counted_root = options.eval_results_root
             options.eval_results_root = agent.folder / str(number)
             options.max_cost = max_cost
             budget = budget_of(options)
@@ -280,16 +295,16 @@ def _ranking(
     agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, _Found]
 ) -> RankingCheck | None:
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.errors import UsageError
     from mind2web2.runs.analysis.rejudged import ranking_check
+    from mind2web2.runs.comparison import NoSharedTaskError
 
     if len(agents) < 2 or any(own.agreement is None for own in found.values()):
         return None
     try:
         return ranking_check([(agent.name, agent.counted, judged[agent.name][0]) for agent in agents])
-    except UsageError as error:
-        # The agents share no task: the other figures hold.
-        line(plain_console(sys.stderr), f"No ranking: {error}")
+    except NoSharedTaskError as error:
+        # The other figures hold.
+        line(plain_console(sys.stderr), f"No ranking: {error.fact}")
         return None
 
 

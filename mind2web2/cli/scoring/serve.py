@@ -150,8 +150,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _parts_in_words(options: argparse.Namespace) -> str:
-    from mind2web2.llm_client.settings import endpoint_of
-    from mind2web2.runs.run import DEFAULT_JUDGE_MODEL
+    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 
     model = options.judge_model or DEFAULT_JUDGE_MODEL
     endpoint = endpoint_of(options.llm_provider, judge_server(options))

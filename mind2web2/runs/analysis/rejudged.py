@@ -227,7 +227,7 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingChec
     """Rank at least two agents by either judge.
 
     Raises:
-        UsageError: no task has scores of all agents by both judges.
+        NoSharedTaskError: no task has scores of all agents by both judges.
     """
     rankings = []
     for side in (1, 2):

@@ -214,7 +214,7 @@ class Scorer:
             raise UsageError(f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}")
         if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
             raise UsageError("max_answers and max_llm_requests must be at least 1, answer_timeout above 0")
-        if isinstance(judge.base_url, PoolSource) and judge.base_url.model != judge.model:
+        if isinstance(judge.base_url, PoolSource) and judge.base_url.model not in (None, judge.model):
             raise UsageError(
                 f"the judge pool serves {judge.base_url.model}, but the judge's model is {judge.model}"
             )

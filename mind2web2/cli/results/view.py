@@ -137,7 +137,9 @@ def run_report(options: argparse.Namespace) -> int:
     from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 
     content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks)
-    size = asyncio.run(write_report(options.output, _catalog(options), content))
+    catalog = _catalog(options)
+    catalog.check_tasks()
+    size = asyncio.run(write_report(options.output, catalog, content))
     console = plain_console()
     console.print(f"Wrote {options.output} ({size / 1e6:.1f} MB)", soft_wrap=True, markup=False)
     if size > LARGE_FILE_BYTES:

@@ -13,6 +13,7 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_task_option,
+    number,
     paths_of,
     suggested_command,
     suggested_evaluation,
@@ -100,9 +101,9 @@ def add_command(commands: Subcommands) -> None:
 
 
 def _score(text: str) -> float:
-    score = float(text)
+    score = number(text)
     if not 0 <= score <= 1:
-        raise argparse.ArgumentTypeError("not a score from 0 to 1")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a score from 0 to 1")
     return score
 
 

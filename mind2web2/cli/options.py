@@ -38,6 +38,7 @@ JUDGE_PROVIDERS_HELP = (
     "anthropic ANTHROPIC_API_KEY and the extra 'anthropic'; gemini GEMINI_API_KEY; "
     "bedrock_anthropic AWS_ACCESS_KEY, AWS_SECRET_KEY, AWS_REGION and the extra 'bedrock'"
 )
+_MAX_PORT = 65_535
 _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
@@ -156,6 +157,13 @@ def count(text: str) -> int:
     return int(text)
 
 
+def port_number(text: str) -> int:
+    """Return the number of a port, 0 for a free one."""
+    if not text.isascii() or not text.isdecimal() or int(text) > _MAX_PORT:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 (a free one) to {_MAX_PORT}")
+    return int(text)
+
+
 def image_count(text: str) -> int:
     """Return the number of images to show, at least one."""
     if text == "0":
@@ -165,7 +173,7 @@ def image_count(text: str) -> int:
 
 def positive_seconds(text: str) -> float:
     """Return a positive number of seconds."""
-    seconds = _number(text)
+    seconds = number(text)
     if not 0 < seconds < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return seconds
@@ -173,7 +181,7 @@ def positive_seconds(text: str) -> float:
 
 def positive_dollars(text: str) -> float:
     """Return a positive number of dollars."""
-    dollars = _number(text.removeprefix("$"))
+    dollars = number(text.removeprefix("$"))
     if not 0 < dollars < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of dollars")
     return dollars
@@ -181,13 +189,14 @@ def positive_dollars(text: str) -> float:
 
 def temperature(text: str) -> float:
     """Return a sampling temperature."""
-    value = _number(text)
+    value = number(text)
     if not 0 <= value <= 2:
         raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
     return value
 
 
-def _number(text: str) -> float:
+def number(text: str) -> float:
+    """Return a number; "not a number" for other texts."""
     try:
         return float(text)
     except ValueError:

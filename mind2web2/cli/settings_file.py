@@ -78,7 +78,10 @@ def judge_server(options: argparse.Namespace) -> str | PoolSource | None:
             "a judge pool has servers of the provider openai: leave --llm_provider "
             f"{options.llm_provider} out"
         )
-    return PoolSource(options.judge_pool, tuple(urls), options.judge_model)
+    source = PoolSource(options.judge_pool, tuple(urls), options.judge_model)
+    if source.model is None:
+        raise UsageError("which model does the judge pool serve? Name it with --judge_model")
+    return source
 
 
 def judge_client(

@@ -91,8 +91,8 @@ class Budget:
         self._changed = asyncio.Event()
         if price_usd(Usage(input_tokens=1), model) is None:
             raise UsageError(
-                f"--max_cost cannot be kept: no price is known for model {model}; leave the option out, "
-                "write the price into mind2web2.toml, or choose a model with a known price (--judge_model)"
+                f"max_cost cannot be kept: no price is known for model {model}; write the price into "
+                "mind2web2.toml (in Python: Judge(price=...)), choose another model, or leave max_cost out"
             )
 
     @property
@@ -156,7 +156,7 @@ class Budget:
 
     def _refused(self, expected_usd: float) -> BudgetReachedError:
         if self._refusal is None:
-            limit = f"--max_cost {dollars_as_given(self.max_usd)}"
+            limit = f"max_cost {dollars_as_given(self.max_usd)}"
             self._refusal = f"{limit} is reached; the judge's replies so far are stored"
             if expected_usd > self.max_usd:
                 self._refusal = (

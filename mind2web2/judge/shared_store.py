@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -54,6 +55,9 @@ _REPLACE = _INSERT + "UPDATE SET judgment = excluded.judgment"
 _KEEP = _INSERT + "NOTHING"
 _LOCK = "SELECT pg_try_advisory_lock(%s)"
 _UNLOCK = "SELECT pg_advisory_unlock(%s)"
+
+_URL = re.compile(r"\w+://(?:[^@/?#]*@)?[^@]*")
+_FORM = "write judgments as postgresql://USER@HOST:PORT/DATABASE, special characters of a password as %XX"
 
 Value = TypeVar("Value")
 _Row = tuple[str, str, str]
@@ -103,7 +107,10 @@ class JudgmentDatabase:
         try:
             parts = conninfo_to_dict(url)
         except psycopg.ProgrammingError as error:
-            raise UsageError("write judgments as postgresql://USER@HOST:PORT/DATABASE") from error
+            raise UsageError(_FORM) from error
+        # Else a part of the password is taken for the host, and shown.
+        if not _URL.fullmatch(url):
+            raise UsageError(_FORM)
         self._name = f"{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
         self._outage_wait_s = 0.0
         self._locks: set[int] = set()
@@ -175,7 +182,14 @@ class JudgmentDatabase:
         assert self._connection is not None
         with self._connection.pipeline():  # one way to the server and back for all
             sent = [(work, *self._sent(work)) for work in works]
-            return [self._found(work, lock, row) for work, lock, row in sent]
+            found = [self._found(lock, row) for work, lock, row in sent]
+        # Once all is read: where the connection is lost before, all work is done again.
+        for work, each in zip(works, found, strict=True):
+            if each.is_locked:
+                self._locks.add(work.lock)
+            elif work.kind == "release":
+                self._locks.discard(work.lock)
+        return found
 
     def _sent(self, work: _Work) -> tuple[psycopg.Cursor[Any] | None, psycopg.Cursor[Any] | None]:
         """Send a piece of work and return the cursors of its lock and of its judgment."""
@@ -193,15 +207,9 @@ class JudgmentDatabase:
                 execute(_REPLACE, work.row)
         return None, None
 
-    def _found(
-        self, work: _Work, lock: psycopg.Cursor[Any] | None, judgment: psycopg.Cursor[Any] | None
-    ) -> _Found:
+    def _found(self, lock: psycopg.Cursor[Any] | None, judgment: psycopg.Cursor[Any] | None) -> _Found:
         locked = lock.fetchone() if lock is not None else None
         row = judgment.fetchone() if judgment is not None else None
-        if locked is not None and locked[0]:
-            self._locks.add(work.lock)
-        elif work.kind == "release":
-            self._locks.discard(work.lock)
         return _Found(None if row is None else self._parsed(row[0]), bool(locked and locked[0]))
 
     def _tried(self, work: Callable[[psycopg.Cursor[Any]], Value]) -> Value:

@@ -39,7 +39,7 @@ class _Server:
         self.transport = OpenAITransport(*openai_connection(listed.base_url, key_name=listed.key_name))
         self.address = self.transport.service.address
         name = f"Judge server {self.address}"
-        self.limiter = RateLimiter(slowdown, retry.total_s, retry.outage_wait_s, name)
+        self.limiter = RateLimiter(slowdown, retry.total_s, retry.outage_wait_s, name, "it is left out")
         # Requests in flight, the oldest first.
         self.running: dict[Sent, None] = {}
         self.replies = 0
@@ -49,10 +49,14 @@ class _Server:
         self._models: list[str] | None = None
         self._listing = asyncio.Lock()
 
+    @property
+    def is_out(self) -> bool:
+        """Tell whether only single requests probe the server."""
+        return self.rejection is not None or self.limiter.is_closed
+
     def opens_at_s(self, now_s: float) -> float:
         """Return when the next request may be sent; infinity if another must end first."""
-        is_out = self.rejection is not None or self.limiter.is_closed
-        if is_out and self.running:
+        if self.is_out and self.running:
             return math.inf
         return max(self._rejected_until_s, self.limiter.opens_at_s(now_s))
 
@@ -85,7 +89,7 @@ class _Server:
         self._rejected_until_s = asyncio.get_running_loop().time() + _REJECTED_FOR_S
 
     async def check(self, model: str) -> None:
-        """Check that the server serves the model, if it lists its models.
+        """Check that the server serves the model, if one is given and the server lists its models.
 
         Raises:
             RequestFailedError: it serves others, or cannot be reached.
@@ -94,7 +98,7 @@ class _Server:
             async with self._listing:
                 if self._models is None:
                     self._models = await self._listed_models()
-        if self._models and model not in self._models:
+        if model and self._models and model not in self._models:
             served = ", ".join(self._models[:_MOST_MODELS])
             raise RequestFailedError(f"it serves {served}, not {model}", status=404)
 
@@ -206,6 +210,11 @@ class PoolClient(AsyncProviderClient):
             server.rejection is not None or server.limiter.has_given_up(wait_s) for server in self.servers
         )
 
+    @property
+    def is_out(self) -> bool:
+        """Tell whether every server is left out."""
+        return all(server.is_out for server in self.servers)
+
     def _failure(self) -> RequestFailedError:
         temporary = [server.limiter.failure for server in self.servers if server.rejection is None]
         return (temporary or [server.rejection for server in self.servers if server.rejection])[0]
@@ -283,7 +292,10 @@ class _Route:
     def failed(self, sent: Sent, failure: RequestFailedError) -> None:
         """Learn from a failure."""
         self._failed.add(self._server)
+        was_out = self._pool.is_out
         self._server.failed(sent, failure)
+        if self._pool.is_out and not was_out:
+            log.warning("No judge server is left, all requests wait")
 
     def has_given_up(self, wait_s: float) -> bool:
         """Tell whether no server is left that may answer."""

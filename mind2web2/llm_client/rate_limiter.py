@@ -103,6 +103,7 @@ class RateLimiter:
         patience_s: how long a server may refuse all requests before they fail.
         outage_wait_s: how long a server may be unreachable before requests fail.
         name: of the server, for the log.
+        effect: of a server that fails, for the log.
 
     Attributes:
         latency_s: smoothed mean time of a reply, 0 before the first one.
@@ -115,10 +116,11 @@ class RateLimiter:
         patience_s: float = 900.0,
         outage_wait_s: float = 120.0,
         name: str = "Judge",
+        effect: str = "all requests wait",
     ) -> None:
         self.slowdown = slowdown or Slowdown()
         self.succeeded_at_s = -math.inf
-        self._name = name
+        self._name, self._effect = name, effect
         self._patience_s, self._outage_wait_s = patience_s, outage_wait_s
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
         self._number = self._in_flight = 0
@@ -243,9 +245,11 @@ class RateLimiter:
         if self._probe_at_s is None:
             self._changed_number, self._slow_start = self._number, 1
             if failure.is_too_fast:
-                log.warning("%s: rate limit (%s): all requests wait %.0f s", self._name, failure.kind, wait_s)
+                log.warning(
+                    "%s: rate limit (%s): %s for %.0f s", self._name, failure.kind, self._effect, wait_s
+                )
             else:
-                log.warning("%s unavailable, all requests wait: %s", self._name, failure)
+                log.warning("%s unavailable, %s: %s", self._name, self._effect, failure)
         self._probes += 1
         self._probe_at_s = max(self._probe_at_s or 0.0, now_s + wait_s)
 

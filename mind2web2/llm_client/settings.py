@@ -159,21 +159,21 @@ class PoolSource:
     """The file that lists a pool's servers, or their base URLs.
 
     Args:
-        model: the judge model; by default the one that the file names.
+        model: the judge model; by default the one that the file names, ``None`` where it names none.
         servers: as they are listed now.
 
     Raises:
         UsageError: as ``read``.
     """
 
-    file: Path | None = None
+    file: str | Path | None = None
     base_urls: tuple[str, ...] = ()
     model: str | None = None
     servers: tuple[PoolServer, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         servers = self.read()
-        model = self.model or next(server.model for server in servers if server.model)
+        model = self.model or next((server.model for server in servers if server.model), None)
         object.__setattr__(self, "model", model)
         object.__setattr__(self, "servers", tuple(servers))
 
@@ -183,12 +183,12 @@ class PoolSource:
         Raises:
             UsageError: the file cannot be read, or names a server wrongly, or servers of different models.
         """
+        for url in self.base_urls:
+            check_address(url, ADDRESS_GIVEN)
         servers = [PoolServer(url) for url in self.base_urls]
         if self.file is not None:
-            servers += _listed_servers(self.file)
-        named = ADDRESS_GIVEN if self.file is None else f"--judge_pool {self.file}"
-        for server in servers:
-            check_address(server.base_url, named)
+            servers += _listed_servers(Path(self.file))
+        named = ADDRESS_GIVEN if self.file is None else f"the judge pool {self.file}"
         if not servers:
             raise UsageError(f"{named} has no server: write one base URL a line")
         addresses = [endpoint_name("openai", server.base_url) for server in servers]
@@ -199,11 +199,9 @@ class PoolSource:
         )
         if len(models) > 1:
             raise UsageError(
-                f"the servers of a judge pool must serve the same model, but {named} and --judge_model name "
-                f"{' and '.join(sorted(models))}"
+                f"the servers of a judge pool must serve the same model, but {named} and the judge model "
+                f"name {' and '.join(sorted(models))}"
             )
-        if not models:
-            raise UsageError("which model does the judge pool serve? Name it with --judge_model")
         return servers
 
 
@@ -212,7 +210,7 @@ def _listed_servers(file: Path) -> Iterator[PoolServer]:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"cannot read --judge_pool {file}: {reason}") from error
+        raise UsageError(f"cannot read the judge pool {file}: {reason}") from error
     for number, line in enumerate(lines, start=1):
         if words := re.sub(r"(^|\s)#.*", "", line).split():
             yield _pool_server(words, f"{file}:{number}")
@@ -220,6 +218,7 @@ def _listed_servers(file: Path) -> Iterator[PoolServer]:
 
 def _pool_server(words: list[str], where: str) -> PoolServer:
     address, *fields = words
+    check_address(address, f"{where}: the base URL")
     values = dict(field.partition("=")[::2] for field in fields)
     # The messages quote no word that may be a key.
     if any(name not in ("model", "key", "weight") or not value for name, value in values.items()):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, get_args
@@ -39,6 +40,7 @@ from mind2web2.judge.protocol import DualSemaphore, RunUsage, TaskUsage
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client.base_client import PROVIDERS, LLMClient
 from mind2web2.llm_client.chat import Limit
+from mind2web2.llm_client.prices import OwnPrice, own_prices, set_own_prices
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, OWN_PARAMETERS, PoolSource
 from mind2web2.pages.cache import CacheFileSys
@@ -57,9 +59,9 @@ if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
 
 log = logging.getLogger(__name__)
-# Of all eval scripts. Their warnings concern single answers: too many for a console.
+# Of all eval scripts, and silent: records of single answers are too many, and failures are in ``NoScore``.
 _SCRIPTS_LOG = logging.getLogger("mind2web2.scoring.scripts")
-_SCRIPTS_LOG.setLevel(logging.ERROR)
+_SCRIPTS_LOG.setLevel(logging.CRITICAL)
 
 NoScoreKind = Literal["script", "judge", "page", "budget", "machine", "closed"]
 MissingPages = Literal["no_score", "unavailable", "capture"]
@@ -78,7 +80,8 @@ class Judge:
 
     Args:
         model: whatever model the scripts name, this one judges.
-        base_url: default from the provider's environment variable; a ``PoolSource`` names several servers.
+        base_url: default from the provider's environment variable; a ``PoolSource`` names several servers
+            of the model.
         provider: ``openai`` (any compatible server), ``azure_openai``, ``anthropic``, ``gemini`` or
             ``bedrock_anthropic``.
         api_key: default from the provider's environment variable.
@@ -87,6 +90,8 @@ class Judge:
         outage_wait_s: how long a request waits for a server that became unreachable.
         client: an object of your own with ``async_response`` instead of a server (eval-scripts.md); it is
             called in the scorer's thread.
+        price: dollars per million tokens of input, of output, and (if it differs) of cached input, for a
+            model whose price is not known; it holds for the whole process.
     """
 
     model: str = DEFAULT_JUDGE_MODEL
@@ -99,6 +104,7 @@ class Judge:
     extra_body: Mapping[str, Any] | None = None
     outage_wait_s: float = 120.0
     client: ScriptedClient | None = None
+    price: tuple[float, float] | tuple[float, float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +208,13 @@ class Scorer:
         answer_timeout: float = 600.0,
         allow_private_network: bool = False,
     ) -> None:
+        if not isinstance(judge, Judge):
+            raise UsageError(f"judge is {judge!r}: give Judge(model=...)")
         if missing_pages not in get_args(MissingPages):
             raise UsageError(f"missing_pages is {missing_pages!r}: give {', '.join(get_args(MissingPages))}")
         if min(max_answers, max_llm_requests) < 1 or answer_timeout <= 0:
             raise UsageError("max_answers and max_llm_requests must be at least 1, answer_timeout above 0")
-        if isinstance(judge.base_url, PoolSource) and judge.base_url.model != judge.model:
+        if isinstance(judge.base_url, PoolSource) and judge.base_url.model not in (None, judge.model):
             raise UsageError(
                 f"the judge pool serves {judge.base_url.model}, but the judge's model is {judge.model}"
             )
@@ -273,6 +281,31 @@ class Scorer:
             future.cancel()  # Ctrl-C in this thread
             raise
 
+    def check_judge(self) -> Future[None]:
+        """Start to check that the judge can be reached; the future has a ``JudgeAccessError`` if it cannot.
+
+        Calls check it again.
+        """
+        with self._lock:
+            return self._loop_thread.run(self._judge_checked(self._open_parts()))
+
+    async def _judge_checked(self, parts: _Parts) -> None:
+        check = asyncio.current_task()
+        assert check is not None
+        self._calls.add(check)
+        try:
+            await parts.run.judge.check_reachable()
+        except JudgeAccessError:
+            parts.run.judge.try_again()
+            raise
+        finally:
+            self._calls.discard(check)
+
+    def _open_parts(self) -> _Parts:
+        if self._parts is None:
+            raise UsageError("the scorer is not open: enter it by 'async with' or 'with'")
+        return self._parts
+
     def __enter__(self) -> Self:
         with self._lock:
             if self._loop_thread.is_started:
@@ -325,9 +358,7 @@ class Scorer:
 
     def _begin(self, task: str, answer: str) -> Future[Score | NoScore]:
         with self._lock:
-            if self._parts is None:
-                raise UsageError("the scorer is not open: enter it by 'async with' or 'with'")
-            future = self._loop_thread.run(self._scored(self._parts, task, answer))
+            future = self._loop_thread.run(self._scored(self._open_parts(), task, answer))
             self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         return future
@@ -393,6 +424,7 @@ class Scorer:
         except (Mind2Web2Error, OSError) as error:
             if isinstance(error, JudgeAccessError | JudgeUnusableError):
                 parts.try_judge_again()
+            log.debug("no score task=%s", setting.task_id, exc_info=error)
             return NoScore(_kind(error), " ".join(str(error).split()))
         except Exception as error:
             log.exception("evaluation failed task=%s", setting.task_id)
@@ -404,6 +436,8 @@ class Scorer:
     async def _opened(self) -> _Parts:
         async with AsyncExitStack() as exits:
             given = self._judge
+            if given.price is not None:
+                set_own_prices({**own_prices(), given.model: _own_price(given.price)})
             most = _JUDGMENTS_IN_MEMORY if self._judgments is None else None
             store = exits.enter_context(JudgmentStore(self._judgments, most=most))
             if given.client is not None:
@@ -527,13 +561,20 @@ def _no_browser() -> NoReturn:
     raise AssertionError("stored pages need no browser")
 
 
+def _own_price(price: Sequence[float]) -> OwnPrice:
+    if len(price) not in (2, 3) or not all(0 <= usd < math.inf for usd in price):
+        raise UsageError(f"price is {price!r}: give (input, output) in dollars per million tokens")
+    return OwnPrice(*price)
+
+
 def _llm_client(judge: Judge) -> LLMClient:
     if judge.provider not in PROVIDERS:
         raise UsageError(f"no such provider: {judge.provider!r}: give {', '.join(PROVIDERS)}")
     retry = RetryPolicy(outage_wait_s=judge.outage_wait_s)
-    return LLMClient(
-        judge.provider, is_async=True, base_url=judge.base_url, api_key=judge.api_key, retry=retry
-    )
+    server = judge.base_url
+    if isinstance(server, PoolSource):
+        server = replace(server, model=judge.model)
+    return LLMClient(judge.provider, is_async=True, base_url=server, api_key=judge.api_key, retry=retry)
 
 
 def _json_of(extra_body: Mapping[str, Any] | None) -> str | None:

@@ -62,7 +62,7 @@ def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     """Return Cohen's kappa of two raters.
 
     The standard error is that of Fleiss, Cohen and Everitt (1969), for kappa not assumed to be 0, with the
-    effective number of items. Raters who both give one and the same label throughout leave it undetermined.
+    effective number of items. A rater who gives one label throughout leaves it undetermined.
     """
     if not pairs:
         return UNKNOWN
@@ -77,7 +77,7 @@ def cohen_kappa(pairs: Sequence[Pair]) -> Estimate:
     columns = {j: cells[True, j] + cells[False, j] for j in (True, False)}
     observed = cells[True, True] + cells[False, False]
     expected = sum(rows[i] * columns[i] for i in rows)
-    if math.isclose(expected, 1):
+    if any(math.isclose(share_of, 1) for share_of in (*rows.values(), *columns.values())):
         return UNKNOWN
     kappa = (observed - expected) / (1 - expected)
     diagonal = sum(

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.runs.analysis.ranking import ranking
+from mind2web2.runs.comparison import NoSharedTaskError
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
 from mind2web2.runs.results import (
@@ -101,6 +103,22 @@ class Catalog:
             )
         return self._agents or known
 
+    def check_tasks(self) -> None:
+        """Make sure that each task that was asked for is one of an agent's.
+
+        Raises:
+            NoSuchResultError: one is not.
+        """
+        found = {answer.task_id for agent in self.agents() for answer in self.answers(agent)}
+        if missing := sorted(self._tasks - found):
+            root, wanted = self.paths.eval_results_root, missing[0]
+            known = {answer.task_id for agent in self.agents() for answer in agent_answers(root, agent)}
+            nearest = get_close_matches(wanted, known, n=1)
+            cure = f"did you mean {nearest[0]}?" if nearest else f"tasks there: {name_list(known)}"
+            raise NoSuchResultError(
+                f"no results of task {wanted} of {' or '.join(self.agents())} under {root}; {cure}"
+            )
+
     def shows(self, agent: str) -> bool:
         """Tell whether an agent is among those that were asked for, with results or not."""
         return not self._agents or agent in self._agents
@@ -118,15 +136,17 @@ class Catalog:
             rows += [self._row(agent, answer) for answer in read.answers]
         return {"agents": agents, "answers": rows}
 
-    def comparison(self) -> Json:
-        """Return the tests of all pairs of agents, as ``compare`` prints them, or why there are none."""
-        agents = [(name, self.answers(name)) for name in self.agents()]
-        if len(agents) < 2:
-            return {"reason": "a test takes two agents"}
+    def comparison(self, first: str, second: str) -> Json:
+        """Return the tests of two agents, as ``compare`` prints them, or why there are none.
+
+        Raises:
+            NoSuchResultError: one is not among the agents that are shown.
+        """
+        agents = [(name, self.answers(name)) for name in (first, second)]
         try:
             return ranking(agents, allow_unfair=True).summary()
-        except UsageError as error:
-            return {"reason": str(error)}
+        except NoSharedTaskError as error:
+            return {"reason": error.fact}
 
     def claims(self) -> list[list[Any]]:
         """Return every leaf: agent, task, answer, leaf, status, and its claim or description.

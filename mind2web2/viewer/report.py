@@ -10,6 +10,7 @@ import shlex
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +76,8 @@ async def _blocks(catalog: Catalog, content: ReportContent) -> AsyncIterator[tup
         claims = [row if row[3] else [*row[:5], REDACTED] for row in claims]
     yield ["overview"], _packed(overview)
     yield ["claims"], _packed(claims)
-    yield ["comparison"], _packed(catalog.comparison())
+    for pair in combinations(catalog.agents(), 2):
+        yield ["comparison", *pair], _packed(catalog.comparison(*pair))
     pages: dict[PageKey, None] = {}
     for key in keys:
         answer = catalog.answer(key)

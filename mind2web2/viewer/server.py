@@ -157,8 +157,9 @@ def application(
     async def claims(_: Request) -> Response:
         return JsonResponse(await run_in_threadpool(catalog.claims))
 
-    async def comparison(_: Request) -> Response:
-        return JsonResponse(await run_in_threadpool(catalog.comparison))
+    async def comparison(request: Request) -> Response:
+        pair = (request.query_params.get(name, "") for name in ("first", "second"))
+        return JsonResponse(await run_in_threadpool(catalog.comparison, *pair))
 
     async def answer(request: Request) -> Response:
         return JsonResponse(await run_in_threadpool(catalog.answer, answer_key(request)))

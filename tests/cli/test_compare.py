@@ -152,6 +152,18 @@ def test_flipped_leaves_have_a_cause(tmp_path, monkeypatch, failed, passed, caus
     assert (found["matched"], found["unmatched"]) == (2, 1)
 
 
+def test_power_is_stated_within_possible_differences(tmp_path, monkeypatch):
+    """Few tasks that differ much show no difference up to 1; examples of leaves stay whole at 80 columns."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    add_agent(tmp_path, "one", lambda task, _: 4 * task, tasks=2, runs=1)
+    add_agent(tmp_path, "two", lambda task, _: 4 - 3 * task, tasks=2, runs=1)
+    assert compared("one", "two")["metrics"]["avg_score"]["differences"][0]["power"]["detectable"] is None
+    text = call(main, "compare", "one", "two").stdout
+    assert "2 tasks are too few to show any difference in partial completion four times out of five." in text
+    assert "Such as (same claim, other verdict): task_0/answer_1/leaf_0, task_0/answer_1/leaf_1" in text
+
+
 def test_another_claim_from_the_same_answer_is_an_extraction(tmp_path, monkeypatch):
     """The text of the answer is the same: only its extraction can have changed the claim."""
     monkeypatch.chdir(tmp_path)

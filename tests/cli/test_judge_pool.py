@@ -140,6 +140,7 @@ def test_parameters_that_change_replies_belong_to_the_judge(servers):
         (["--llm_provider", "replay"], "a replay asks no server: leave the judge pool out"),
         (["--llm_provider", "gemini"], "servers of the provider openai: leave --llm_provider gemini out"),
         (["--judge_pool", "judges.txt"], "--judge_pool lists the servers: leave --judge_base_url out"),
+        (["--judge_model", ""], "which model does the judge pool serve? Name it with --judge_model"),
         (["--judge_model", "other"], "must serve the same model, other: http"),
     ],
 )

@@ -85,6 +85,7 @@ def test_a_limit_has_its_own_exit_status(metrics, options, status):
     """Compared with partial completion: 1/3 over three scored answers, 1/8 where missing ones count as 0."""
     run = metrics(*options)
     assert run.returncode == status
+    assert (f"'{options[1]}' is not a score from 0 to 1" in run.stderr) == (status == 2)
     assert ("Below --fail_under" in run.stdout) == (status == 5 and "--json" not in options)
 
 

@@ -57,7 +57,7 @@ def test_a_run_stops_at_its_budget_and_goes_on(project, server):
             assert (run.returncode, run.stderr) == (1, "")
             no_result = r"^No result: .*lake/answer_\d+\.md(?: and \d+ more)?: (.+)$"
             [reason] = re.findall(no_result, run.stdout, re.M)
-            assert reason == "--max_cost 0.3 is reached; the judge's replies so far are stored"
+            assert reason == "max_cost 0.3 is reached; the judge's replies so far are stored"
             assert re.search(
                 r"^Budget: \$0\.\d+ of --max_cost 0\.3 spent, and nothing more", run.stdout, re.M
             )
@@ -74,7 +74,7 @@ def test_an_unknown_price_is_a_usage_error(project, server):
     """Nothing is asked or written."""
     run = evaluate(server, "--max_cost", "1", "--judge_model", "judge-1")
     assert (run.returncode, run.stdout) == (2, "")
-    assert "no price is known for model judge-1; leave the option out" in run.stderr
+    assert "no price is known for model judge-1; write the price into mind2web2.toml" in run.stderr
     assert (server.calls, project.results.exists()) == ([], False)
 
 
@@ -92,7 +92,7 @@ def test_a_budget_below_a_single_request_says_so(server):
     """The same command would not get any further."""
     run = evaluate(server, "--max_cost", "0.000001")
     assert (run.returncode, server.calls) == (1, [])
-    assert "more than all of --max_cost 0.000001: give a higher one" in run.stdout
+    assert "more than all of max_cost 0.000001: give a higher one" in run.stdout
 
 
 def test_a_replay_needs_no_price(project, server):

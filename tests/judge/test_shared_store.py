@@ -169,8 +169,9 @@ def test_databases_that_cannot_be_used_are_named(url, server):
         JudgmentDatabase(url)
     with pytest.raises(JudgmentStoreError, match="authentication failed"):
         JudgmentDatabase(url.replace(server.password, "wrong"))
-    with pytest.raises(UsageError, match="postgresql://USER@HOST"):
-        JudgmentDatabase("postgresql://localhost/x?port=1&sort=2")
+    for bad in ("localhost/x?port=1&sort=2", "user:p@ss@localhost/x", "user:p/ss@localhost/x"):
+        with pytest.raises(UsageError, match="postgresql://USER@HOST"):
+            JudgmentDatabase(f"postgresql://{bad}")
 
 
 def test_two_machines_ask_each_question_once(url, tmp_path, monkeypatch):

@@ -126,14 +126,16 @@ async def test_a_slow_server_does_not_slow_the_others(start, client_of):
     assert replies.count("late") == used(slow) < 9
 
 
-async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of):
-    """Its requests go to the others at once, and it is used again."""
+async def test_a_server_that_dies_and_comes_back_loses_nothing(start, client_of, caplog):
+    """Its requests go to the others at once, it is used again, and the log says which server is left out."""
     mortal, other = start("yes"), start("yes")
     port = int(mortal.url.rpartition(":")[2])
     client = client_of(mortal, other)
     await asked(client, 10)
     start.stop(mortal)
     assert await asked(client, 40) == ["yes"] * 40
+    [left_out] = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert left_out.startswith(f"Judge server {mortal.base_url} unavailable, it is left out: ")
     again = start("yes", port=port)
     async with asyncio.timeout(30):
         while used(again) < 5:
@@ -345,9 +347,9 @@ async def test_a_pool_is_one_judge_whatever_its_servers(start, client_of):
         ("http://a\nhttp://a/v1", "m", "names a server twice: http://a/v1"),
         ("http://a model=x\nhttp://b model=y", None, "must serve the same model, .* name x and y"),
         ("http://a model=x", "y", "must serve the same model, .* name x and y"),
-        ("http://a", None, "which model does the judge pool serve\\? Name it with --judge_model"),
+        ("http://a\nnot a url", "m", "pool.txt:2: the base URL is not an http\\(s\\) address: not"),
         (b"\xff", "m", "pool.txt: it is not UTF-8 text"),
-        (None, "m", "cannot read --judge_pool .*pool.txt: No such file or directory"),
+        (None, "m", "cannot read the judge pool .*pool.txt: No such file or directory"),
     ],
 )
 def test_a_mistake_in_a_pool_is_named(tmp_path, text, model, message):
@@ -365,6 +367,6 @@ def test_the_file_may_name_the_model(tmp_path, monkeypatch):
     monkeypatch.setenv("OTHER_KEY", "k")
     file = tmp_path / "pool.txt"
     file.write_text("http://a model=x key=OTHER_KEY\nhttp://b\n", encoding="utf-8")
-    source = PoolSource(file)
+    source = PoolSource(str(file))
     assert source.model == "x"
     assert [server.key_name for server in source.servers] == ["OTHER_KEY", "OPENAI_API_KEY"]

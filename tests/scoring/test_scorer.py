@@ -1,8 +1,10 @@
 """Scores of single answers: outcomes, limits, threads and loops, cancellation and the end."""
 
 import asyncio
+import logging
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from evaluations import stored
@@ -14,6 +16,7 @@ from servers.recorded_replies import RecordedReplies
 from mind2web2 import Judge, NoScore, Score, Scorer
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.errors import AnswerError, UsageError
+from mind2web2.llm_client.prices import set_own_prices
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answers import read_answer
@@ -84,7 +87,7 @@ async def test_the_example_has_the_scores_of_evaluate():
 def test_several_servers_may_judge(project):
     """As a pool, with parameters of their own."""
     with JudgeServer(VERDICT) as one, JudgeServer(VERDICT) as two:
-        servers = PoolSource(base_urls=(one.base_url, two.base_url), model="m")
+        servers = PoolSource(base_urls=(one.base_url, two.base_url))
         outcome = score_once(project, Judge("m", servers, extra_body={"top_k": 1}))
     assert outcome.score == 1
     assert [body["top_k"] for body in [*one.requests, *two.requests]] == [1, 1]
@@ -111,10 +114,12 @@ return evaluator.get_summary()
         ("import nothing_of_that_name", "script", "nothing_of_that_name"),
     ],
 )
-def test_a_script_that_fails_gives_no_score(project, body, kind, reason):
-    """With the reason in one line."""
+def test_a_script_that_fails_gives_no_score(project, caplog, body, kind, reason):
+    """With the reason in one line, and without a record in the log for each answer."""
     project.add_script_body(body)
-    outcome = score_once(project, answer_timeout=0.05 if "sleep" in body else 60)
+    with caplog.at_level(logging.INFO):
+        outcome = score_once(project, answer_timeout=0.05 if "sleep" in body else 60)
+    assert caplog.records == []
     assert isinstance(outcome, NoScore)
     assert outcome.kind == kind
     assert reason in outcome.reason
@@ -182,7 +187,7 @@ def failure(is_transient):
         (failure(is_transient=True), "unavailable", False, 0.0),
     ],
 )
-def test_a_missing_page_means_what_the_caller_chose(project, page, missing_pages, isolate, expected):
+def test_a_missing_page_means_what_the_caller_chose(project, caplog, page, missing_pages, isolate, expected):
     """A page whose capture is known to fail is the answer's own fault."""
     project.add_script({"deep": (DEEP, URL)})
     pages = project.root / "cache" / "bot"
@@ -193,6 +198,7 @@ def test_a_missing_page_means_what_the_caller_chose(project, page, missing_pages
         cache.put_capture(page)
     outcome = score_once(project, pages=pages, missing_pages=missing_pages, isolate=isolate)
     assert (outcome.score if isinstance(outcome, Score) else outcome.kind) == expected
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
 
 
 def test_missing_pages_are_captured_and_stored_where_the_caller_wants_it(project):
@@ -256,6 +262,28 @@ def test_unusable_settings_are_refused(project, settings):
     """When the scorer is made."""
     with pytest.raises(UsageError):
         scorer_of(project, **settings)
+
+
+def test_a_judge_that_is_only_named_is_refused(project):
+    """A judge has more settings than its name."""
+    with pytest.raises(UsageError, match=r"^judge is 'o4-mini': give Judge\(model=\.\.\.\)$"):
+        Scorer(judge="o4-mini", scripts=project.root / "eval_scripts")
+
+
+def test_a_cost_limit_needs_a_price(project):
+    """Which the caller may give."""
+    with JudgeServer(VERDICT, input_tokens=1000, output_tokens=500) as server:
+        judge = Judge("local-judge", server.base_url, api_key="none")
+        with pytest.raises(UsageError, match=r"Judge\(price=\.\.\.\)") as caught:
+            score_once(project, judge, max_cost=5)
+        assert "--" not in str(caught.value)
+        with pytest.raises(UsageError, match="in dollars per million tokens"):
+            score_once(project, replace(judge, price=(1.0,)))
+        try:
+            outcome = score_once(project, replace(judge, price=(2.0, 4.0)), max_cost=5)
+        finally:
+            set_own_prices({})
+    assert outcome.cost_usd == pytest.approx(len(server.requests) * (1000 * 2 + 500 * 4) / 1e6)
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,8 @@ def started(project, judge, *words):
         text=True,
     )
     line = next(line for line in command.stdout if line.startswith("Scoring at"))
-    return command, line.split()[2]
+    address, _, about = line.removeprefix("Scoring at ").partition(" until Ctrl-C. ")
+    return command, address, about.strip()
 
 
 @pytest.mark.parametrize(
@@ -207,7 +208,11 @@ def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, ex
         return {"reasoning": "yes", "result": True}
 
     with JudgeServer(slow) as judge, ThreadPoolExecutor(1) as threads:
-        command, address = started(project, judge, *words)
+        command, address, about = started(project, judge, *words)
+        assert (
+            about == f"Judge: judge-2 (openai {judge.base_url}). Pages: none (--missing_pages no_score). "
+            "Scripts: eval_scripts."
+        )
         reply = threads.submit(httpx.post, f"{address}/score", json=CALL, timeout=60)
         assert is_asked.wait(60)
         command.send_signal(getattr(signal, number))
@@ -221,10 +226,25 @@ def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, ex
     assert judge.requests[0]["model"] == "judge-2"
 
 
+def test_a_judge_that_is_not_there_yet_is_reported(project):
+    """At the start; the server serves, and asks it again for each call."""
+    with JudgeServer() as judge:
+        pass
+    command, address, _ = started(project, judge)
+    warning = next(line for line in command.stderr if "judge" in line)
+    assert f"cannot connect to the judge at {judge.base_url}: connection refused" in warning
+    assert httpx.get(f"{address}/health", timeout=60).status_code == 200
+    command.send_signal(signal.SIGTERM)
+    _, errors = command.communicate(timeout=60)
+    assert (command.returncode, errors) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [
         (["--host", "0.0.0.0"], "set MIND2WEB2_TOKEN"),
+        (["--port", "99999"], "'99999' is not a port from 0 (a free one) to 65535"),
+        (["--port", "-1"], "'-1' is not a port"),
         (["--pages", "nowhere"], "there is no folder nowhere"),
         (["--eval_scripts_root", "nowhere"], "there is no folder nowhere"),
     ],

@@ -31,9 +31,10 @@ def test_kappa_and_ac1_are_those_of_published_implementations(counts, kappa, kap
 
 
 def test_nothing_is_made_up_without_data():
-    """Raters who give one label throughout leave kappa undetermined, not 0."""
+    """A rater who gives one label throughout leaves kappa undetermined, not 0."""
     assert cohen_kappa([]) == gwet_ac1([]) == share([]) == UNKNOWN
     assert cohen_kappa([Pair(True, True)] * 9) == UNKNOWN
+    assert cohen_kappa(pairs((4, 0, 1, 0))) == cohen_kappa(pairs((0, 0, 1, 4))) == UNKNOWN
     assert gwet_ac1([Pair(True, True)] * 9).value == 1
 
 

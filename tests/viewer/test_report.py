@@ -83,6 +83,16 @@ def test_large_files_are_written_with_a_warning(write, monkeypatch, capsys):
     assert bounded.count("[&quot;image&quot;") == 0 < whole.count("[&quot;image&quot;")
 
 
+@pytest.mark.parametrize("option", ["--tasks", "--task_id"])
+def test_unknown_tasks_are_named(example_paths, tmp_path, capsys, option):
+    """With the nearest one; no file is written."""
+    path = tmp_path / "x.html"
+    arguments = ["report", "example", "-o", str(path), option, "museum_sunday"]
+    assert main([*arguments, "--eval_results_root", str(example_paths.eval_results_root)]) == 2
+    assert "task museum_sunday of example" in (text := capsys.readouterr().err)
+    assert text.endswith("did you mean museum_saturday?\n") and not path.exists()
+
+
 def test_unknown_agents_are_named(example_paths, tmp_path, capsys):
     """In one line, with those that are there."""
     arguments = ["report", "nobody", "-o", str(tmp_path / "x.html")]

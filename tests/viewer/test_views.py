@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 from patchright.async_api import expect
@@ -105,13 +106,16 @@ async def test_comparison_lists_differences_and_flips(page, home):
 
 
 async def test_comparison_of_agents_has_its_tests(page, tmp_path):
-    """The same from the server and in a file, in either direction."""
+    """The same from the server and in a file, in either direction, whatever other agents have."""
     made = Results(tmp_path)
     for number in range(7):
         for agent, passed in (("old", 1 + number % 2), ("new", 2 + number % 2)):
             leaves = [leaf(f"l{place}", "A claim", passed=place < passed) for place in range(4)]
             made.add(result(agent, "answer_1", leaves), f"task_{number}")
-    made.summarise("old", "new")
+    made.add(result("third", "answer_1", [leaf("l0", "A claim")]), "another_task")
+    made.summarise("old", "new", "third")
+    shutil.copytree(made.paths.eval_results_root / "third", made.paths.eval_results_root / "empty")
+    shutil.rmtree(made.paths.eval_results_root / "empty" / "another_task")
     catalog = Catalog(made.paths)
     file = tmp_path / "report.html"
     await write_report(file, catalog, ReportContent())
@@ -122,6 +126,13 @@ async def test_comparison_of_agents_has_its_tests(page, tmp_path):
             await expect(rows.first).to_contain_text("\u22120.25")
             await expect(rows.first).to_contain_text("0.0078")
             await expect(rows.last).to_contain_text("new, old")
+            assert await page.locator("option", has_text="empty").count() == 0
+            await show(page, place, "#/compare?a=new&b=third")
+            reason = "No test: no task has scores of both new and third."
+            await expect(page.locator("p.hint", has_text="No test")).to_have_text(reason)
+            await show(page, place, "#/overview")
+            await expect(page.locator("table.agents thead th")).to_have_count(4)
+            await expect(page.locator("p.notice", has_text="No results yet: empty")).to_be_visible()
 
 
 async def test_a_run_without_an_answer_has_one_reason(page, tmp_path):

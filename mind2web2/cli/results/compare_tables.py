@@ -11,6 +11,8 @@ from mind2web2.cli.console import counted, line, number
 from mind2web2.runs.analysis.leaf_flips import CAUSES, LeafFlips
 from mind2web2.runs.analysis.ranking import PairResult, Power, Ranking
 
+# More are not worth their exact number, which depends on a small remainder of two estimates.
+_MOST_RUNS = 50
 _LABELS = {"avg_score": "partial completion", "success_rate": "success rate"}
 
 
@@ -74,13 +76,14 @@ def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
     power = pair.power
     if power is None:
         return
+    shown = "too few to show any difference in partial completion"
     if power.detectable is not None:
-        line(
-            console,
-            f"Power of {pair.second} against {pair.first}: {counted(tasks, 'task')} show a difference of "
-            f"{power.detectable:.3f} in partial completion four times out of five. "
-            f"{_for_observed(power, tasks)}".rstrip(),
-        )
+        shown = f"enough to show a difference of {power.detectable:.3f} in partial completion"
+    line(
+        console,
+        f"Power of {pair.second} against {pair.first}: {counted(tasks, 'task')} are {shown} four times out "
+        f"of five. {_for_observed(power, tasks)}".rstrip(),
+    )
     split = power.variation
     if split.between_runs is not None:
         line(
@@ -95,9 +98,12 @@ def _for_observed(power: Power, tasks: int) -> str:
         return ""
     if power.tasks_needed <= tasks:
         return "The observed difference is larger than that."
-    runs = power.runs_needed
-    more = f", or these tasks with {counted(runs, 'run')}" if runs is not None else ""
-    return f"The observed difference would take {power.tasks_needed} tasks{more}."
+    more, runs = "", power.runs_needed
+    if runs is not None:
+        more = f", or these tasks with {counted(runs, 'run')}"
+        if runs > _MOST_RUNS:
+            more = f"; with these tasks, more than {_MOST_RUNS} runs"
+    return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 
 def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
@@ -108,13 +114,16 @@ def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> 
     table.add_column("cause")
     for heading in (f"only {other} passes", f"only {first} passes"):
         table.add_column(heading, justify="right", overflow="fold")
-    table.add_column("such as", overflow="fold")
+    examples = []
     for cause, label in CAUSES.items():
         own = flips.by_cause[cause]
         if own.gained or own.lost:
-            table.add_row(label, str(own.gained), str(own.lost), ", ".join(own.examples))
+            table.add_row(label, str(own.gained), str(own.lost))
+            examples.append(f"Such as ({label}): {', '.join(own.examples)}")
     if table.row_count:
         console.print(table)
+        for text in examples:
+            line(console, text)
     else:
         line(console, f"All {flips.matched} matched leaves of {first} and {other} have the same verdicts.")
     if flips.unmatched:

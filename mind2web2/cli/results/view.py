@@ -14,6 +14,7 @@ from mind2web2.cli.options import (
     browser_address,
     count,
     paths_of,
+    port_number,
     positive_int,
 )
 
@@ -44,7 +45,7 @@ def add_command(commands: Subcommands) -> None:
     """Add ``view`` and ``report`` to ``mind2web2``."""
     view = commands.add_parser("view", help="look at results in the browser", description=VIEW)
     view.add_argument("agents", metavar="AGENT", nargs="*", help="default: all that have results")
-    view.add_argument("--port", type=count, default=0, help="default: a free one")
+    view.add_argument("--port", type=port_number, default=0, help="default: a free one")
     view.add_argument(
         "--host",
         default="127.0.0.1",
@@ -136,7 +137,9 @@ def run_report(options: argparse.Namespace) -> int:
     from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 
     content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks)
-    size = asyncio.run(write_report(options.output, _catalog(options), content))
+    catalog = _catalog(options)
+    catalog.check_tasks()
+    size = asyncio.run(write_report(options.output, catalog, content))
     console = plain_console()
     console.print(f"Wrote {options.output} ({size / 1e6:.1f} MB)", soft_wrap=True, markup=False)
     if size > LARGE_FILE_BYTES:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,8 @@ from mind2web2.cli.options import (
     JUDGE_PROVIDERS_HELP,
     Subcommands,
     add_folder_options,
-    count,
     paths_of,
+    port_number,
     positive_dollars,
     positive_int,
     positive_seconds,
@@ -22,7 +23,11 @@ from mind2web2.cli.options import (
 from mind2web2.cli.settings_file import apply_settings_file, judge_server
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from mind2web2.scoring.scorer import Scorer
+
+log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
 DESCRIPTION = """\
@@ -41,7 +46,7 @@ def add_command(commands: Subcommands) -> None:
     """Add ``serve`` to ``mind2web2``."""
     parser = commands.add_parser("serve", help="score single answers over HTTP", description=DESCRIPTION)
     add = parser.add_argument
-    add("--port", type=count, default=0, help="default: a free one")
+    add("--port", type=port_number, default=0, help="default: a free one")
     add(
         "--host",
         default="127.0.0.1",
@@ -120,21 +125,22 @@ def run(options: argparse.Namespace) -> int:
     import os
     from ipaddress import ip_address
 
-    from mind2web2.cli.console import counted, plain_console
+    from mind2web2.cli.console import counted, line, plain_console, warnings_on
     from mind2web2.errors import UsageError
     from mind2web2.scoring.server import serve
     from mind2web2.viewer.server import listen
 
     apply_settings_file(options)
     console = plain_console()
-    with listen(options.host, options.port) as listener:
+    with listen(options.host, options.port) as listener, warnings_on(console):
         host, port = listener.getsockname()[:2]
         token = os.environ.get(TOKEN_VARIABLE) or None
         if token is None and not ip_address(host).is_loopback:
             raise UsageError(f"--host {host} is open to other machines: set {TOKEN_VARIABLE} to a secret")
         with _scorer(options) as scorer:
             address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-            console.print(f"Scoring at {address} until Ctrl-C", soft_wrap=True, markup=False, highlight=False)
+            line(console, f"Scoring at {address} until Ctrl-C. {_parts_in_words(options)}")
+            scorer.check_judge().add_done_callback(_warn_of_judge)
             # Where the output is a pipe, the address is wanted now.
             console.file.flush()
             serve(scorer, listener, token, options.stop_timeout)
@@ -142,6 +148,20 @@ def run(options: argparse.Namespace) -> int:
         without = counted(counts.no_scores.total(), "answer")
         console.print(f"Stopped. {counted(counts.scores, 'score')}, {without} without a score.")
     return 0
+
+
+def _parts_in_words(options: argparse.Namespace) -> str:
+    from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
+
+    model = options.judge_model or DEFAULT_JUDGE_MODEL
+    endpoint = endpoint_of(options.llm_provider, judge_server(options))
+    pages = options.pages or f"none (--missing_pages {options.missing_pages})"
+    return f"Judge: {model} ({endpoint}). Pages: {pages}. Scripts: {paths_of(options).eval_scripts_root}."
+
+
+def _warn_of_judge(check: Future[None]) -> None:
+    if not check.cancelled() and (error := check.exception()) is not None:
+        log.warning("%s Until it is, calls have no score.", error)
 
 
 def _scorer(options: argparse.Namespace) -> Scorer:

@@ -35,7 +35,8 @@ class Power:
         tasks_needed: with as many runs as there are; ``None`` where there is no difference.
         runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between runs is
             unknown.
-        detectable: the smallest difference that the present tasks and runs show.
+        detectable: the smallest difference that the present tasks and runs show; ``None`` where even 1, the
+            largest that is possible, is too small.
     """
 
     variation: Variation
@@ -200,11 +201,12 @@ def _power(first: SampledMetric, second: SampledMetric, found: Difference) -> Po
         ]
     )
     tasks = len(found.by_task)
+    detectable = detectable_difference(tasks, split.of_difference)
     return Power(
         split,
         tasks_needed(found.value, split.of_difference),
         runs_needed(found.value, tasks, split),
-        detectable_difference(tasks, split.of_difference),
+        None if detectable is None or detectable > 1 else detectable,
     )
 
 

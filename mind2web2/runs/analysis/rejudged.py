@@ -167,8 +167,10 @@ def _coefficient(measure: Callable[[Sequence[Pair]], Any]) -> Statistic:
         # Two of each, as a single pair has no coefficient.
         pairs = [Pair(*cell, weight=count) for cell, count in zip(_CELLS, sums, strict=True) if count] * 2
         value = measure(pairs).value
-        # Where all labels are the same there is no disagreement.
-        return 1.0 if value is None else float(value)
+        if value is None:
+            # A judge has one verdict for all: no agreement beyond chance, unless there is no disagreement.
+            return float(not sums[1] + sums[2])
+        return float(value)
 
     return statistic
 

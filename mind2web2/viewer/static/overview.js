@@ -60,7 +60,10 @@ function keepInAddress(search) {
 }
 
 /** @param {{agents: any[], answers: any[]}} props */
-function Agents({ agents, answers }) {
+function Agents({ agents: all, answers }) {
+  const withAnswers = new Set(answers.map((row) => row.agent));
+  const agents = all.filter((agent) => withAnswers.has(agent.name));
+  const empty = all.filter((agent) => !withAnswers.has(agent.name)).map((agent) => agent.name);
   /** @type {[string, (agent: any) => any][]} */
   const rows = [
     ["partial completion", (agent) => withInterval(agent, "avg_score", agent.metrics.avg_score)],
@@ -76,7 +79,7 @@ function Agents({ agents, answers }) {
   ];
   const warnings = agents.flatMap((agent) => agent.warnings.map((/** @type {string} */ text) => [agent.name, text]));
   return html`
-    <div class="table-wrap" tabindex="0">
+    <div class="table-wrap" tabindex="0" hidden=${!agents.length}>
       <table class="agents">
         <thead>
           <tr>
@@ -108,9 +111,8 @@ function Agents({ agents, answers }) {
         </ul>
       </details>`
     }
-    ${
-      !answers.length && html`<p class="notice">There are no answers yet.</p>`
-    }
+    ${!answers.length && html`<p class="notice">There are no answers yet.</p>`}
+    ${answers.length > 0 && empty.length > 0 && html`<p class="notice">No results yet: <bdi>${empty.join(", ")}</bdi></p>`}
   `;
 }
 

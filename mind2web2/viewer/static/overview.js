@@ -111,7 +111,8 @@ function Agents({ agents: all, answers }) {
         </ul>
       </details>`
     }
-    ${empty.length > 0 && html`<p class="notice">No results yet: <bdi>${empty.join(", ")}</bdi></p>`}
+    ${!answers.length && html`<p class="notice">There are no answers yet.</p>`}
+    ${answers.length > 0 && empty.length > 0 && html`<p class="notice">No results yet: <bdi>${empty.join(", ")}</bdi></p>`}
   `;
 }
 

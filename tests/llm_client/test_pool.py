@@ -212,11 +212,14 @@ async def test_a_question_that_every_server_fails_on_does_not_stop_the_pool(star
         (status(503, "down"), JudgeUnavailableError, "503 down; try again later"),
     ],
 )
-async def test_without_a_working_server_the_error_names_one(start, client_of, fault, error, words):
-    """As with a single server."""
+async def test_without_a_working_server_the_error_names_one(start, client_of, caplog, fault, error, words):
+    """As with a single server, and the log says that all requests wait."""
     servers = [start(faults=lambda _: fault) for _ in range(2)]
     with pytest.raises(error, match=words):
-        await asked(client_of(*servers), 1)
+        await asked(client_of(*servers), 8)
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert sum("left out" in text for text in warnings) == 2
+    assert warnings.count("No judge server is left, all requests wait") == 1
 
 
 async def test_what_one_server_refuses_no_other_is_sent(start, client_of):

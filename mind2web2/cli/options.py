@@ -13,6 +13,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 from urllib.parse import urlsplit
@@ -43,6 +44,17 @@ _BYTES_A_UNIT = {"M": 1024**2, "G": 1024**3}
 _LONG_OPTION = re.compile(r"--[a-z][a-z_-]*(?=$|=)")
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Wraps the paragraphs of descriptions; lines with an indent, such as examples, stay as they are."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        parts = []
+        for is_kept, group in groupby(text.splitlines(), key=lambda line: line[:1] in ("", " ")):
+            lines = list(group)
+            parts += lines if is_kept else self._split_lines(" ".join(lines), width)
+        return "".join(f"{indent}{line}\n" for line in parts)
+
+
 class CommandParser(argparse.ArgumentParser):
     """A parser that takes ``--like-this`` for ``--like_this``, and each single-valued option once.
 
@@ -50,7 +62,7 @@ class CommandParser(argparse.ArgumentParser):
     """
 
     def __init__(self, **keywords: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **keywords)
+        super().__init__(formatter_class=_HelpFormatter, allow_abbrev=False, **keywords)
         # Names of tasks and answers may begin with a dash: only known options are read as options.
         self._negative_number_matcher = re.compile("-[^-]")
         self.register("action", "given_urls", _GivenUrls)

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -51,7 +52,7 @@ class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
         parts = []
         for is_kept, group in groupby(text.splitlines(), key=lambda line: line[:1] in ("", " ")):
             lines = list(group)
-            parts += lines if is_kept else self._split_lines(" ".join(lines), width)
+            parts += lines if is_kept else textwrap.wrap(" ".join(lines), width)
         return "".join(f"{indent}{line}\n" for line in parts)
 
 

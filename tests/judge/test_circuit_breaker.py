@@ -145,7 +145,7 @@ async def test_a_spent_budget_is_no_sign_of_a_judge_that_lets_in():
             for number in range(ENOUGH - 1):
                 await told(run, number)
             run.budget = budget
-            assert "--max_cost" in await told(run, ENOUGH - 1)
+            assert "max_cost" in await told(run, ENOUGH - 1)
             run.budget = None
             await told(run, ENOUGH)
             assert len(server.requests) == ENOUGH

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -274,6 +273,8 @@ def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name:
 
 
 def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
+    from dataclasses import asdict
+
     contents = [agent.summary | asdict(agent.now) for agent in agents]
     content: object = contents[0]
     if len(agents) > 1:
@@ -282,6 +283,8 @@ def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequenc
 
 
 def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
+    from dataclasses import replace
+
     from mind2web2.cli.console import line
     from mind2web2.cli.metric_tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge_check.record import check_text

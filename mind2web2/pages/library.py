@@ -30,7 +30,7 @@ from mind2web2.prompts.blocks import address_flags, flags_of, one_a_kind
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import SharedWork
 from mind2web2.utils.images import cut_screenshot
-from mind2web2.utils.text import made_visible
+from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.workers import run_in_worker
 
 if TYPE_CHECKING:

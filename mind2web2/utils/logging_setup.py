@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.errors import ResultWriteError
-from mind2web2.utils.text import made_visible, stamp_now
+from mind2web2.utils.invisible_characters import made_visible
+from mind2web2.utils.text import stamp_now
 
 # What every record has; anything else was given with ``extra=``.
 _RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

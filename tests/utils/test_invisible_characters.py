@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from injection_suite.disguises import bits, selectors, tags
 
-from mind2web2.utils.text import made_visible
+from mind2web2.utils.invisible_characters import made_visible
 
 SCOTLAND = "\U0001f3f4" + tags("gbsct") + "\U000e007f"
 REAL_TEXTS = {

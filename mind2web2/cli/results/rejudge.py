@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import copy
-import hashlib
 import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -140,6 +138,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _agent(options: argparse.Namespace, name: str) -> _Agent:
+    import hashlib
+    from dataclasses import replace
+
     from mind2web2.cli.evaluate import prepare
     from mind2web2.cli.evaluate_report import judge_settings
     from mind2web2.cli.metrics import has_record, no_results

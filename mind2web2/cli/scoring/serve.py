@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
     from mind2web2.scoring.scorer import Scorer
 
-log = logging.getLogger(__name__)
 
 TOKEN_VARIABLE = "MIND2WEB2_TOKEN"
 DESCRIPTION = """\
@@ -160,8 +158,10 @@ def _parts_in_words(options: argparse.Namespace) -> str:
 
 
 def _warn_of_judge(check: Future[None]) -> None:
+    import logging  # slow to load beside --help
+
     if not check.cancelled() and (error := check.exception()) is not None:
-        log.warning("%s Until it is, calls have no score.", error)
+        logging.getLogger(__name__).warning("%s Until it is, calls have no score.", error)
 
 
 def _scorer(options: argparse.Namespace) -> Scorer:

@@ -140,16 +140,19 @@ class JudgmentDatabase:
         connection, so that a worker that died holds nothing.
         """
         question = key, endpoint, ""
+        found: _Found | None = None
         try:
             while True:
+                found = None  # unknown until the reply, which a caller that is cancelled does not see
                 found = await self._queue.done(_Work("claim", question))
                 if found.is_locked or found.judgment is not None:
                     break
                 await asyncio.sleep(_LOOK_AGAIN_S)
             yield found.judgment
         finally:
-            # Nothing depends on it, so that a caller that was cancelled need not wait.
-            self._queue.send(_Work("release", question)).add_done_callback(lambda done: done.exception())
+            if found is None or found.is_locked:
+                # Nothing depends on it, so that a caller that was cancelled need not wait.
+                self._queue.send(_Work("release", question)).add_done_callback(lambda done: done.exception())
 
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Store many judgments, keep those already stored, and return how many were new."""

@@ -3,6 +3,7 @@
 uv run python benchmarks/make_labelled_set.py
 """
 
+import sys
 from pathlib import Path
 
 from labelled_set import labelled_set_json
@@ -10,4 +11,4 @@ from labelled_set import labelled_set_json
 if __name__ == "__main__":
     path = Path(__file__).parent.parent / "mind2web2" / "judge_check" / "labelled_set.json"
     path.write_text(labelled_set_json(), encoding="utf-8")
-    print(path)  # noqa: T201
+    sys.stdout.write(f"{path}\n")

@@ -22,7 +22,6 @@ from mind2web2.utils.text import check_name, name_list
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.comparison import AgentComparison
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
@@ -119,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
     from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_comparison
-    from mind2web2.runs.comparison import compared
+    from mind2web2.runs.analysis.comparison import compared
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
@@ -270,13 +269,13 @@ def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name:
     )
 
 
-def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
+def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[dict[str, Any]]) -> None:
     from dataclasses import asdict
 
     contents = [agent.summary | asdict(agent.now) for agent in agents]
     content: object = contents[0]
     if len(agents) > 1:
-        content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}
+        content = {"agents": contents, "comparisons": comparisons}
     console.print_json(json.dumps(content))
 
 

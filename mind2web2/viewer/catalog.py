@@ -14,8 +14,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.runs.analysis.ranking import ranking
-from mind2web2.runs.comparison import NoSharedTaskError
+from mind2web2.runs.analysis.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
 from mind2web2.runs.results import (

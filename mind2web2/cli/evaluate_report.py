@@ -424,7 +424,8 @@ def _declined_line(results: Iterable[_Scored]) -> str | None:
         return None
     return (
         f"the judge refused to answer, twice each: votes {kinds['votes']}, extractions "
-        f"{kinds['extractions']} ({_by_name(+tasks)}); such votes count as not supported, such extractions as empty"
+        f"{kinds['extractions']} ({_by_name(+tasks)}); such votes count as not supported, such "
+        "extractions as empty"
     )
 
 

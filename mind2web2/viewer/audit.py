@@ -29,6 +29,7 @@ from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
 from mind2web2.statistics.agreement import Estimate, Pair, agreement_share, cohen_kappa, gwet_ac1, share
 from mind2web2.statistics.prediction_powered import Labelled, ppi_mean
 from mind2web2.utils.files import read_regular_file
+from mind2web2.utils.text import mapping
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows
 from mind2web2.viewer.server import JsonResponse, json_route
 
@@ -162,8 +163,7 @@ def judged_leaves(catalog: Catalog, agent: str) -> list[JudgedLeaf]:
 
 
 def _leaves_of(key: AnswerKey, result: Mapping[str, Any]) -> Iterator[JudgedLeaf]:
-    made_from = result.get("provenance")
-    answer_sha256 = made_from.get("answer_sha256") if isinstance(made_from, dict) else None
+    answer_sha256 = mapping(result.get("provenance")).get("answer_sha256")
     for leaf in leaves_of(result):
         try:
             evidence = Evidence.model_validate(leaf.get("evidence"))

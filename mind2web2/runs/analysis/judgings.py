@@ -18,6 +18,7 @@ from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.agreement import Pair, cohen_kappa, gwet_ac1
 from mind2web2.statistics.bootstrap import Interval, Limits, Statistic, bootstrap_intervals, sums_of
 from mind2web2.statistics.variance import NestedVariance, nested_variance
+from mind2web2.utils.text import mapping
 
 Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
 CAUSES: Mapping[Cause, str] = {
@@ -52,15 +53,13 @@ Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
 
 def _judged_leaves(task_id: str, answer_name: str, result: Mapping[str, Any]) -> Leaves:
     """Return the leaves of a result; of leaves with one id the last counts."""
-    provenance = result.get("provenance")
-    sha256 = provenance.get("answer_sha256") if isinstance(provenance, dict) else None
+    sha256 = mapping(result.get("provenance")).get("answer_sha256")
     found = {}
     for leaf in leaves_of(result):
-        verdict = leaf.get("superseded") or leaf
-        evidence = leaf.get("evidence")
-        own = evidence if isinstance(evidence, dict) else {}
+        verdict = mapping(leaf.get("superseded")) or leaf
+        own = mapping(leaf.get("evidence"))
         found[task_id, answer_name, str(leaf.get("id"))] = JudgedLeaf(
-            passed=isinstance(verdict, dict) and verdict.get("status") == "passed",
+            passed=verdict.get("status") == "passed",
             decided_by=own.get("decided_by"),
             claim=own.get("claim"),
             answer_sha256=sha256,

@@ -12,8 +12,8 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_task_option,
-    number,
     paths_of,
+    share,
 )
 from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
@@ -76,7 +76,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--fail_under",
         metavar="SCORE",
-        type=_score,
+        type=share,
         help="exit with status 5 if the partial completion of an agent, as shown, is below SCORE; answers "
         "without a score count as 0 with --task_list, and are left out otherwise (exit status 1)",
     )
@@ -94,13 +94,6 @@ def add_command(commands: Subcommands) -> None:
     )
     add_folder_options(parser)
     parser.set_defaults(run=run)
-
-
-def _score(text: str) -> float:
-    score = number(text)
-    if not 0 <= score <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a score from 0 to 1")
-    return score
 
 
 class _Agent(NamedTuple):

@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, share
 
 DESCRIPTION = """\
 Tell whether agents differ by more than chance: the paired difference of partial completion and success rate
@@ -42,7 +42,7 @@ def add_command(commands: Subcommands) -> None:
         "--fail_if_worse",
         metavar="MARGIN",
         nargs="?",
-        type=_margin,
+        type=share,
         const=0.0,
         help="exit with status 4 if partial completion of a further agent is below that of the first by more "
         "than MARGIN (default 0), as the whole 95%% interval shows",
@@ -55,13 +55,6 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     add_folder_options(parser, "eval_results_root")
     parser.set_defaults(run=run)
-
-
-def _margin(text: str) -> float:
-    margin = float(text)
-    if not 0 <= margin <= 1:
-        raise argparse.ArgumentTypeError("not a difference of scores from 0 to 1")
-    return margin
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,8 +9,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 from weakref import WeakValueDictionary
+
+from pydantic import ConfigDict
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.capture.settings import CaptureSettings
@@ -89,6 +91,9 @@ class PreparedPage:
         captured_by: the browser that it was captured with.
         doubt: why another machine or day might give another content.
     """
+
+    # For messages that carry its fields (scripts.isolation).
+    __pydantic_config__: ClassVar = ConfigDict(arbitrary_types_allowed=True)
 
     url: str
     kind: PageKind

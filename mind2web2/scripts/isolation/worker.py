@@ -48,7 +48,7 @@ from mind2web2.scripts.isolation.rpc import (
     ledger_as_json,
     page_from,
 )
-from mind2web2.scripts.run import LoopGuard, ScriptCall, script_result
+from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 from mind2web2.verification.claims import BinaryEvalResult
 
@@ -173,6 +173,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     pages = RunPages(client, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
     logger = _logger(job, client)
+    log_unseen_errors(logger)
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
         reply = await client.ask("service", request=asdict(request))

@@ -187,7 +187,7 @@ def _summed_up(
         # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
-        found = (answers, stored_metrics(root, agent_name, answers, task_ids).summary()) if answers else None
+        found = (answers, stored_metrics(root, agent_name, answers, task_ids)) if answers else None
     if found is None:
         raise no_results(options, root, agent_name)
     answers, summary = found

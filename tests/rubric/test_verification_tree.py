@@ -11,7 +11,7 @@ from pydantic_core import to_jsonable_python
 from rubrics import EDITS, Shadow, apply_edit, built_by_hand, outcomes, vectors
 
 from mind2web2.rubric.evidence import Evidence
-from mind2web2.rubric.node import FIELDS, AggregationStrategy, Positions, VerificationNode
+from mind2web2.rubric.node import FIELDS, AggregationStrategy, VerificationNode
 
 
 def node(node_id, **fields):
@@ -501,24 +501,3 @@ def test_a_score_is_computed_once():
     leaf.score = 0.5
     assert root.aggregated_score == 0.5
     assert len(walks) == 2 * first
-
-
-def test_positions_know_their_smallest():
-    """Whatever was put in and taken out, with and without an exception."""
-    positions = Positions()
-    assert (bool(positions), list(positions), positions.first(), positions.first(besides=1)) == (
-        False,
-        [],
-        None,
-        None,
-    )
-    for position in (5, 2, 9):
-        positions.put(position, True)
-    positions.put(7, False)
-    assert (bool(positions), list(positions)) == (True, [2, 5, 9])
-    assert [positions.first(), *(positions.first(besides=place) for place in (2, 5, 9, 3))] == [2, 5, 2, 2, 2]
-    positions.put(2, False)
-    positions.put(9, False)
-    assert (positions.first(), positions.first(besides=5)) == (5, None)
-    positions.put(5, False)
-    assert (bool(positions), positions.first()) == (False, None)

@@ -78,8 +78,6 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
-# After the longest block: a script that ignores the interrupt for so long is ended.
-_HANG_AFTER_BLOCK_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -338,14 +336,11 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
 def _isolation(options: argparse.Namespace) -> Isolation | None:
     if not options.isolate:
         return None
-    from mind2web2.scripts.isolation.fork_server import DEFAULT_MEMORY_BYTES, ScriptLimits
+    from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
     from mind2web2.scripts.isolation.run import Isolation
 
-    block_s = _longest_block_s(options)
     limits = ScriptLimits(
-        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
-        block_s=block_s,
-        hang_s=block_s + _HANG_AFTER_BLOCK_S,
+        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES, block_s=_longest_block_s(options)
     )
     variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, network_of(options), variables=variables)

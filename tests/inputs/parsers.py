@@ -170,13 +170,6 @@ def _read_in_cache(name: str) -> Read:
     return read
 
 
-def _read_salvage(content: bytes, folder: Path) -> None:
-    (folder / "task").mkdir()
-    (folder / "task" / "index.json").write_bytes(b"{" + content)
-    (folder / "task.json").write_bytes(content)
-    _use_cache(folder)
-
-
 def _read_page_text(content: bytes, folder: Path) -> None:
     cache = CacheFileSys(folder)
     cache.put_web("http://a.example/x", "text", None)
@@ -387,9 +380,6 @@ PARSERS: dict[str, Parser] = {
         is_json=True,
     ),
     "capture record": Parser(_read_in_cache(f"{_STEM}.capture.json"), (_json(_RECORD),), is_json=True),
-    "damaged index": Parser(
-        _read_salvage, (_json(_CITED), _json({"http://a.example/x": "web"})), is_json=True
-    ),
     "page text": Parser(_read_page_text, (b"text\n", b"\xef\xbb\xbftext \xe9")),
     "citations": Parser(_read_citations, (_json(_CITED),), is_json=True),
     "result": Parser(_read_result, (_json(_RESULT),), is_json=True),

@@ -26,8 +26,16 @@ from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.rubric.aggregation import Outcome, aggregate
 from mind2web2.rubric.evidence import Evidence
 from mind2web2.runs.reader import WrittenNode, leaves_of, written_tree
-from mind2web2.statistics.agreement import Estimate, Pair, agreement_share, cohen_kappa, gwet_ac1, share
-from mind2web2.statistics.prediction_powered import Labelled, ppi_mean
+from mind2web2.statistics.agreement import (
+    Estimate,
+    Labelled,
+    Pair,
+    agreement_share,
+    cohen_kappa,
+    gwet_ac1,
+    ppi_mean,
+    share,
+)
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import mapping
 from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError, tree_rows

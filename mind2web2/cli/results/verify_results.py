@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -231,8 +232,6 @@ def _state(answer: AnswerCheck) -> str:
 
 
 def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
-    import json
-
     from mind2web2.cli.console import plain_console
 
     content = {

@@ -269,10 +269,9 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     options = run.options
     if not options.batch:
         return None
-    from mind2web2.judge.batch.endpoints import batch_endpoints
+    from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.judge.batch.state import BatchFolder
-    from mind2web2.judge.batch.transfer import BatchPace
 
     endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 

@@ -16,8 +16,14 @@ from mind2web2.judge.budget import request_tokens
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import TaskUsage
 from mind2web2.judge.store import JudgeIdentity, JudgmentStore
-from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledForm, LabelledPage, LabelledSet
-from mind2web2.judge_check.screenshot import can_be_drawn, screenshot
+from mind2web2.judge_check.labelled_set import (
+    LabelledClaim,
+    LabelledForm,
+    LabelledPage,
+    LabelledSet,
+    can_be_drawn,
+    screenshot,
+)
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.pages.captures import PageKind
 from mind2web2.pages.library import PageLibrary

@@ -6,12 +6,12 @@ import asyncio
 import atexit
 import difflib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from anyio.from_thread import start_blocking_portal
 from pydantic import BaseModel
@@ -133,15 +133,6 @@ _MOST_MODELS = 5
 _REPLY_TRIES = 3
 
 
-class Sending(Protocol):
-    """Sends the requests of one question, with retries, and counts them (``Attempts``)."""
-
-    made: int
-
-    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Return the completion of a request."""
-
-
 class AsyncProviderClient(AsyncCalls):
     """A judge behind one transport.
 
@@ -217,11 +208,11 @@ class AsyncProviderClient(AsyncCalls):
             f"{self._transport.service.shown} has no model {model}; {hint}", is_for_all=True
         )
 
-    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Sending]:
+    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
         """Return the way of one question's requests to the server."""
         return self._transport, self._attempts(model, limit)
 
-    def _attempts(self, model: str, limit: Limit | None) -> Sending:
+    def _attempts(self, model: str, limit: Limit | None) -> Attempts:
         return Attempts(self._retry, limit, self._limiter(model), self.retries)
 
     def _limiter(self, model: str) -> RateLimiter:
@@ -251,7 +242,7 @@ class _Exchange:
         transport: Transport,
         capabilities: Capabilities,
         request: ChatRequest,
-        attempts: Sending,
+        attempts: Attempts,
         retries: Retries,
     ) -> None:
         self._transport = transport

@@ -119,12 +119,11 @@ class Verifier(ScriptAccess):
         sources: Sources,
         *,
         extra_prerequisites: Prerequisites = None,
-        additional_instruction: str | None = None,
-        majority_vote: bool | None = None,
-        num_trials: int | None = None,
-        use_screenshot: bool | None = None,
+        **options: Any,
     ) -> Coroutine[Any, Any, bool]:
         """Note a verification with all it depends on, as it stands now, and return the rest of the work.
+
+        The keywords are those of ``verify``.
 
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
@@ -133,10 +132,8 @@ class Verifier(ScriptAccess):
         if deferral is not None:
             deferral.count_verification()
         extra = _nodes(extra_prerequisites)
-        verification = replace(
-            self._filled_in(claim, node, additional_instruction, majority_vote, num_trials, use_screenshot),
-            prerequisites=tuple(encodable(each.id) for each in extra),
-        )
+        names = tuple(encodable(each.id) for each in extra)
+        verification = replace(self._filled_in(claim, node, **options), prerequisites=names)
         prerequisites = prerequisites_now(node, extra)
         # While there is one such task, one call comes after another, and what is decided by then is the same
         # in every run.
@@ -206,10 +203,10 @@ class Verifier(ScriptAccess):
         self,
         claim: str,
         node: VerificationNode | None,
-        additional_instruction: str | None,
-        majority_vote: bool | None,
-        num_trials: int | None,
-        use_screenshot: bool | None,
+        additional_instruction: str | None = None,
+        majority_vote: bool | None = None,
+        num_trials: int | None = None,
+        use_screenshot: bool | None = None,
     ) -> Verification:
         config = self._context.config
         trials = config.default_num_trials if num_trials is None else num_trials

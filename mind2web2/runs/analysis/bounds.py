@@ -15,6 +15,7 @@ from typing import Any
 from mind2web2.rubric.aggregation import Outcome, aggregate, is_score
 from mind2web2.rubric.evidence import blocking_leaf_id
 from mind2web2.runs.reader import JUDGED, WrittenNode, leaf_facts, other_score_by_tree, written_tree
+from mind2web2.utils.text import mapping
 
 _PASSED, _FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 
@@ -58,8 +59,7 @@ def score_bounds(result: Mapping[str, Any]) -> ScoreBounds | None:
 
 
 def _evidence(leaf: WrittenNode) -> Mapping[str, Any]:
-    found = leaf.fields.get("evidence")
-    return found if isinstance(found, dict) else {}
+    return mapping(leaf.fields.get("evidence"))
 
 
 def _is_weak(leaf: WrittenNode) -> bool:

@@ -177,7 +177,6 @@ class RunReport:
         summary: the agent's metrics, ``None`` where they could not be written.
         problems: failures beside the answers, one line each.
         recapture: the command that captures suspect pages again.
-        show: the command that shows why an answer has its score.
     """
 
     work: Sequence[TaskWork]
@@ -287,11 +286,7 @@ _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 
 def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
-    """Return, one line each, reasons why scores may be wrong.
-
-    Args:
-        recapture: the command that captures suspect pages again.
-    """
+    """Return, one line each, reasons why scores may be wrong."""
     results = _scored(outcomes)
     lines = [
         _unavailable_line(results),

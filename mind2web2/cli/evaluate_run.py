@@ -245,7 +245,7 @@ def _parts(
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
     """Print the stored values of reused results, as their scripts did not run and logged nothing."""
-    from mind2web2.cli.show import stored_values
+    from mind2web2.cli.results.show import stored_values
 
     for outcome in outcomes:
         if outcome.reused and outcome.result is not None:

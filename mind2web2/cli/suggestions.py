@@ -32,8 +32,6 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
 
     Args:
         options: of the present command; its folders are named again.
-        command: a subcommand of ``mind2web2``.
-        words: its arguments and options.
     """
     given = vars(options)
     folders = [(name, given.get(name)) for name in _FOLDERS[command]]
@@ -69,12 +67,7 @@ def suggested_check(options: argparse.Namespace) -> str:
 def suggested_evaluation(
     options: argparse.Namespace, agent_name: str, result: Mapping[str, Any] | None, *words: str
 ) -> str:
-    """Return the command that evaluates the agent with the judge and options of one of its results.
-
-    Args:
-        result: the content of a result file, where there is one.
-        words: further options.
-    """
+    """Return the command that evaluates the agent with the judge and options of one of its results."""
     return suggested_command(options, "evaluate", agent_name, *words, *evaluation_options(result))
 
 

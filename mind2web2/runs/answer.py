@@ -130,8 +130,6 @@ class RunParts:
     """Everything that the answers of a run share.
 
     Args:
-        library: prepared pages.
-        limits: how many requests and captures run at once.
         reuse: take earlier results that still hold.
         answer_timeout_s: for one script on one answer; ``None`` for no limit.
         with_private_network: captures and scripts' downloads may visit private addresses.
@@ -194,7 +192,6 @@ class AnswerOutcome:
     """The outcome of one answer: a result, or the reason why there is none.
 
     Args:
-        result: the content of the result file.
         reason: one line; ``None`` where there is a result.
         reused: the result is an earlier one, or a replay gave the same result again.
         changed: why an earlier result no longer holds, in one line; ``None`` where there was none.

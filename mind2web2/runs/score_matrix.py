@@ -34,10 +34,7 @@ class ScoredAnswer:
     Args:
         answer_name: the answer's file name; answers of one name are one run.
         word_count: whitespace-separated words of the answer.
-        time_s: the agent's time for it.
-        judge_model: the model that judged it.
         reason: why there is no score, in one line; with a score of 0, how the agent's run failed.
-        facts: the facts that its result states.
 
     Raises:
         ValueError: the score is not a number from 0 to 1.

@@ -44,8 +44,6 @@ def generate_result_summary(
     """Write an agent's ``summary.json`` from its result folders and return its content.
 
     Args:
-        output_dir: the folder of all results.
-        agent_name: whose results.
         task_ids: the tasks that an agent should have answered, see ``agent_metrics``.
 
     Returns:
@@ -126,9 +124,6 @@ def write_task_summary(
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
     Args:
-        output_dir: the folder of all results.
-        agent_name: whose answers.
-        task_id: the task.
         unscored: why answers have no result in this run, by answer name. Such an answer is without a
             score even if an earlier run left a result: that may have judged another text or script.
         answer_names: the answers there are now. Results of others, left by earlier runs, are listed as

@@ -105,11 +105,7 @@ class LabelFile:
         self.path = root / agent / f"{auditor}.jsonl"
 
     def append(self, leaf: JudgedLeaf, label: Verdict, note: str, seconds: float) -> Label:
-        """Write a label to the disk and return it.
-
-        Raises:
-            ResultWriteError: it cannot be written.
-        """
+        """Write a label to the disk and return it. Raises ResultWriteError: it cannot be written."""
         made = Label(
             **asdict(leaf.place),
             leaf=leaf.leaf,
@@ -426,8 +422,6 @@ class AuditSettings:
     """Which leaves an auditor labels.
 
     Args:
-        root: the folder of all labels.
-        size: how many leaves.
         seed: auditors with the same seed and size label the same leaves.
     """
 
@@ -450,11 +444,7 @@ class NewLabel(BaseModel):
 
 
 class AuditSession:
-    """The sample of one auditor.
-
-    Raises:
-        UsageError: no leaf was decided by votes of the judge.
-    """
+    """The sample of one auditor. Raises UsageError: no leaf was decided by votes of the judge."""
 
     def __init__(self, catalog: Catalog, settings: AuditSettings) -> None:
         self._catalog = catalog

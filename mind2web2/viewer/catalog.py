@@ -73,7 +73,6 @@ class Catalog:
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
-        tasks: only these tasks; empty for all.
     """
 
     def __init__(self, paths: PathConfig, agents: Sequence[str] = (), tasks: Sequence[str] = ()) -> None:
@@ -84,11 +83,7 @@ class Catalog:
         self._reading = Lock()
 
     def agents(self) -> list[str]:
-        """Return the names of the agents.
-
-        Raises:
-            NoSuchResultError: an agent has no results, or none has.
-        """
+        """Return the names of the agents. Raises NoSuchResultError: an agent has no results, or none has."""
         root = self.paths.eval_results_root
         # A first run writes its progress before its summary.
         files = [*root.glob(f"*/{SUMMARY_NAME}"), *root.glob(f"*/{PROGRESS_NAME}")]

@@ -60,7 +60,7 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.cli.metrics import chosen_tasks
+    from mind2web2.cli.results.metrics import chosen_tasks
     from mind2web2.cli.results.tables import print_ranking, print_verdict
     from mind2web2.errors import UsageError
     from mind2web2.runs.analysis.comparison import ranking
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _folder(options: argparse.Namespace, name: str) -> Path:
     """Return the folder of results that an argument names."""
-    from mind2web2.cli.metrics import has_record, no_results
+    from mind2web2.cli.results.metrics import has_record, no_results
     from mind2web2.utils.text import check_name
 
     if "/" in name.rstrip("/"):

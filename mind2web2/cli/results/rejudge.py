@@ -147,7 +147,7 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
 
     from mind2web2.cli.evaluate import prepare
     from mind2web2.cli.evaluate_report import judge_settings
-    from mind2web2.cli.metrics import has_record, no_results
+    from mind2web2.cli.results.metrics import has_record, no_results
     from mind2web2.cli.settings_file import apply_settings_file, judge_server
     from mind2web2.errors import UsageError
     from mind2web2.llm_client.settings import endpoint_of

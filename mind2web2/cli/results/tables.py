@@ -124,11 +124,7 @@ def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
-    """Print which results are out of date, and which answers have none.
-
-    Args:
-        evaluate: the command that evaluates the agent as its newest result was made.
-    """
+    """Print which results are out of date, and which answers have none."""
     if now.stale:
         line(console, f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}")
     by_reason: dict[str, list[str]] = defaultdict(list)
@@ -228,11 +224,7 @@ def _add_share(
 
 
 def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
-    """Print both metrics, and each further agent's power, tasks and leaves against the first.
-
-    Args:
-        flips: by the further agents.
-    """
+    """Print both metrics, and each further agent's power, tasks and leaves against the first."""
     first, *others = found.agents
     for name, label in _TESTED.items():
         _print_metric(console, found, name, label)

@@ -46,10 +46,8 @@ class Difference:
     """One metric of two agents over the tasks where both have a value, averaged over each task's runs.
 
     Args:
-        first: the first agent's value; ``None`` where no task has a value of both, like ``second``.
         sampled: the interval of the second value minus the first.
         p_value: of no difference, two-sided; ``None`` where no task has a value of both.
-        by_task: each task's difference.
     """
 
     first: float | None
@@ -253,12 +251,7 @@ class MetricRanking:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Agents over the same tasks, in the given order.
-
-    Args:
-        metrics: partial completion and success rate, by their names in ``summary.json``.
-        warnings: reasons why the comparison may be unfair, one line each.
-    """
+    """Agents over the same tasks, in the given order."""
 
     agents: tuple[str, ...]
     tasks: tuple[str, ...]

@@ -97,13 +97,7 @@ class Judging:
 
 @dataclass(frozen=True, slots=True)
 class FlipCount:
-    """The flips of one cause.
-
-    Args:
-        gained: leaves that only the second agent passes.
-        lost: leaves that only the first agent passes.
-        examples: a few of them, as ``task/answer/leaf``.
-    """
+    """The flips of one cause."""
 
     gained: int
     lost: int
@@ -112,13 +106,7 @@ class FlipCount:
 
 @dataclass(frozen=True, slots=True)
 class LeafFlips:
-    """The leaves of two agents, matched by task, answer name and leaf id.
-
-    Args:
-        matched: leaves that both results have.
-        unmatched: leaves that only one of both results has.
-        by_cause: the flips, of all causes.
-    """
+    """The leaves of two agents, matched by task, answer name and leaf id."""
 
     matched: int
     unmatched: int
@@ -190,10 +178,7 @@ class Repeatability:
     """How far one judge agrees with itself.
 
     Args:
-        answers: judged in every judgment.
-        means: the mean score over these answers, by judgment.
         variance: components of the scores' variance; ``None`` with fewer than two tasks.
-        leaves: that the judge decided in every judgment.
         flip_rate: the chance that two judgments of a leaf differ.
         ever_flipped: the leaves that were not judged alike every time.
     """
@@ -249,15 +234,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """Two judges on the same leaves.
-
-    Args:
-        leaves: that both judges decided.
-        only_first: leaves that only the first judge passes.
-        only_second: leaves that only the second judge passes.
-        agreement: the share of leaves with the same verdict.
-        examples: some leaves with different verdicts, as ``task/answer/leaf``.
-    """
+    """Two judges on the same leaves."""
 
     leaves: int
     only_first: int
@@ -342,12 +319,7 @@ class SwappedPair:
 
 @dataclass(frozen=True, slots=True)
 class RankingCheck:
-    """The ranking of agents by partial completion under two judges, over the answers that both scored.
-
-    Args:
-        orders: the agents from the best down, by judge.
-        tied: the agents that are tied with the best, by judge.
-    """
+    """The ranking of agents by partial completion under two judges, over the answers that both scored."""
 
     orders: tuple[tuple[str, ...], tuple[str, ...]]
     tied: tuple[tuple[str, ...], tuple[str, ...]]

@@ -245,7 +245,7 @@ def _parts(
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
     """Print the stored values of reused results, as their scripts did not run and logged nothing."""
-    from mind2web2.cli.show import stored_values
+    from mind2web2.cli.results.show import stored_values
 
     for outcome in outcomes:
         if outcome.reused and outcome.result is not None:
@@ -269,10 +269,9 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     options = run.options
     if not options.batch:
         return None
-    from mind2web2.judge.batch.endpoints import batch_endpoints
+    from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.judge.batch.state import BatchFolder
-    from mind2web2.judge.batch.transfer import BatchPace
 
     endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 

@@ -80,7 +80,6 @@ class Served(BaseModel):
     Args:
         model: the model's own name, such as one with a date.
         system_fingerprint: the backend's version.
-        judgments: number of replies.
     """
 
     model_config = ConfigDict(frozen=True)

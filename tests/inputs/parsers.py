@@ -27,8 +27,7 @@ from mind2web2.api_tools.tool_arxiv import (
 from mind2web2.capture.page.documents import FetchedDocument, file_name_of, is_attachment
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.batch.endpoints import line_head, read_line
-from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch.state import BatchFolder, result_line
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
@@ -249,12 +248,12 @@ def _read_batch_record(content: bytes, folder: Path) -> None:
     (folder / "00001.results.jsonl").write_bytes(content)
     batches = BatchFolder(folder)
     for record in batches.records():
-        batches.places(record)
+        batches.results(record)
 
 
 def _read_batch_line(content: bytes, _: Path) -> None:
-    if line_head(content) is not None:
-        read_line(content)
+    if (read := result_line(content)) is not None:
+        read[1].completion()
 
 
 def _read_meta(content: bytes, folder: Path) -> None:

@@ -223,10 +223,3 @@ def test_a_useless_list_of_cited_urls_does_no_harm(tmp_path, neighbour):
         '{"https://example.com/0": "web", "https://example.com/9": "web",'
     )
     assert CacheFileSys(tmp_path / "task").get_all_urls() == urls[:1]
-
-
-def test_a_deeply_nested_index_is_damaged(tmp_path):
-    """The parser's limit is no reason to fail."""
-    urls = filled(tmp_path)
-    (tmp_path / "index.json").write_text('{"https://example.com/0": "web", "x": ' + "[" * 200_000)
-    assert CacheFileSys(tmp_path).get_all_urls() == urls[:1]

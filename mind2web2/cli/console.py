@@ -29,7 +29,7 @@ from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.transfer import JobProgress
+    from mind2web2.judge.batch.endpoints import JobProgress
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome

@@ -78,8 +78,6 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
-# After the longest block: a script that ignores the interrupt for so long is ended.
-_HANG_AFTER_BLOCK_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -247,7 +245,7 @@ def _parts(
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
     """Print the stored values of reused results, as their scripts did not run and logged nothing."""
-    from mind2web2.cli.show import stored_values
+    from mind2web2.cli.results.show import stored_values
 
     for outcome in outcomes:
         if outcome.reused and outcome.result is not None:
@@ -271,10 +269,9 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     options = run.options
     if not options.batch:
         return None
-    from mind2web2.judge.batch.endpoints import batch_endpoints
+    from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.judge.batch.state import BatchFolder
-    from mind2web2.judge.batch.transfer import BatchPace
 
     endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 
@@ -339,14 +336,11 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
 def _isolation(options: argparse.Namespace) -> Isolation | None:
     if not options.isolate:
         return None
-    from mind2web2.scripts.isolation.fork_server import DEFAULT_MEMORY_BYTES, ScriptLimits
+    from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
     from mind2web2.scripts.isolation.run import Isolation
 
-    block_s = _longest_block_s(options)
     limits = ScriptLimits(
-        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
-        block_s=block_s,
-        hang_s=block_s + _HANG_AFTER_BLOCK_S,
+        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES, block_s=_longest_block_s(options)
     )
     variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, network_of(options), variables=variables)

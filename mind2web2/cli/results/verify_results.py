@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.metrics import has_record, no_results
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
@@ -15,6 +14,7 @@ from mind2web2.cli.options import (
     paths_of,
     temperature,
 )
+from mind2web2.cli.results.metrics import has_record, no_results
 from mind2web2.cli.settings_file import extra_body
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError

@@ -25,6 +25,7 @@ from mind2web2.cli.options import (
     temperature,
 )
 from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
+from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
     from mind2web2.runs.sharding.shards import Shard
@@ -319,7 +320,6 @@ def _shard(text: str) -> Shard:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.errors import UsageError
     from mind2web2.utils.gc_tuning import loading
 
     agent_name = _agent_name(options)
@@ -368,7 +368,6 @@ def prepare(options: argparse.Namespace) -> None:
 def _is_isolated(options: argparse.Namespace) -> bool:
     if options.isolate is False:  # check_options refuses --as_of with it
         return False
-    from mind2web2.errors import UsageError
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
     if options.isolate and not IS_POSSIBLE:
@@ -382,8 +381,6 @@ def _is_isolated(options: argparse.Namespace) -> bool:
 
 
 def _agent_name(options: argparse.Namespace) -> str:
-    from mind2web2.errors import UsageError
-
     given = [name for name in (options.agent_name, options.agent) if name]
     if not given:
         raise UsageError(

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, counted, line, plain_console
+from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
@@ -168,9 +168,8 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
-    display = RunDisplay(console, run.progress, judge.usage, file)
-    if batches is not None:
-        display = BatchDisplay(console, run.progress, judge.usage, batches.progress, file)
+    jobs = () if batches is None else batches.progress
+    display = RunDisplay(console, run.progress, judge.usage, file, jobs)
     try:
         with _logging(console, run.folders):
             await _print_beforehand(run, store, captures)

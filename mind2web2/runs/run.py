@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -21,6 +20,7 @@ from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.citations import listed_urls
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import (
     DEFAULT_JUDGE_LIMIT,
@@ -33,7 +33,6 @@ from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, answer_files
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import check_name
 
 __all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
@@ -243,10 +242,9 @@ def uncached_pages(folders: RunFolders, task_id: str) -> int:
     """Return the number of cited pages of a task that are not stored, as far as the citations are known."""
     folder = folders.task_cache(task_id)
     try:
-        cited = json.loads(read_regular_file(folder.with_name(f"{task_id}.json")))["all_unique_urls"]
         cache = CacheFileSys(folder)
-        return sum(cache.has(str(url)) is None for url in cited)
-    except (OSError, ValueError, RecursionError, TypeError, LookupError, CacheReadError) as error:
+        return sum(cache.has(url) is None for url in listed_urls(folder.with_name(f"{task_id}.json")))
+    except CacheReadError as error:
         log.debug("citations not known task=%s reason=%s", task_id, error)
         return 0
 

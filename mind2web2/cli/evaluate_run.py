@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -74,6 +75,7 @@ from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
     from mind2web2.cluster.node import NodeParts
+    from mind2web2.cluster.sharing import BudgetTerms
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
@@ -233,19 +235,23 @@ async def _cluster(
     """Open a Ray cluster, whose nodes evaluate the answers."""
     from mind2web2.cluster.engine import RayEngine, ray_connected
     from mind2web2.cluster.node import NodeSetup
+    from mind2web2.cluster.sharing import BudgetTerms
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
     options = run.options
     assert isinstance(store, SharedJudgmentStore), "check_options refuses another one"
+    terms = None
+    if judge.budget is not None:
+        terms = BudgetTerms(uuid.uuid4().hex, judge.budget.max_usd, judge.settings.model)
     setup = NodeSetup(
-        open_parts=partial(node_parts, _for_other_machines(options), judge_check),
+        open_parts=partial(node_parts, _for_other_machines(options), judge_check, terms),
         agent_name=run.folders.agent_name,
         roots=paths_of(options).roots,
         variables=_variables(options),
         prices=own_prices(),
     )
     async with ray_connected(options.ray_address) as ray:
-        engine = RayEngine(ray, setup, judge.usage, store)
+        engine = RayEngine(ray, setup, judge.usage, store, judge.budget)
         async with engine.opened():
             tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
             yield engine, Concurrency(tasks or _ALL, answers or _ALL, engine)
@@ -272,22 +278,26 @@ def _variables(options: argparse.Namespace) -> dict[str, str]:
 
 @asynccontextmanager
 async def node_parts(
-    options: argparse.Namespace, judge_check: CheckRecord | None
+    options: argparse.Namespace, judge_check: CheckRecord | None, terms: BudgetTerms | None
 ) -> AsyncIterator[NodeParts]:
     """Open the parts of a run on a node of a cluster."""
     from mind2web2.cluster.node import NodeParts, NodeStore
+    from mind2web2.cluster.sharing import LeasedBudget
+    from mind2web2.llm_client import LLMClient
 
     with loading():
         client = judge_client(options)
-    assert client is not None, "check_options refuses replays"
+    assert isinstance(client, LLMClient), "check_options refuses replays and batches"
     with NodeStore(options.judgments) as store, loaded_for_good():
-        judge = RecordedJudge(judge_settings(options), client, store, overwrite=options.overwrite)
+        budget = None if terms is None else LeasedBudget(terms, store.database)
+        settings = judge_settings(options)
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=budget)
         parts = _parts(options, judge, _captures(options, judge), None, judge_check)
         try:
             async with parts.captures or nullcontext():
                 admission = _concurrency(options, parts.limits.llm).admission
                 roots, network = paths_of(options).roots, network_of(options)
-                yield NodeParts(parts, store, roots, admission or nullcontext(), network)
+                yield NodeParts(parts, client, store, roots, admission or nullcontext(), network)
         finally:
             await judge.write_rest()
             await client.close()

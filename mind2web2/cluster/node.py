@@ -18,10 +18,12 @@ from typing import Self
 from mind2web2 import __version__
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import NetworkSettings
+from mind2web2.cluster.sharing import ClusterNews, pauses_of, share_limits
 from mind2web2.errors import CacheReadError, JudgeUnusableError, Mind2Web2Error, UsageError
 from mind2web2.judge.protocol import TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.store import Judgment
+from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import OwnPrice, set_own_prices
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
@@ -67,6 +69,7 @@ class NodeParts:
     """
 
     run: RunParts
+    client: LLMClient
     store: NodeStore
     roots: Sequence[Path]
     admission: AbstractAsyncContextManager[None]
@@ -133,6 +136,8 @@ class NodeReport:
     Args:
         usage: of the tasks whose usage has changed, since the node started.
         judgments: for the agent's own file.
+        pauses_s: for how long servers that refused this node want no request.
+        spent_usd: of the budget, since the node started; ``refusal`` says why it got no more.
     """
 
     usage: Mapping[str, TaskUsage]
@@ -140,6 +145,9 @@ class NodeReport:
     retries: Retries
     judgments: list[Judgment]
     log: list[LogLine]
+    pauses_s: Mapping[str, float]
+    spent_usd: float = 0.0
+    refusal: str | None = None
 
 
 class NodeActor:
@@ -222,9 +230,11 @@ class NodeActor:
                     f"there is no {root / names}: put all folders on storage that the nodes share"
                 )
 
-    async def report(self) -> NodeReport:
-        """Return the news since the last call."""
+    async def report(self, news: ClusterNews) -> NodeReport:
+        """Take news of the other nodes, and return this one's since the last call."""
         parts = self._opened()
+        share_limits(parts.client, news)
+        budget = parts.run.judge.budget
         usage = parts.run.judge.usage
         changed = {
             task_id: replace(task)
@@ -238,11 +248,14 @@ class NodeActor:
             retries=usage.retries,
             judgments=parts.store.collected(),
             log=self._log.collected(),
+            pauses_s=pauses_of(parts.client),
+            spent_usd=0.0 if budget is None else budget.spent_usd,
+            refusal=None if budget is None else budget.refusal,
         )
 
     async def close(self) -> NodeReport:
         """Close browser, judge and store, and return the last news."""
-        report = await self.report()
+        report = await self.report(ClusterNews())
         await self._exits.aclose()
         return report
 

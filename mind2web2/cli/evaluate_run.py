@@ -282,7 +282,7 @@ async def node_parts(
 ) -> AsyncIterator[NodeParts]:
     """Open the parts of a run on a node of a cluster."""
     from mind2web2.cluster.node import NodeParts, NodeStore
-    from mind2web2.cluster.sharing import LeasedBudget
+    from mind2web2.cluster.sharing import ClusterCaptures, LeasedBudget
     from mind2web2.llm_client import LLMClient
 
     with loading():
@@ -292,11 +292,14 @@ async def node_parts(
         budget = None if terms is None else LeasedBudget(terms, store.database)
         settings = judge_settings(options)
         judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=budget)
-        parts = _parts(options, judge, _captures(options, judge), None, judge_check)
+        roots, network = paths_of(options).roots, network_of(options)
+        captures = _captures(options, judge, ClusterCaptures)
+        if isinstance(captures, ClusterCaptures):
+            captures.cache_root = roots[-1]
+        parts = _parts(options, judge, captures, None, judge_check)
         try:
             async with parts.captures or nullcontext():
                 admission = _concurrency(options, parts.limits.llm).admission
-                roots, network = paths_of(options).roots, network_of(options)
                 yield NodeParts(parts, client, store, roots, admission or nullcontext(), network)
         finally:
             await judge.write_rest()
@@ -441,7 +444,9 @@ def _longest_block_s(options: argparse.Namespace) -> float:
     return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
 
 
-def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptures | None:
+def _captures(
+    options: argparse.Namespace, judge: RecordedJudge, kind: type[SharedCaptures] = SharedCaptures
+) -> SharedCaptures | None:
     # A replay depends only on stored judgments and pages.
     if options.no_capture or options.llm_provider == REPLAY:
         return None
@@ -451,7 +456,7 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
         storage_state=storage_state_of(options),
         network=network_of(options),
     )
-    return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
+    return kind.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
 
 
 async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:

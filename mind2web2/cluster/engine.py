@@ -66,6 +66,8 @@ class _Node:
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
     spent_usd: float = 0.0
+    # The other nodes, as it knows them.
+    peers: set[str] = field(default_factory=set)
     # Until when servers that refused the node want no request.
     pauses_until_s: dict[str, float] = field(default_factory=dict)
 
@@ -310,6 +312,7 @@ class RayEngine:
             self._nodes.append(node)
             self._failures.pop(node_id, None)
             log.info("node evaluates answers node=%s", name)
+            await self._exchange_news(node)
             await all_or_first_error((self._offer_places(node), self._collect_news(node)))
         except (_NodeLostError, MachineError) as error:
             self._problems[name] = str(error)
@@ -331,7 +334,10 @@ class RayEngine:
     async def _collect_news(self, node: _Node) -> None:
         while True:
             await asyncio.sleep(_REPORT_EVERY_S)
-            await self._note(node, await self._called(node, node.actor.report.remote(self._news_for(node))))
+            await self._exchange_news(node)
+
+    async def _exchange_news(self, node: _Node) -> None:
+        await self._note(node, await self._called(node, node.actor.report.remote(self._news_for(node))))
 
     def _news_for(self, node: _Node) -> ClusterNews:
         now_s = asyncio.get_running_loop().time()
@@ -341,7 +347,9 @@ class RayEngine:
             for name, until_s in other.pauses_until_s.items():
                 if until_s > now_s:
                     pauses_s[name] = max(pauses_s.get(name, 0.0), until_s - now_s)
-        return ClusterNews(max(1, len(alive)), pauses_s)
+        peers = {each.name: each.actor for each in alive if each is not node}
+        is_known, node.peers = node.peers == set(peers), set(peers)
+        return ClusterNews(max(1, len(alive)), pauses_s, node.name, None if is_known else peers)
 
     async def _note(self, node: _Node, report: NodeReport) -> None:
         node.usage.update(report.usage)

@@ -18,8 +18,15 @@ from typing import Self
 from mind2web2 import __version__
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.cluster.sharing import ClusterNews, pauses_of, share_limits
-from mind2web2.errors import CacheReadError, JudgeUnusableError, Mind2Web2Error, UsageError
+from mind2web2.cluster.sharing import CaptureReply, ClusterCaptures, ClusterNews, pauses_of, share_limits
+from mind2web2.errors import (
+    CacheReadError,
+    CaptureError,
+    JudgeUnusableError,
+    MachineError,
+    Mind2Web2Error,
+    UsageError,
+)
 from mind2web2.judge.protocol import TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.store import Judgment
@@ -30,6 +37,8 @@ from mind2web2.llm_client.retry import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
+
+log = logging.getLogger(__name__)
 
 # As the loop of a command has it: scripts may leave threads that never end.
 _MAX_THREADS = 64
@@ -203,16 +212,34 @@ class NodeActor:
             await parts.admission.__aexit__(None, None, None)
         return None if outcome is None else replace(outcome, result=None)
 
+    async def capture(self, url: str, folder: Path, is_retry: bool) -> CaptureReply:
+        """Capture a page for another node, into the pages of this folder."""
+        run, roots = self._opened().run, self._opened().roots
+        assert isinstance(run.captures, ClusterCaptures), "a node without captures asks for none"
+        error: Mind2Web2Error | None = None
+        try:
+            cache = await asyncio.to_thread(self._cache, roots[-1] / folder)
+            await run.captures.capture_here(url, cache, run.limits.webpage, log, is_retry=is_retry)
+        except CaptureError as failed:
+            error = type(failed)(str(failed))
+        except Mind2Web2Error as failed:
+            error = MachineError(str(failed))
+        return CaptureReply(error, run.captures.is_refused_as_private(url))
+
+    def _cache(self, folder: Path) -> CacheFileSys:
+        """Return the pages of a task: one object for all its answers, as in a plain run."""
+        if folder not in self._caches:
+            self._caches[folder] = CacheFileSys(folder)
+        return self._caches[folder]
+
     def _job(self, job: NodeJob) -> AnswerJob:
-        cache = self._here(job.cache)
         return AnswerJob(
             agent_name=self._setup.agent_name,
             task_id=job.task_id,
             answer=replace(job.answer, path=self._here(job.answer.path)),
             script_path=self._here(job.script_path),
             script_version=job.script_version,
-            # One object for all answers to a task, as in a plain run.
-            task_cache=self._caches.setdefault(cache, CacheFileSys(cache)),
+            task_cache=self._cache(self._here(job.cache)),
             folder=self._here(job.folder),
         )
 
@@ -234,6 +261,10 @@ class NodeActor:
         """Take news of the other nodes, and return this one's since the last call."""
         parts = self._opened()
         share_limits(parts.client, news)
+        captures = parts.run.captures
+        if isinstance(captures, ClusterCaptures) and news.peers is not None:
+            captures.own_name = news.own_name
+            captures.peers = {name: actor.capture.remote for name, actor in news.peers.items()}
         budget = parts.run.judge.budget
         usage = parts.run.judge.usage
         changed = {

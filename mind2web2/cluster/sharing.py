@@ -11,12 +11,23 @@ A node works with its share for some seconds without asking, so that no failure 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import hashlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
+from mind2web2.errors import Mind2Web2Error
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.llm_client import LLMClient
+from mind2web2.llm_client.chat import Limit
+from mind2web2.pages.captures import OpenBrowser, PageCache, SharedCaptures
+from mind2web2.urls.tools import normalize_url_for_browser
+
+log = logging.getLogger(__name__)
 
 # Of the budget, leased at a time.
 _LEASE_SHARE = 0.02
@@ -61,16 +72,88 @@ class LeasedBudget(Budget):
 
 
 @dataclass(frozen=True)
+class CaptureReply:
+    """How a capture on another node went; ``error`` is the one to raise here."""
+
+    error: Mind2Web2Error | None
+    is_refused_as_private: bool
+
+
+# Captures a URL into the pages of a folder below the root of pages, also if they have it (the last argument).
+CaptureThere = Callable[[str, Path, bool], Awaitable[CaptureReply]]
+
+
+class ClusterCaptures(SharedCaptures):
+    """The captures of a node, which captures the pages of its hosts for all nodes.
+
+    Attributes:
+        cache_root: of this node.
+        own_name: of this node; ``peers`` are the others.
+    """
+
+    def __init__(self, open_browser: OpenBrowser) -> None:
+        super().__init__(open_browser)
+        self.cache_root = Path()
+        self.own_name = ""
+        self.peers: Mapping[str, CaptureThere] = {}
+        self._refused_as_private: set[str] = set()
+
+    async def capture_into(
+        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool = False
+    ) -> None:
+        """Capture a page into a cache, as ``SharedCaptures`` does, on the node that captures its host."""
+        reply = await self._captured_there(url, cache, is_retry)
+        if reply is None:
+            await self.capture_here(url, cache, limit, logger, is_retry=is_retry)
+            return
+        if reply.is_refused_as_private:
+            self._refused_as_private.add(url)
+        if reply.error is not None:
+            raise reply.error
+
+    async def _captured_there(self, url: str, cache: PageCache, is_retry: bool) -> CaptureReply | None:
+        """Have the host's node capture a page; ``None`` if that is this one, or is lost."""
+        owner, folder = self.peers.get(self._owner(url)), getattr(cache, "task_dir", None)
+        if owner is None or folder is None:
+            return None
+        try:
+            return await owner(url, folder.relative_to(self.cache_root), is_retry)
+        except Exception as error:  # Ray's, of several kinds
+            log.info("page is captured here, as its host's node is lost url=%s error=%s", url, error)
+            return None
+
+    async def capture_here(
+        self, url: str, cache: PageCache, limit: Limit, logger: logging.Logger, *, is_retry: bool
+    ) -> None:
+        """Capture a page by this node's browser."""
+        await super().capture_into(url, cache, limit, logger, is_retry=is_retry)
+
+    def is_refused_as_private(self, url: str) -> bool:
+        """Return whether a node refused a page because its address is private."""
+        return url in self._refused_as_private or super().is_refused_as_private(url)
+
+    def _owner(self, url: str) -> str:
+        """Return the name of the host's node; as nodes come and go, few hosts change theirs."""
+        host = urlsplit(normalize_url_for_browser(url)).hostname
+        names = (self.own_name, *self.peers)
+        return max(names, key=lambda name: hashlib.sha256(f"{name} {host}".encode()).digest())
+
+
+@dataclass(frozen=True)
 class ClusterNews:
     """What a node is told about the others.
 
     Args:
         nodes: that send requests.
         pauses_s: for how long a server wants no request, by its name, as far as other nodes know.
+        own_name: of this node.
+        peers: the actors of the other nodes by their names; ``None`` if they are the same as before.
     """
 
     nodes: int = 1
     pauses_s: Mapping[str, float] = field(default_factory=dict)
+    own_name: str = ""
+    peers: Mapping[str, Any] | None = None  # Ray's handles have the methods of the class
 
 
 def share_limits(client: LLMClient, news: ClusterNews) -> None:

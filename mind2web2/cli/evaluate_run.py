@@ -69,6 +69,7 @@ from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
 from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
 from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.utils.files import network_file_system
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
+_MOST_IN_MEMORY = 1000
 # Beginnings of variables with keys and addresses of judges, maps and storage.
 _SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_")
 
@@ -507,7 +509,7 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
     if options.llm_provider != REPLAY:
         own = folders.agent_results / FILE_NAME
-        with JudgmentStore(own) if options.judgments is None else _shared(own, options.judgments) as store:
+        with JudgmentStore(own) if options.judgments is None else _shared(own, options) as store:
             yield store
         return
     from mind2web2.judge.transfer import open_for_replay
@@ -516,10 +518,13 @@ def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[
         yield store
 
 
-def _shared(own: Path, url: str) -> JudgmentStore:
+def _shared(own: Path, options: argparse.Namespace) -> JudgmentStore:
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
-    return SharedJudgmentStore(own, url)
+    if options.engine == RAY and network_file_system(own.parent):
+        # SQLite cannot keep judgments there; the database has them all.
+        return SharedJudgmentStore(None, options.judgments, most=_MOST_IN_MEMORY)
+    return SharedJudgmentStore(own, options.judgments)
 
 
 def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:

@@ -2,8 +2,8 @@
 
 Three nodes, PostgreSQL, and a judge over HTTP that notes which questions it is asked. At a random moment one
 of these happens: all processes of a node are killed, or the actor of a node, or the command itself; or the
-database restarts. A command that was killed is started again. Printed for each run: answers with another tree,
-score or info than the plain run's, judgments that the database lacks, and questions that were asked twice.
+database restarts. A command that was killed is started again. Printed for each run: answers with another
+tree, score or info than the plain run's, judgments that the database lacks, and questions asked twice.
 """
 
 from __future__ import annotations

@@ -48,8 +48,6 @@ class CaseOutcome:
     Args:
         is_right: ``None`` where the judge failed, which says nothing about its verdicts.
         given: the verdict, or the values of the form.
-        votes: of a claim, by page.
-        failure: why there is no reply.
         is_invalid: the reply could not be read, however often it was asked for.
     """
 
@@ -127,8 +125,6 @@ class Checking:
 
     Args:
         votes: of each claim at most; a vote ends as soon as it is settled.
-        limit: entered around each request.
-        on_reply: called after each case.
         library: keeps the prepared pages for the next judge.
     """
 
@@ -223,7 +219,6 @@ class CountingProvider:
     """Sends nothing: counts the requests that a check takes, and their tokens.
 
     Args:
-        endpoint: the judge's server.
         store: whose judgments are free; ``None`` where none count.
     """
 

@@ -43,12 +43,7 @@ class _Part(BaseModel):
 
 
 class LabelledPage(_Part):
-    """A page as a capture stores it; its screenshot is drawn from the text and the picture.
-
-    Args:
-        trouble: the sign of trouble that a capture of such a page records.
-        unfolded: sections that a capture opened.
-    """
+    """A page as a capture stores it; its screenshot is drawn from the text and the picture."""
 
     text: str
     picture: Picture | None = None

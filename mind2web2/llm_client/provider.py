@@ -136,19 +136,15 @@ _REPLY_TRIES = 3
 class AsyncProviderClient(AsyncCalls):
     """A judge behind one transport.
 
-    Args:
-        transport: speaks the provider's protocol.
-        one_by_one: whether a request that may be refused for its images is sent alone.
-
     Attributes:
         slowdown: the delays by rate limits.
         retries: the number of retries and their reasons.
     """
 
-    def __init__(self, transport: Transport, retry: RetryPolicy, *, one_by_one: bool = True) -> None:
+    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
         self._transport = transport
         self._retry = retry
-        self._capabilities = Capabilities(transport.modes, one_by_one=one_by_one)
+        self._capabilities = Capabilities(transport.modes)
         self._limiters: dict[str, RateLimiter] = {}
         # The names that the server lists.
         self._models: list[str] = []
@@ -258,7 +254,7 @@ class _Exchange:
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
-            completion = await self._ask(turns, must_show_schema=number > 1)
+            completion = await self._answered(turns, must_show_schema=number > 1)
             try:
                 return await self._read(completion)
             except InvalidOutputError as problem:
@@ -299,12 +295,9 @@ class _Exchange:
             attempts=self._attempts.made,
         )
 
-    async def _ask(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
-        async with self._capabilities.image_turn(self._request.model, image_urls(messages)):
-            return await self._answered(messages, must_show_schema=must_show_schema)
-
     async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
         """Send the messages in the best form that the server accepts."""
+        self._capabilities.check_images(self._request.model, image_urls(messages))
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):

@@ -201,8 +201,6 @@ class PageShown(BaseModel):
     """What of a page the judge was shown.
 
     Args:
-        kind: how the cache keeps the page.
-        sha256: hex digest of the stored content.
         captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
         captured_by: the browser that it was captured with.
         text_chars: characters of text shown, out of ``text_chars_stored``.
@@ -244,8 +242,6 @@ class Evidence(BaseModel):
     Args:
         decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source was
             available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
-        claim: what was to be verified.
-        additional_instruction: the script's extra instruction to the judge.
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
         votes: the votes on the answer alone; votes on pages are with their page.
         pages: every page checked, in order.

@@ -39,7 +39,6 @@ class ExtractionRecord(BaseModel):
 
     Args:
         url: the page read; ``None`` for the answer.
-        page: what of it was shown.
         unavailable: why the page is unavailable; the value is then empty.
         declined: why the judge declined the content; the value is then empty.
         judgment: the key that the judge's reply is stored under, where it is.

@@ -48,8 +48,6 @@ class Verifier(ScriptAccess):
 
     def __init__(self, context: EvaluationContext) -> None:
         super().__init__(context)
-        self._judging = ClaimJudging(context)
-        self._config = context.config
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
         # for one of them.
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
@@ -138,7 +136,8 @@ class Verifier(ScriptAccess):
         # While there is one such task, one call comes after another, and what is decided by then is the same
         # in every run.
         self._asking_tasks.add(_current_task())
-        judging = self._judging_as_configured()
+        # The configuration is the script's, and may change.
+        judging = ClaimJudging(replace(self._context, config=copy(self._context.config)))
         return self._verified(judging, verification, node, _noted_urls(sources), prerequisites)
 
     async def _verified(
@@ -191,13 +190,6 @@ class Verifier(ScriptAccess):
             _why(evidence),
         )
         return supported
-
-    def _judging_as_configured(self) -> ClaimJudging:
-        """Return what judges by the configuration of this moment: it is the script's, and may change."""
-        if vars(self._context.config) != vars(self._config) or self._config is self._context.config:
-            self._config = copy(self._context.config)
-            self._judging = ClaimJudging(replace(self._context, config=self._config))
-        return self._judging
 
     def _filled_in(
         self,

@@ -414,8 +414,7 @@ class BatchClient(AsyncProviderClient):
     """A judge behind batch jobs; the caller enters ``jobs``."""
 
     def __init__(self, jobs: BatchJobs) -> None:
-        # A request that goes alone would take a batch job of its own.
-        super().__init__(BatchTransport(jobs), RetryPolicy(), one_by_one=False)
+        super().__init__(BatchTransport(jobs), RetryPolicy())
 
     def _attempts(self, model: str, limit: Limit | None) -> Attempts:  # noqa: ARG002 (all are sent alike)
         return _Rounds(self._retry, limit, retries=self.retries)

@@ -89,15 +89,8 @@ SIDE = "images have at most 1000 pixels a side, as this judge takes them"
     [
         (lambda _: None, [], (5,), 0),
         (takes(1, "At most 1 image(s) may be provided in one request."), [], (1, FIRST.format(1)), 1),
-        (
-            takes(3, "Exceeded maximum number of images (3) allowed in the request."),
-            [],
-            (3, FIRST.format(3)),
-            1,
-        ),
         (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), 1),
         (takes(0, "image input is not supported - hint: provide the mmproj", 500), [], (0, NONE_SHOWN), 1),
-        (takes(0, "No endpoints found that support image input", 404), [], (0, NONE_SHOWN), 1),
         (wants_strings, [], (0, NONE_SHOWN), 15),
         (takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"), [], (10, SIDE), 1),
         (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), 4),

@@ -33,11 +33,11 @@ def test_flips_between_judgments():
     found = repeatability([judging(["++", "+-"] * 4), judging(["++", "+-"] * 3 + ["++", "++"])])
     assert (found.answers, found.leaves, found.ever_flipped) == (8, 16, 1)
     assert found.flip_rate.value == pytest.approx(1 / 16)
-    assert 0 <= found.flip_rate.interval.low < 1 / 16 < found.flip_rate.interval.high
+    assert 0 <= found.flip_rate.low < 1 / 16 < found.flip_rate.high
     assert found.means == (0.75, 0.8125)
     steady = repeatability([judging(["+-"] * 8)] * 3)
-    assert (steady.flip_rate.value, steady.flip_rate.interval.low) == (0.0, 0.0)
-    assert steady.flip_rate.interval.high == pytest.approx(0.369, abs=1e-3)
+    assert (steady.flip_rate.value, steady.flip_rate.low) == (0.0, 0.0)
+    assert steady.flip_rate.high == pytest.approx(0.369, abs=1e-3)
 
 
 def test_leaves_without_a_verdict_of_the_judge_do_not_count():

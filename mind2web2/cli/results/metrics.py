@@ -140,18 +140,18 @@ def run(options: argparse.Namespace) -> int:
             print_comparison(console, comparison)
     if options.junit is not None:
         _write_junit(options.junit, agents)
-    if below := _below(options.fail_under, agents):
+    below = [
+        f"{agent.name} {score:g}"
+        for agent in agents
+        if options.fail_under is not None
+        and (score := agent.summary["avg_score"]) is not None
+        and score < options.fail_under
+    ]
+    if below:
         if not options.json:
             line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
         return BELOW
     return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
-
-
-def _below(limit: float | None, agents: Sequence[_Agent]) -> list[str]:
-    if limit is None:
-        return []
-    scores = {agent.name: agent.summary["avg_score"] for agent in agents}
-    return [f"{name} {score:g}" for name, score in scores.items() if score is not None and score < limit]
 
 
 def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:

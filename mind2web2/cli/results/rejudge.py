@@ -32,9 +32,10 @@ from mind2web2.utils.text import check_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.analysis.judgings import Figure, JudgeAgreement, Judging, RankingCheck, Repeatability
+    from mind2web2.runs.analysis.judgings import JudgeAgreement, Judging, RankingCheck, Repeatability
     from mind2web2.runs.answers import TaskWork
     from mind2web2.runs.results import LoadedResult
+    from mind2web2.statistics.agreement import Estimate
 
 DESCRIPTION = """\
 Judge the answers of agents again, as often as --times says, each time with fresh judgments, and show how far
@@ -318,7 +319,9 @@ def _print(console: Console, found: dict[str, _Found], check: RankingCheck | Non
     from mind2web2.cli.console import line
 
     for name, own in found.items():
-        for text in _lines(own):
+        repeated = () if own.repeated is None else _repeated_lines(own.judges[1], own.repeated)
+        agreement = () if own.agreement is None else _agreement_lines(own.judges, own.agreement)
+        for text in (*repeated, *agreement):
             line(console, f"{name}: {text}")
     if check is not None:
         judges = ("the results", "the other judge")
@@ -329,13 +332,6 @@ def _print(console: Console, found: dict[str, _Found], check: RankingCheck | Non
             for pair in check.swapped
         )
         line(console, f"The ranking {'is the same' if check.survives else f'differs: {swapped}'}.")
-
-
-def _lines(found: _Found) -> Iterator[str]:
-    if found.repeated is not None:
-        yield from _repeated_lines(found.judges[1], found.repeated)
-    if found.agreement is not None:
-        yield from _agreement_lines(found.judges, found.agreement)
 
 
 def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
@@ -375,9 +371,9 @@ def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator
         yield f"partial completion {found.means[0]:.4f}, by {judges[1]} {found.means[1]:.4f}."
 
 
-def _shown(figure: Figure, form: str = ".1%") -> str:
+def _shown(figure: Estimate, form: str = ".1%") -> str:
     if figure.value is None:
         return "an unknown share" if form == ".1%" else "unknown"
-    if figure.interval is None:
+    if figure.low is None or figure.high is None:
         return f"{figure.value:{form}}"
-    return f"{figure.value:{form}} ({figure.interval.low:{form}} to {figure.interval.high:{form}})"
+    return f"{figure.value:{form}} ({figure.low:{form}} to {figure.high:{form}})"

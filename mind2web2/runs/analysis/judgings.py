@@ -15,8 +15,8 @@ from mind2web2.runs.reader import leaf_facts, leaves_of, pages_not_had
 from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
-from mind2web2.statistics.agreement import Pair, cohen_kappa, gwet_ac1
-from mind2web2.statistics.bootstrap import Interval, Limits, Statistic, bootstrap_intervals, sums_of
+from mind2web2.statistics.agreement import UNKNOWN, Estimate, Pair, cohen_kappa, gwet_ac1
+from mind2web2.statistics.bootstrap import Limits, Statistic, bootstrap_intervals, sums_of
 from mind2web2.statistics.variance import NestedVariance, nested_variance
 from mind2web2.utils.text import mapping
 
@@ -160,20 +160,6 @@ def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """A share or a coefficient with its 95% interval over tasks, ``None`` where the data does not give it."""
-
-    value: float | None
-    interval: Interval | None
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        low, high = (None, None) if self.interval is None else (self.interval.low, self.interval.high)
-        parts = {"value": self.value, "low": low, "high": high}
-        return {name: None if part is None else round(part, 6) for name, part in parts.items()}
-
-
-@dataclass(frozen=True, slots=True)
 class Repeatability:
     """How far one judge agrees with itself.
 
@@ -187,7 +173,7 @@ class Repeatability:
     means: tuple[float, ...]
     variance: NestedVariance | None
     leaves: int
-    flip_rate: Figure
+    flip_rate: Estimate
     ever_flipped: int
 
     def summary(self) -> dict[str, Any]:
@@ -199,7 +185,7 @@ class Repeatability:
             "variance": None if self.variance is None else self.variance.summary(),
             "judge_share_of_variance": None if share is None else round(share, 6),
             "leaves": self.leaves,
-            "flip_rate": self.flip_rate.summary(),
+            "flip_rate": _rounded(self.flip_rate),
             "ever_flipped": self.ever_flipped,
         }
 
@@ -239,16 +225,16 @@ class JudgeAgreement:
     leaves: int
     only_first: int
     only_second: int
-    agreement: Figure
-    kappa: Figure
-    ac1: Figure
+    agreement: Estimate
+    kappa: Estimate
+    ac1: Estimate
     means: tuple[float, float] | None
     examples: tuple[str, ...]
 
     def summary(self) -> dict[str, Any]:
         """Return it as ``mind2web2 rejudge --json`` prints it."""
         figures = {"agreement": self.agreement, "kappa": self.kappa, "ac1": self.ac1}
-        return asdict(self) | {name: found.summary() for name, found in figures.items()}
+        return asdict(self) | {name: _rounded(found) for name, found in figures.items()}
 
 
 def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
@@ -298,13 +284,18 @@ def _decided_in_all(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _figure(rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None) -> Figure:
+def _figure(rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None) -> Estimate:
     """Return a statistic of sums over tasks; leaves of one task are not independent of each other."""
     if not rows:
-        return Figure(None, None)
+        return UNKNOWN
     columns = list(rows.values())
     (interval,) = bootstrap_intervals(columns, [(statistic, limits)])
-    return Figure(statistic(sums_of(columns)), interval)
+    ends = () if interval is None else (interval.low, interval.high)
+    return Estimate(statistic(sums_of(columns)), *ends)
+
+
+def _rounded(figure: Estimate) -> dict[str, float | None]:
+    return {name: None if part is None else round(part, 6) for name, part in asdict(figure).items()}
 
 
 @dataclass(frozen=True, slots=True)

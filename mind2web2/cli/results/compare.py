@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     worse = [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     if options.json:
         content = found.summary() | {
-            "flipped_leaves": {name: own_flips.summary() for name, own_flips in flips.items()},
+            "flipped_leaves": flips,
             "worse": worse,
         }
         plain_console().print_json(json.dumps(content))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import (
@@ -19,6 +22,9 @@ from mind2web2.cli.options import (
     positive_seconds,
     web_address,
 )
+from mind2web2.cli.settings_file import apply_settings_file
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from mind2web2.benchmark.agents import Agent
@@ -212,11 +218,9 @@ def _add_task_list(parser: argparse.ArgumentParser) -> None:
 def run_get(options: argparse.Namespace) -> int:
     """Download and return the exit status."""
     import asyncio
-    import re
 
     from mind2web2.benchmark.download import Hub, download_benchmark
     from mind2web2.cli.console import plain_console
-    from mind2web2.errors import UsageError
 
     if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
         raise UsageError(f"--dataset {options.dataset!r} is no name such as {_DATASET}")
@@ -250,8 +254,6 @@ def run_get(options: argparse.Namespace) -> int:
 
 def run_tasks(options: argparse.Namespace) -> int:
     """Print the tasks and return the exit status."""
-    from textwrap import shorten
-
     from mind2web2.benchmark.tasks import find_tasks, select_tasks
     from mind2web2.cli.console import counted, plain_console
 
@@ -284,14 +286,11 @@ def run_tasks(options: argparse.Namespace) -> int:
 def run_answer(options: argparse.Namespace) -> int:
     """Ask the agent and return the exit status: 1 where a run has no answer."""
     import asyncio
-    from collections import Counter
 
     from mind2web2.benchmark.answering import Plan, RunPlace, answer_questions
     from mind2web2.benchmark.tasks import questions_of, select_tasks
     from mind2web2.cli.console import counted, plain_console
-    from mind2web2.cli.settings_file import apply_settings_file
     from mind2web2.runs.answers import RunRecord
-    from mind2web2.utils.text import check_name
 
     apply_settings_file(options)
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
@@ -330,7 +329,6 @@ def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     from mind2web2.benchmark.imports import import_answers, read_answers
     from mind2web2.cli.console import counted, plain_console
-    from mind2web2.utils.text import check_name
 
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, _tasks(options), folder)
@@ -349,7 +347,6 @@ def _tasks(options: argparse.Namespace) -> list[Task]:
 
 def _agent(options: argparse.Namespace) -> Agent:
     from mind2web2.benchmark.agents import CommandAgent, ModelAgent
-    from mind2web2.errors import UsageError
 
     if options.base_url and not (options.chat or options.openai_responses):
         raise UsageError("--base_url goes with --chat or --openai_responses")
@@ -396,8 +393,6 @@ def _validated(options: argparse.Namespace) -> tuple[list[str], Findings]:
     from mind2web2.benchmark.submission import validate_answers
     from mind2web2.benchmark.tasks import read_task_list
     from mind2web2.cli.console import counted, line, plain_console
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.text import check_name
 
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
     if options.task_list is not None:

@@ -70,6 +70,11 @@ class AnswerCheck:
     findings: list[Finding] = field(default_factory=list)
 
     @property
+    def place(self) -> str:
+        """Return task and answer for messages."""
+        return f"{self.task_id}/{self.answer_name}"
+
+    @property
     def content(self) -> Mapping[str, Any]:
         """Return the content of the result."""
         return {} if self.found is None else self.found.content

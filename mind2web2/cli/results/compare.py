@@ -8,6 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, share
+from mind2web2.cli.results.metrics import chosen_tasks, has_record, no_results
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 DESCRIPTION = """\
 Tell whether agents differ by more than chance: the paired difference of partial completion and success rate
@@ -60,9 +63,7 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.cli.results.metrics import chosen_tasks
     from mind2web2.cli.results.tables import print_ranking, print_verdict
-    from mind2web2.errors import UsageError
     from mind2web2.runs.analysis.comparison import ranking
     from mind2web2.runs.analysis.judgings import Judging, leaf_flips
     from mind2web2.runs.sharding.shards import shard_caution
@@ -102,9 +103,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _folder(options: argparse.Namespace, name: str) -> Path:
     """Return the folder of results that an argument names."""
-    from mind2web2.cli.results.metrics import has_record, no_results
-    from mind2web2.utils.text import check_name
-
     if "/" in name.rstrip("/"):
         folder = Path(name)
     else:

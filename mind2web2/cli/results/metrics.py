@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -223,8 +225,6 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
 
 def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
-    import shutil
-
     from mind2web2.cli.console import counted
     from mind2web2.runs.summaries import merge_all_results
 
@@ -263,8 +263,6 @@ def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name:
 
 
 def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[dict[str, Any]]) -> None:
-    from dataclasses import asdict
-
     contents = [agent.summary | asdict(agent.now) for agent in agents]
     content: object = contents[0]
     if len(agents) > 1:
@@ -273,8 +271,6 @@ def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequenc
 
 
 def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
-    from dataclasses import replace
-
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge_check.record import check_text

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,7 +23,11 @@ from mind2web2.cli.options import (
     paths_of,
     positive_int,
 )
+from mind2web2.cli.results.metrics import has_record, no_results
+from mind2web2.cli.settings_file import apply_settings_file, judge_server
 from mind2web2.cli.suggestions import evaluation_options
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -85,7 +90,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_judging_options(parser)
     parser.set_defaults(
         **dict.fromkeys(("overwrite", "dump_cache", "self_debug", "headed", "allow_private_network"), False),
-        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred")),
+        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred", "ray_address")),
+        engine="plain",
         **dict.fromkeys(("no_capture", "no_barred"), True),
     )
 
@@ -110,9 +116,7 @@ class _Found(NamedTuple):
 def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.errors import UsageError
     from mind2web2.runs.analysis.judgings import Judging
-    from mind2web2.utils.text import check_name
 
     names = [check_name("agent", name.rstrip("/")) for name in options.agents]
     if len(set(names)) < len(names):
@@ -143,13 +147,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _agent(options: argparse.Namespace, name: str) -> _Agent:
     import hashlib
-    from dataclasses import replace
 
     from mind2web2.cli.evaluate import prepare
     from mind2web2.cli.evaluate_report import judge_settings
-    from mind2web2.cli.results.metrics import has_record, no_results
-    from mind2web2.cli.settings_file import apply_settings_file, judge_server
-    from mind2web2.errors import UsageError
     from mind2web2.llm_client.settings import endpoint_of
     from mind2web2.runs.analysis.judgings import Judging
     from mind2web2.runs.answers import select_work

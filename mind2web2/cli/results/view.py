@@ -17,6 +17,8 @@ from mind2web2.cli.options import (
     port_number,
     positive_int,
 )
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from starlette.routing import Route
@@ -163,8 +165,6 @@ def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
 
 
 def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSession:
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.text import check_name
     from mind2web2.viewer.audit import AuditSession, AuditSettings
 
     agents = catalog.agents()
@@ -176,7 +176,6 @@ def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSessio
 
 
 def _catalog(options: argparse.Namespace) -> Catalog:
-    from mind2web2.utils.text import check_name
     from mind2web2.viewer.catalog import Catalog
 
     agents = [check_name("agent", name.rstrip("/")) for name in options.agents]

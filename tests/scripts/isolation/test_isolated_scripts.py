@@ -3,10 +3,10 @@
 import asyncio
 import json
 import os
-import select
 from pathlib import Path
 
 import pytest
+from fixtures.process_tree import wait_for_end
 from projects import ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 
 from mind2web2.errors import EvalScriptError
@@ -196,20 +196,7 @@ async def test_processes_that_a_script_leaves_running_are_ended(project):
     assert (broken.score, other.score) == (1.0, 1.0), broken.reason
     left = pids.read_text().split()
     assert len(left) == 2
-    wait_for_end(map(int, left))
-
-
-def wait_for_end(pids):
-    """Return once all of these processes are gone or dead, or fail."""
-    for pid in pids:
-        try:
-            pidfd = os.pidfd_open(pid)
-        except ProcessLookupError:
-            continue
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        assert poll.poll(30_000), "a process is still there"
-        os.close(pidfd)
+    wait_for_end(left)
 
 
 def alive(pids):

@@ -23,7 +23,7 @@ from mind2web2.cli.options import (
     paths_of,
     positive_int,
 )
-from mind2web2.cli.results.metrics import has_record, no_results
+from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings_file import apply_settings_file, judge_server
 from mind2web2.cli.suggestions import evaluation_options
 from mind2web2.errors import UsageError
@@ -155,8 +155,7 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
         raise UsageError(
             "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would reuse"
         )
-    if not has_record(paths.eval_results_root, name):
-        raise no_results(options, paths.eval_results_root, name)
+    check_record(options, paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
     is_other, is_by_pool = _inherit(own, newest)

@@ -28,8 +28,9 @@ from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.pages.citations import read_citations
-from mind2web2.pages.importing import Fault, reader_of
+from mind2web2.pages.citations import listed_urls
+from mind2web2.pages.importing import reader_of
+from mind2web2.pages.warc import Fault
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import is_file_name
@@ -275,11 +276,9 @@ class PageReview:
         cache = self._pages.cache(PageKey(agent, task, ""))
         urls = [*cache.get_all_urls(), *cache.capture_records()]
         try:
-            citations = read_citations(self._catalog.paths.cache_root / agent, task)
+            urls += listed_urls(self._catalog.paths.cache_root / agent / f"{task}.json")
         except CacheReadError as error:
             log.warning("list of cited pages not read: %s", error)
-            citations = None
-        urls += citations.answers_by_url if citations is not None else ()
         pages: dict[str, str] = {}
         for url in urls:
             pages.setdefault(_page(url), url)

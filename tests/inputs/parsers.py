@@ -38,7 +38,7 @@ from mind2web2.llm_client.settings import check_address, public_address
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import cited_urls, read_citations
+from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.runs.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
@@ -181,10 +181,7 @@ def _read_page_text(content: bytes, folder: Path) -> None:
 
 def _read_citations(content: bytes, folder: Path) -> None:
     (folder / "task.json").write_bytes(content)
-    citations = read_citations(folder, "task")
-    assert citations is not None
-    json.dumps(citations.as_json())
-    AgentCache(folder).pages_of(TaskCitations("task", {"answer_1.md": list(citations.answers_by_url)}))
+    AgentCache(folder).pages_of(TaskCitations("task", {"answer_1.md": listed_urls(folder / "task.json")}))
 
 
 def _read_result(content: bytes, folder: Path) -> None:

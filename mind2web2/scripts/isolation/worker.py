@@ -194,7 +194,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     return {
         "result": result,
         "ledger": ledger_as_json(judge.ledger),
-        "looked_up": cache.looked_up,
+        "looked_up": sorted(cache.looked_up),
         "captured": cache.captured,
         "is_listed": cache.is_listed,
         "inputs": recorder.inputs(clock.reading(recorder.sources())).model_dump(mode="json"),

@@ -145,11 +145,6 @@ class ArxivTool:
     """Looks papers up on arXiv.
 
     A failure of the service is a ``ToolError``, never a "no such paper".
-
-    Args:
-        page_size: how many matches of a title are looked at.
-        api_url: where arXiv's query interface is.
-        request_interval_s: the pause between requests.
     """
 
     def __init__(

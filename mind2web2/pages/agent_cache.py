@@ -23,13 +23,7 @@ Choice = Literal["missing", "failed", "suspect", "doubtful"]
 
 @dataclass(frozen=True, slots=True)
 class CitedPage:
-    """One page that a task's answers cite, as the task's cache has it.
-
-    Args:
-        url: the spelling that the answers use.
-        kind: ``None`` for a page that is not stored.
-        record: of its capture, failed or not; older tools leave none.
-    """
+    """One page that a task's answers cite, as the task's cache has it: stored, failed or neither."""
 
     url: str
     kind: PageKind | None

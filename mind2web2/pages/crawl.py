@@ -40,12 +40,7 @@ class PageCapturer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Finds copies by the availability API, and captures them like any page, in the form that was archived.
-
-    Args:
-        url: where the archive is.
-        moments: when answers were made, by task and file name.
-    """
+    """Finds copies by the availability API; captures them like any page, in the form that was archived."""
 
     url: str
     moments: Mapping[str, Mapping[str, datetime]]
@@ -203,7 +198,7 @@ async def crawl(
         MachineError: no browser can be started.
         CacheWriteError: the cache cannot be written.
     """
-    run = _Crawl(tasks, cache, progress, choice, archive)
+    run = _Crawl({task.task_id: task for task in tasks}, cache, progress, choice, archive)
     try:
         left = await run.copy_known(await run.plan())
         if left:
@@ -222,38 +217,31 @@ async def crawl(
     return await asyncio.to_thread(lambda: [cache.pages_of(task) for task in tasks])
 
 
+@dataclass
 class _Crawl:
-    def __init__(
-        self,
-        tasks: Sequence[TaskCitations],
-        cache: AgentCache,
-        progress: CrawlProgress,
-        choice: Choice,
-        archive: Archive | None,
-    ) -> None:
-        self._tasks = {task.task_id: task for task in tasks}
-        self._cache = cache
-        self._progress = progress
-        self._choice: Choice = choice
-        self._archive = archive
-        self._jobs_left: Counter[str] = Counter()
+    tasks: Mapping[str, TaskCitations]
+    cache: AgentCache
+    progress: CrawlProgress
+    choice: Choice
+    archive: Archive | None
+    _jobs_left: Counter[str] = field(default_factory=Counter)
 
     async def plan(self) -> list[PageJob]:
         """List the citations of every task, and return the pages to store."""
         pages = []
-        for task in self._tasks.values():
-            await asyncio.to_thread(self._cache.list_citations, task)
-            pages.append(await asyncio.to_thread(self._cache.pages_of, task))
-        jobs = page_jobs(pages, self._choice)
-        self._progress.pages_cited = len({lookup_key(page.url) for task in pages for page in task.pages})
-        self._progress.pages_total = len(jobs)
+        for task in self.tasks.values():
+            await asyncio.to_thread(self.cache.list_citations, task)
+            pages.append(await asyncio.to_thread(self.cache.pages_of, task))
+        jobs = page_jobs(pages, self.choice)
+        self.progress.pages_cited = len({lookup_key(page.url) for task in pages for page in task.pages})
+        self.progress.pages_total = len(jobs)
         self._jobs_left.update(task_id for job in jobs for task_id, _ in job.wanted_by)
         return jobs
 
     async def copy_known(self, jobs: Sequence[PageJob]) -> list[PageJob]:
         """Copy pages that other tasks have, and return the others."""
         left = []
-        holders = await asyncio.to_thread(self._cache.holders) if jobs else {}
+        holders = await asyncio.to_thread(self.cache.holders) if jobs else {}
         for job in jobs:
             source = await asyncio.to_thread(self._source_of, job, holders.get(lookup_key(job.url), ()))
             if source is None:
@@ -266,7 +254,7 @@ class _Crawl:
         """Get pages from the queue until none is left."""
         for job in queue:
             # A redirect or another process may have stored it since.
-            own = [self._cache.of(task_id) for task_id, _ in job.wanted_by]
+            own = [self.cache.of(task_id) for task_id, _ in job.wanted_by]
             source = await asyncio.to_thread(self._source_of, job, own)
             if source is None:
                 await self._capture(job, capturer)
@@ -277,7 +265,7 @@ class _Crawl:
         """Update the citations of the tasks that still lack pages."""
         for task_id, left in self._jobs_left.items():
             if left:
-                await asyncio.to_thread(self._cache.list_citations, self._tasks[task_id])
+                await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
 
     def _source_of(self, job: PageJob, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
         """Return the cache whose copy of the page makes a capture unnecessary."""
@@ -285,7 +273,7 @@ class _Crawl:
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
-        if self._choice in ("suspect", "doubtful"):
+        if self.choice in ("suspect", "doubtful"):
             return None
         # A server that was out of order sent an error instead of the page.
         lasting = (cache for cache, record in held if record is None or not record.is_transient)
@@ -294,7 +282,7 @@ class _Crawl:
     async def _copy(self, job: PageJob, source: CacheFileSys) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
-            own = self._cache.of(task_id)
+            own = self.cache.of(task_id)
             if own is not source:
                 await asyncio.to_thread(own.copy_page, url, source)
                 is_copied = True
@@ -302,39 +290,39 @@ class _Crawl:
         await self._done(job, PageOutcome(job.url, record, is_copied=is_copied))
 
     async def _capture(self, job: PageJob, capturer: PageCapturer) -> None:
-        self._progress.running[job.url] = time.monotonic()
+        self.progress.running[job.url] = time.monotonic()
         try:
             page = await capturer.capture(job.url, log)
-            if self._archive is not None and (page.record.kind is None or page.record.is_suspect):
-                page = await self._archive.copy_for(page, self._moment(job), capturer) or page
+            if self.archive is not None and (page.record.kind is None or page.record.is_suspect):
+                page = await self.archive.copy_for(page, self._moment(job), capturer) or page
             is_stored = False
             for task_id, url in job.wanted_by:
-                store = partial(_store, self._cache.of(task_id), page, url, self._choice == "missing")
+                store = partial(_store, self.cache.of(task_id), page, url, self.choice == "missing")
                 is_stored = await asyncio.to_thread(store) or is_stored
         finally:
-            self._progress.running.pop(job.url, None)
+            self.progress.running.pop(job.url, None)
         await self._done(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
 
     def _moment(self, job: PageJob) -> datetime | None:
         """Return when the first of the answers that cite a page was made."""
-        moments = self._archive.moments if self._archive is not None else {}
+        moments = self.archive.moments if self.archive is not None else {}
         page = lookup_key(job.url)
         return min(
             (
                 moments[task_id][name]
                 for task_id, _ in job.wanted_by
-                for name, urls in self._tasks[task_id].urls_by_answer.items()
+                for name, urls in self.tasks[task_id].urls_by_answer.items()
                 if name in moments.get(task_id, ()) and any(lookup_key(url) == page for url in urls)
             ),
             default=None,
         )
 
     async def _done(self, job: PageJob, outcome: PageOutcome) -> None:
-        self._progress.outcomes.append(outcome)
+        self.progress.outcomes.append(outcome)
         for task_id, _ in job.wanted_by:
             self._jobs_left[task_id] -= 1
             if not self._jobs_left[task_id]:
-                await asyncio.to_thread(self._cache.list_citations, self._tasks[task_id])
+                await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
 
 
 def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool) -> bool:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
     JUDGE_PROVIDERS_HELP,
+    RAY,
     REPLAY,
     Subcommands,
     add_browser_options,
+    add_engine_options,
     add_folder_options,
     add_task_option,
     as_of,
@@ -85,6 +87,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_judging_options(parser)
     _add_capture_options(parser)
+    add_engine_options(parser)
     barred = parser.add_mutually_exclusive_group()
     barred.add_argument(
         "--barred",
@@ -358,7 +361,7 @@ def prepare(options: argparse.Namespace) -> None:
         UsageError: options contradict each other, or this system lacks something that they need.
     """
     check_options(options)
-    if not options.estimate and _is_isolated(options):
+    if _is_isolated(options) and not options.estimate and options.engine != RAY:
         # It loads what scripts need while this process loads what judges need.
         from mind2web2.scripts.isolation.processes import fork_server
 

@@ -28,6 +28,7 @@ Subcommands = Any  # the type of argparse's subparsers action is private
 JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
+RAY = "ray"
 DATABASE_URLS = ("postgresql://", "postgres://")
 # The folder of an agent's results that keeps the state of its batches.
 BATCHES = "batches"
@@ -300,6 +301,24 @@ def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
         group.add_argument(f"--{name}", metavar="DIR", type=Path, help=_FOLDER_HELPS[name])
 
 
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Add on which machines the work is done."""
+    group = parser.add_argument_group("machines")
+    group.add_argument(
+        "--engine",
+        choices=("plain", RAY),
+        default="plain",
+        help="ray: on all nodes of a Ray cluster, see docs/scale.md (needs the extra 'ray'); limits such as "
+        "--max_webpage_retrieval then hold on each node (default: plain, this machine)",
+    )
+    group.add_argument(
+        "--ray_address",
+        metavar="HOST:PORT",
+        help="with --engine ray: the head of the cluster (default: RAY_ADDRESS, then a cluster that runs on "
+        "this machine, then a new one of this machine alone)",
+    )
+
+
 def add_browser_options(group: argparse._ArgumentGroup) -> None:
     """Add how pages are captured."""
     group.add_argument(
@@ -457,8 +476,24 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         )
     if options.batch and options.max_llm_requests is not None:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
+    yield from _cluster_conflicts(options)
     yield from _capture_conflicts(options)
     yield from _script_conflicts(options)
+
+
+def _cluster_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    if options.engine != RAY:
+        if options.ray_address is not None:
+            yield "--ray_address goes with --engine ray"
+        return
+    if options.llm_provider == REPLAY:
+        yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
+    elif not str(options.judgments).startswith(DATABASE_URLS):
+        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
+    if here := _given(options, "batch", "self_debug", "headed", "cdp_url"):
+        yield f"{here} belongs to one machine: leave it out with --engine ray"
+    if options.isolate is False:
+        yield "--no_isolate is for debugging on one machine: leave it out with --engine ray"
 
 
 def _own_browser_conflicts(options: argparse.Namespace) -> Iterator[str]:

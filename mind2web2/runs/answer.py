@@ -175,6 +175,10 @@ class RunParts:
         """Tell whether stored judgments are replayed."""
         return self.judge.settings.replayed_from is not None
 
+    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
+        """Evaluate one answer here, as ``evaluate_job`` does."""
+        return await evaluate_job(job, self)
+
 
 @dataclass(frozen=True)
 class ScriptTime:

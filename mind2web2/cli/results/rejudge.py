@@ -90,7 +90,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_judging_options(parser)
     parser.set_defaults(
         **dict.fromkeys(("overwrite", "dump_cache", "self_debug", "headed", "allow_private_network"), False),
-        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred")),
+        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred", "ray_address")),
+        engine="plain",
         **dict.fromkeys(("no_capture", "no_barred"), True),
     )
 

@@ -339,15 +339,9 @@ class RecordedJudge:
         )
 
     def _as_judgment(self, key: str, subject: Subject, source: tuple[str, str], **fields: Any) -> Judgment:
-        settings = self.settings
         return Judgment(
             key=key,
-            endpoint=self.endpoint,
-            model=settings.model,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-            max_images=settings.max_images,
-            extra_body=self._keyed_body,
+            **self.identity.model_dump(),
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             task_id=source[0],
             answer_name=source[1],

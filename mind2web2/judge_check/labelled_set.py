@@ -55,7 +55,7 @@ class Case(_Part):
     """One question; its right reply is ``right``.
 
     Args:
-        question: the claim, or what to extract.
+        question: the claim, or the fields to extract.
     """
 
     id: str

@@ -132,15 +132,11 @@ def shown_text(text: str) -> HashedText:
 
 def encodable(text: str) -> str:
     """Return the text with lone surrogates replaced, which no provider accepts."""
-    return text.encode("utf-8", "replace").decode() if _has_surrogate(text) else text
-
-
-def _has_surrogate(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return True
-    return False
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 _EXCERPT_CHARS = 160
@@ -156,7 +152,7 @@ _FEWEST_PLAIN_HIDDEN = 16
 _LONGEST_PERIOD = 4
 _RIGHT_TO_LEFT_OVERRIDE = "\u202e"
 
-# What stands for more in the patterns below. A blank is last: whatever may stand between two words,
+# Abbreviations in the patterns below. A blank is last: any characters that may stand between two words,
 # punctuation and Markdown's signs included; so words of their own have bounds and no underscores.
 _STANDS_FOR = {
     "CLAIMED": (

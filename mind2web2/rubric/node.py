@@ -36,8 +36,8 @@ class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
 class TreeWatch(Protocol):
     """The scheduler of a tree's pending verdicts."""
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise, since ``what`` needs verdicts that are pending."""
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise, since ``reason`` needs verdicts that are pending."""
 
     def note_change(self) -> None:
         """Take note of a change of the tree; raises where it comes from elsewhere than the program itself."""
@@ -424,7 +424,7 @@ class VerificationNode:
 
     @property
     def verdict(self) -> Outcome:
-        """Return what was decided about this leaf, whatever scoring wrote over it."""
+        """Return the verdict on this leaf, which scoring does not overwrite."""
         self._check_decided("the verdict on")
         return self._verdict
 
@@ -483,14 +483,14 @@ class VerificationNode:
                 return
             node = parent
 
-    def _check_decided(self, what: str) -> None:
+    def _check_decided(self, access: str) -> None:
         if self._pending is not None:
-            self._pending.refuse(f"{what} node '{self._id}'")
+            self._pending.refuse(f"{access} node '{self._id}'")
 
-    def check_settled(self, what: str) -> None:
-        """Refuse the attempt if ``what`` depends on pending verdicts of this tree."""
+    def check_settled(self, access: str) -> None:
+        """Refuse the attempt if ``access`` depends on pending verdicts of this tree."""
         if self._tree.watch is not None:
-            self._tree.watch.refuse(f"{what} node '{self._id}'")
+            self._tree.watch.refuse(f"{access} node '{self._id}'")
 
     # Verdicts and scores
 

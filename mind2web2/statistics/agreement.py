@@ -23,7 +23,7 @@ class Estimate:
 
     @classmethod
     def around(cls, value: float, standard_error: float, limits: tuple[float, float]) -> Estimate:
-        """Return the normal interval around an estimate, cut at the limits of what it can be."""
+        """Return the normal interval around an estimate, cut at the limits of its range."""
         low, high = value - _Z * standard_error, value + _Z * standard_error
         return cls(value, max(limits[0], low), min(limits[1], high))
 

@@ -43,7 +43,7 @@ _LONGEST_CHARS = 240
 # A text of this length is looked through in about a millisecond.
 _CHARS_ON_THE_LOOP = 20_000
 
-# Soft hyphens, and what markdown sets for emphasis and between the cells of a table.
+# Soft hyphens, and markdown's signs for emphasis and between the cells of a table.
 _LEFT_OUT = "\u00ad*|"
 _PLAIN = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4\u0060", "'"),
@@ -66,7 +66,7 @@ class _Span(NamedTuple):
 
 
 async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
-    """Return where a quotation stands in what was shown, ``None`` where nothing is quoted.
+    """Return the place of a quotation in the texts shown, ``None`` where nothing is quoted.
 
     Args:
         shown: the texts by name; the first that has the quotation counts.
@@ -251,7 +251,7 @@ class ClaimJudging:
     async def judged(
         self, verification: Verification, urls: Sequence[str], had_sources: bool
     ) -> tuple[bool, Evidence]:
-        """Return whether the claim is supported, and by what.
+        """Return whether the claim is supported, and the evidence.
 
         Args:
             urls: one a page.
@@ -391,7 +391,7 @@ def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
 
 
 def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:
-    """Return what decided a verification, ``details`` being fields of ``Evidence``."""
+    """Return the evidence for a verdict, ``details`` being fields of ``Evidence``."""
     # Any: pydantic checks both against the model's fields.
     instruction = verification.additional_instruction
     return Evidence(

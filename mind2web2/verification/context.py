@@ -304,7 +304,7 @@ class EvaluationContext:
             return None
         if isinstance(error, ContextTooLongError):
             return None if page.times_halved == _FURTHER_CUTS else page.halved()
-        # What a replay lacks may have been asked when the judge was known to take no more.
+        # A judgment that a replay lacks may date from a time when the judge was known to take no more.
         is_missing = isinstance(error, JudgmentMissingError)
         limits = self.judge.recorded_limits if is_missing else [self.judge.image_limit]
         stricter = [merged for limit in limits if (merged := page.limit.merged(limit)) != page.limit]

@@ -21,6 +21,7 @@ from mind2web2.scheduling.scheduler import (
     deferrable,
     is_watching,
     prerequisites_now,
+    verifying,
 )
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
@@ -59,7 +60,7 @@ class Verifier(ScriptAccess):
             return False
         if sources is None or cache is None:
             return True
-        # What is captured shows in a cache, unless that keeps a view of its own for the script.
+        # Captured pages show in a cache, unless that keeps a view of its own for the script.
         return is_watching(cache) and (capture is None or hasattr(cache, "note_captured"))
 
     async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
@@ -103,11 +104,7 @@ class Verifier(ScriptAccess):
             "num_trials": num_trials,
             "use_screenshot": use_screenshot,
         }
-        deferral = current_deferral()
-        if deferral is None:
-            return await self.noted(claim, node, sources, **options)
-        await deferral.decided(node)
-        with deferral.beside():
+        async with verifying([node]):
             return await self.noted(claim, node, sources, **options)
 
     def noted(
@@ -133,7 +130,7 @@ class Verifier(ScriptAccess):
         names = tuple(encodable(each.id) for each in extra)
         verification = replace(self._filled_in(claim, node, **options), prerequisites=names)
         prerequisites = prerequisites_now(node, extra)
-        # While there is one such task, one call comes after another, and what is decided by then is the same
+        # While there is one such task, one call comes after another, and the verdicts by then are the same
         # in every run.
         self._asking_tasks.add(_current_task())
         # The configuration is the script's, and may change.
@@ -249,7 +246,7 @@ def _noted_urls(sources: Sources) -> NotedSources:
     try:
         noted = urls_of(sources), _are_given(sources)
     except Exception as error:
-        # It is part of what is judged: it will cost this leaf only.
+        # The sources are part of the question: the error will cost this leaf only.
         return _raising(error)
     return lambda: noted
 
@@ -336,7 +333,7 @@ class VerificationBatch:
     """Verifies ``(claim, sources, node, additional_instruction)`` tuples.
 
     Args:
-        verifier: returns who verifies; what it raises stands in the place of a verdict.
+        verifier: returns the verifier; an error that it raises stands in the place of a verdict.
         options: of all of them, as ``Verifier.verify`` takes them.
     """
 

@@ -178,6 +178,9 @@ def test_documents_name_options_that_exist():
     """In every document."""
     existing = set().union(*(options_of(parser) for parser in parsers().values())) | {"--agent_name"}
     others = {"--help", "--extra", "--dist", "--break", "--remote", "--user", "--system"}
+    # Of Slurm, Ray and vLLM.
+    others |= {"--nodes", "--ntasks", "--cpus", "--mem", "--time", "--array"}
+    others |= {"--head", "--port", "--address", "--object", "--block", "--enable"}
     for document in DOCUMENTS:
         named = set(re.findall(r"(?<![\w-])--[a-z][a-z_]+", document.read_text(encoding="utf-8")))
         assert named - existing - others == set(), document.name

@@ -1,18 +1,15 @@
-"""Options: how they are spelled and checked, and the commands that messages suggest with them."""
+"""Options: how they are spelled and checked."""
 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import math
 import os
 import re
-import shlex
-import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -31,6 +28,7 @@ Subcommands = Any  # the type of argparse's subparsers action is private
 JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
+RAY = "ray"
 DATABASE_URLS = ("postgresql://", "postgres://")
 # The folder of an agent's results that keeps the state of its batches.
 BATCHES = "batches"
@@ -91,8 +89,7 @@ class CommandParser(argparse.ArgumentParser):
         given = sys.argv[1:] if args is None else args
         known, unknown = super().parse_known_args([_with_underscores(word) for word in given], namespace)
         if unknown:
-            typed = " ".join(getattr(word, "typed", word) for word in unknown)
-            self.error(f"unrecognized arguments: {typed}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known, unknown
 
 
@@ -131,13 +128,6 @@ class _GivenUrls(argparse.Action):
         setattr(namespace, self.dest, [*urls, values])
 
 
-class _OptionWord(str):
-    """An option with underscores, which remembers how it was typed."""
-
-    __slots__ = ("typed",)
-    typed: str
-
-
 def given_options(options: argparse.Namespace) -> frozenset[str]:
     """Return the names of the single-valued options on the command line."""
     given: frozenset[str] = getattr(options, "given", frozenset())
@@ -146,11 +136,7 @@ def given_options(options: argparse.Namespace) -> frozenset[str]:
 
 def _with_underscores(word: str) -> str:
     name = _LONG_OPTION.match(word)
-    if name is None or isinstance(word, _OptionWord):
-        return word
-    option = _OptionWord("--" + name[0][2:].replace("-", "_") + word[name.end() :])
-    option.typed = word
-    return option
+    return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
 
 
 # Types of values
@@ -158,23 +144,17 @@ def _with_underscores(word: str) -> str:
 
 def positive_int(text: str) -> int:
     """Return a whole number of at least 1."""
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+    return _whole(text, "a whole number of at least 1", least=1)
 
 
 def count(text: str) -> int:
     """Return a whole number, 0 included."""
-    if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
+    return _whole(text, "a whole number")
 
 
 def port_number(text: str) -> int:
     """Return the number of a port, 0 for a free one."""
-    if not text.isascii() or not text.isdecimal() or int(text) > _MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 (a free one) to {_MAX_PORT}")
-    return int(text)
+    return _whole(text, f"a port from 0 (a free one) to {_MAX_PORT}", most=_MAX_PORT)
 
 
 def image_count(text: str) -> int:
@@ -184,36 +164,40 @@ def image_count(text: str) -> int:
     return positive_int(text)
 
 
+def _whole(text: str, kind: str, least: int = 0, most: float = math.inf) -> int:
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}")
+    return int(text)
+
+
 def positive_seconds(text: str) -> float:
     """Return a positive number of seconds."""
-    seconds = number(text)
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return seconds
+    return _amount(text, "a positive number of seconds", least=sys.float_info.min)
 
 
 def positive_dollars(text: str) -> float:
     """Return a positive number of dollars."""
-    dollars = number(text.removeprefix("$"))
-    if not 0 < dollars < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of dollars")
-    return dollars
+    return _amount(text.removeprefix("$"), "a positive number of dollars", least=sys.float_info.min)
 
 
 def temperature(text: str) -> float:
     """Return a sampling temperature."""
-    value = number(text)
-    if not 0 <= value <= 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
-    return value
+    return _amount(text, "a temperature from 0 to 2", most=2)
 
 
-def number(text: str) -> float:
-    """Return a number; "not a number" for other texts."""
+def share(text: str) -> float:
+    """Return a score, or a difference of scores."""
+    return _amount(text, "a score from 0 to 1", most=1)
+
+
+def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info.max) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        return math.nan
+        value = math.nan
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}")
+    return value
 
 
 def byte_count(text: str) -> int:
@@ -317,6 +301,24 @@ def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
         group.add_argument(f"--{name}", metavar="DIR", type=Path, help=_FOLDER_HELPS[name])
 
 
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Add on which machines the work is done."""
+    group = parser.add_argument_group("machines")
+    group.add_argument(
+        "--engine",
+        choices=("plain", RAY),
+        default="plain",
+        help="ray: on all nodes of a Ray cluster, see docs/scale.md (needs the extra 'ray'); limits such as "
+        "--max_webpage_retrieval then hold on each node (default: plain, this machine)",
+    )
+    group.add_argument(
+        "--ray_address",
+        metavar="HOST:PORT",
+        help="with --engine ray: the head of the cluster (default: RAY_ADDRESS, then a cluster that runs on "
+        "this machine, then a new one of this machine alone)",
+    )
+
+
 def add_browser_options(group: argparse._ArgumentGroup) -> None:
     """Add how pages are captured."""
     group.add_argument(
@@ -389,15 +391,12 @@ def storage_state_of(options: argparse.Namespace) -> Mapping[str, Any] | None:
             f"--storage_state {options.storage_state} has neither cookies nor origins: save it by "
             "Playwright's context.storage_state(path=...)"
         )
-    if not all(isinstance(entry, dict) for name in fields for entry in _entries(state.get(name, []))):
+    lists = [state.get(name, []) for name in fields]
+    if not all(isinstance(found, list) and all(isinstance(one, dict) for one in found) for found in lists):
         raise UsageError(
             f"--storage_state {options.storage_state}: cookies and origins must be lists of objects"
         )
-    return {name: state.get(name, []) for name in fields}
-
-
-def _entries(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else [value]
+    return dict(zip(fields, lists, strict=True))
 
 
 def paths_of(options: argparse.Namespace) -> PathConfig:
@@ -477,8 +476,24 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         )
     if options.batch and options.max_llm_requests is not None:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
+    yield from _cluster_conflicts(options)
     yield from _capture_conflicts(options)
     yield from _script_conflicts(options)
+
+
+def _cluster_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    if options.engine != RAY:
+        if options.ray_address is not None:
+            yield "--ray_address goes with --engine ray"
+        return
+    if options.llm_provider == REPLAY:
+        yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
+    elif not str(options.judgments).startswith(DATABASE_URLS):
+        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
+    if here := _given(options, "batch", "self_debug", "headed", "cdp_url"):
+        yield f"{here} belongs to one machine: leave it out with --engine ray"
+    if options.isolate is False:
+        yield "--no_isolate is for debugging on one machine: leave it out with --engine ray"
 
 
 def _own_browser_conflicts(options: argparse.Namespace) -> Iterator[str]:
@@ -513,154 +528,3 @@ def _script_conflicts(options: argparse.Namespace) -> Iterator[str]:
                 f"--script_env takes the name of a variable that is set, not {name!r}: set it, or leave "
                 "--script_env out"
             )
-
-
-# Suggested commands, spelled as the user started this one, with the judge of the results
-
-_FOLDERS = {
-    "cache": ("answer_folder", "cache_root"),
-    "check-judge": ("eval_results_root",),
-    "evaluate": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
-    "judgments": ("eval_results_root",),
-    "metrics": ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root", "eval_version"),
-    "show": ("eval_results_root", "cache_root"),
-}
-_USER_INFO = re.compile(r"(?<=//)[^/]*@|^[^/]*@")
-
-
-def suggested_command(options: argparse.Namespace, command: str, *words: str) -> str:
-    """Return a command to be copied into the shell that the present one was started from.
-
-    Args:
-        options: of the present command; its folders are named again.
-        command: a subcommand of ``mind2web2``.
-        words: its arguments and options.
-    """
-    given = vars(options)
-    folders = [(name, given.get(name)) for name in _FOLDERS[command]]
-    named = [word for name, value in folders if value is not None for word in (f"--{name}", str(value))]
-    return shlex.join([*_program(), command, *words, *named])
-
-
-def checked_under(options: argparse.Namespace) -> argparse.Namespace:
-    """Return the options with the folder of results in which checks of judges are kept.
-
-    A shard and ``rejudge`` write to folders of their own, where no other run looks for a check.
-    """
-    own = copy.copy(options)
-    own.eval_results_root = None if options.shard else options.eval_results_root
-    own.eval_results_root = getattr(options, "counted_root", own.eval_results_root)
-    return own
-
-
-def suggested_check(options: argparse.Namespace) -> str:
-    """Return the command that checks the judge of an evaluation with these options."""
-    names = ("llm_provider", *(name for name in vars(options) if name.startswith("judge_")))
-    given = given_options(options)
-    words = []
-    for name in (name for name in names if name in given and name != "judge_outage_wait"):
-        value = getattr(options, name)
-        for each in value if isinstance(value, list) else [] if value is None else [value]:
-            words += [f"--{name}", str(each)]
-    if options.max_images is not None and "max_images" in given:
-        words += ["--max_images", str(options.max_images)] if options.max_images else ["--no_screenshots"]
-    return suggested_command(options, "check-judge", *words)
-
-
-def suggested_evaluation(
-    options: argparse.Namespace, agent_name: str, result: Mapping[str, Any] | None, *words: str
-) -> str:
-    """Return the command that evaluates the agent with the judge and options of one of its results.
-
-    Args:
-        result: the content of a result file, where there is one.
-        words: further options.
-    """
-    return suggested_command(options, "evaluate", agent_name, *words, *evaluation_options(result))
-
-
-def suggested_forgetting(options: argparse.Namespace, agent_name: str, task_ids: Iterable[str]) -> str:
-    """Return which folders hold results of tasks without answers, with the command that deletes them."""
-    root = paths_of(options).eval_results_root / agent_name
-    folders = ", ".join(str(root / task_id) for task_id in task_ids)
-    words = [word for task_id in task_ids for word in ("--forget", task_id)]
-    command = suggested_command(options, "metrics", agent_name, *words)
-    return f"tasks without answers, whose stored results still count: {folders}; to delete them: {command}"
-
-
-def caching_command(agent_name: str, options: argparse.Namespace, *more: str) -> str:
-    """Return the caching command that fits a run with these options."""
-    given = vars(options)
-    words = [agent_name, *more]
-    for task_id in given.get("task_ids") or ():
-        words += ["--task_id", task_id]
-    if given.get("cdp_url") is not None:
-        words += ["--cdp_url", given["cdp_url"]]
-    if given.get("storage_state") is not None:
-        words += ["--storage_state", str(given["storage_state"])]
-    if given.get("proxy") is not None:
-        words += ["--proxy", _USER_INFO.sub("USER:PASSWORD@", given["proxy"])]
-    if given.get("archive_url") is not None:
-        words += ["--archive_url", given["archive_url"]]
-    words += [f"--{name}" for name in ("archive", "allow_private_network", "no_llm") if given.get(name)]
-    return suggested_command(options, "cache", *words)
-
-
-def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
-    """Return the options of ``evaluate`` with which a result was made, as far as its provenance tells."""
-    made_from = _mapping(None if result is None else result.get("provenance"))
-    judge = _mapping(made_from.get("judge"))
-    if not judge:
-        return []
-    words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
-    replayed_from = _mapping(made_from.get("replayed_from"))
-    if replayed_from.get("path"):
-        words += ["--judgments", str(replayed_from["path"])]
-    if judge.get("max_images") == 0:
-        words.append("--no_screenshots")
-    inputs = _mapping(made_from.get("inputs"))
-    words += [word for name in _mapping(inputs.get("variables")) for word in ("--script_env", str(name))]
-    if inputs.get("as_of") and not replayed_from:
-        words += ["--as_of", str(inputs["as_of"])]
-    if made_from.get("with_private_network"):
-        words.append("--allow_private_network")
-    if not made_from.get("with_captures") and judge.get("provider") != REPLAY:
-        words.append("--no_capture")
-    return words
-
-
-def _judge_options(judge: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    provider = str(judge.get("provider"))
-    if provider not in ("openai", "client"):
-        yield "llm_provider", provider
-    yield "judge_model", str(judge.get("model"))
-    # "openai http://127.0.0.1:8000/v1": the provider's name and the server's address.
-    endpoint = str(judge.get("endpoint"))
-    server = endpoint.rpartition(" ")[2]
-    if provider in ("openai", "anthropic", "gemini") and "://" in server:
-        from mind2web2.llm_client.settings import endpoint_of
-
-        if endpoint != endpoint_of(provider):
-            yield "judge_base_url", server
-    if server == "pool":
-        yield "judge_pool", "FILE"
-    if judge.get("extra_body"):
-        yield "judge_extra_body", str(judge["extra_body"])
-    for name in ("reasoning_effort", "temperature"):
-        if judge.get(name) is not None:
-            yield f"judge_{name}", str(judge[name])
-    if judge.get("max_images"):
-        yield "max_images", str(judge["max_images"])
-
-
-def _program() -> list[str]:
-    started_as = Path(sys.argv[0]).name
-    if os.environ.get("UV"):  # which `uv run` sets
-        return ["uv", "run", "mind2web2"]
-    if started_as == "__main__.py" or (started_as.endswith(".py") and shutil.which("mind2web2") is None):
-        return ["python", "-m", "mind2web2"]
-    return ["mind2web2"]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

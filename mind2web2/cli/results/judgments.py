@@ -1,0 +1,135 @@
+"""``mind2web2 judgments``: export stored judgments, and import those of others."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, paths_of
+from mind2web2.cli.suggestions import suggested_command
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
+
+if TYPE_CHECKING:
+    from mind2web2.judge.store import JudgeIdentity
+
+DESCRIPTION = """\
+Every judge reply is kept in eval_results/AGENT/judgments.sqlite3. An exported file lets anybody score the
+same answers again, offline: run_eval.py --agent_name AGENT --llm_provider replay --judgments FILE
+
+  mind2web2 judgments export my_agent my_agent.jsonl
+  mind2web2 judgments import my_agent my_agent.jsonl
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``judgments`` to ``mind2web2``."""
+    parser = commands.add_parser(
+        "judgments", help="export or import the judge's replies", description=DESCRIPTION
+    )
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+    for name, summary, handler in (
+        (
+            "export",
+            "write the agent's judgments to a .jsonl file, or add them to a database",
+            run_export,
+        ),
+        (
+            "import",
+            "add the judgments of a file or database to the agent's; those stored before stay",
+            run_import,
+        ),
+    ):
+        action = actions.add_parser(name, help=summary, description=summary)
+        action.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+        action.add_argument(
+            "file", metavar="FILE_OR_URL", help="a .jsonl file, or postgresql://USER@HOST:PORT/DATABASE"
+        )
+        add_folder_options(action, "eval_results_root")
+        action.set_defaults(run=handler)
+
+
+def run_export(options: argparse.Namespace) -> int:
+    """Write the agent's judgments to a file."""
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.judge.store import JudgmentStore
+    from mind2web2.judge.transfer import export_judgments, judgments_named
+    from mind2web2.runs.results import latest_results
+
+    store_path = _store_path(options)
+    if not store_path.is_file():
+        evaluate = suggested_command(options, "evaluate", options.agent)
+        raise UsageError(f"no judgments at {store_path}: run {evaluate} first")
+    if options.file.startswith(DATABASE_URLS):
+        return _export_to_database(options, store_path)
+    with JudgmentStore(store_path) as store:
+        try:
+            keys = set(export_judgments(store, Path(options.file)))
+            judges = store.identities()
+        except OSError as error:
+            raise UsageError(f"cannot write {options.file}: {error.strerror}") from error
+    used: set[str] = set()
+    for _, _, found in latest_results(paths_of(options).eval_results_root, options.agent):
+        used |= judgments_named(found.content)
+    console = plain_console()
+    in_use = len(keys & used)
+    line(console, f"{len(keys)} judgments written to {options.file}; the newest results use {in_use} of them")
+    replay = ("--llm_provider", "replay", "--judgments", str(options.file))
+    for judge in judges:
+        command = suggested_command(options, "evaluate", options.agent, *replay, *_chosen(judge, judges))
+        of_judge = f" by {' '.join(judge.in_words())}" if len(judges) > 1 else ""
+        line(console, f"To score the same answers{of_judge} from this file: {command}")
+    return 0
+
+
+def _export_to_database(options: argparse.Namespace, store_path: Path) -> int:
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.judge.shared_store import JudgmentDatabase
+    from mind2web2.judge.store import JudgmentStore
+
+    with JudgmentStore(store_path) as store, closing(JudgmentDatabase(options.file)) as database:
+        judgments = [judgment for judgment in store.all() if judgment.purpose != "gate"]
+        added = database.add(judgments)
+    line(plain_console(), f"{added} of {len(judgments)} judgments were new to the database")
+    return 0
+
+
+def _chosen(judge: JudgeIdentity, judges: Sequence[JudgeIdentity]) -> list[str]:
+    """Return the options that select one of several judges of a file; none where it is the only one."""
+    if len(judges) == 1:
+        return []
+    words = ["--judge_model", judge.model]
+    for name in ("reasoning_effort", "temperature", "extra_body"):
+        if getattr(judge, name) is not None:
+            words += [f"--judge_{name}", str(getattr(judge, name))]
+    if len({other.endpoint for other in judges}) > 1:
+        words += ["--judge_base_url", judge.endpoint.rpartition(" ")[2]]
+    return words
+
+
+def run_import(options: argparse.Namespace) -> int:
+    """Add a file's judgments to the agent's."""
+    from mind2web2.cli.console import line, plain_console
+    from mind2web2.judge.store import JudgmentStore
+    from mind2web2.judge.transfer import read_judgments
+
+    if options.file.startswith(DATABASE_URLS):
+        from mind2web2.judge.shared_store import JudgmentDatabase
+
+        with closing(JudgmentDatabase(options.file)) as database:
+            judgments = list(database.all())
+    else:
+        judgments = list(read_judgments(Path(options.file)))
+    with JudgmentStore(_store_path(options)) as store:
+        added = store.add(judgments)
+    line(plain_console(), f"{added} of {len(judgments)} judgments were new")
+    return 0
+
+
+def _store_path(options: argparse.Namespace) -> Path:
+    from mind2web2.judge.store import FILE_NAME
+
+    return paths_of(options).eval_results_root / check_name("agent", options.agent) / FILE_NAME

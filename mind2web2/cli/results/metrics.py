@@ -1,0 +1,309 @@
+"""``mind2web2 metrics``: an agent's averages, how certain they are, and two agents side by side."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    paths_of,
+    share,
+)
+from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
+from mind2web2.errors import ResultWriteError, UsageError
+from mind2web2.utils.text import check_name, name_list
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mind2web2.runs.freshness import ResultsNow
+    from mind2web2.runs.score_matrix import ScoredAnswer
+    from mind2web2.utils.path_config import PathConfig
+
+DESCRIPTION = """\
+Average an agent's results into partial completion, success rate, pass@k, answer length and time, with 95%
+intervals; the numbers are also written to eval_results/AGENT/summary.json.
+
+  mind2web2 metrics my_agent                          over the tasks that have results
+  mind2web2 metrics my_agent --task_list tasks.txt    over these tasks: what is missing counts as 0
+  mind2web2 metrics my_agent --task_id TASK           over this task; may be repeated
+  mind2web2 metrics my_agent --forget TASK            delete the stored results of a task that was removed
+  mind2web2 metrics my_agent another                  both, and the difference over the tasks they share
+  mind2web2 metrics my_agent --fail_under 0.5 --junit junit.xml
+                                                      for continuous integration
+
+The intervals show how the averages may vary with the choice of tasks; they do not include the judge's errors.
+Below them stand reasons for caution: judges, versions or scripts that differ between answers, missing runs,
+results that are out of date, and verdicts that rest on unavailable pages, on pages that look wrong, on
+refusals, or on votes that differ.
+
+Exit status: 0, or 5 where --fail_under applies, else 1 where an answer has no result.
+"""
+BELOW = 5
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``metrics`` to ``mind2web2``."""
+    parser = commands.add_parser("metrics", help="average an agent's results", description=DESCRIPTION)
+    parser.add_argument(
+        "agents",
+        metavar="AGENT",
+        nargs="+",
+        help="the agent, a folder under eval_results/; further ones are compared with the first",
+    )
+    parser.add_argument(
+        "--task_list",
+        metavar="FILE",
+        type=Path,
+        help="the tasks there should be: an id a line, or CSV with a column task_id",
+    )
+    add_task_option(parser, "all that have results")
+    parser.add_argument(
+        "--forget",
+        metavar="TASK",
+        action="append",
+        default=[],
+        help="delete eval_results/AGENT/TASK with all its results, for a task that has no answers any more; "
+        "may be repeated",
+    )
+    parser.add_argument("--json", action="store_true", help="print the numbers as JSON")
+    parser.add_argument(
+        "--fail_under",
+        metavar="SCORE",
+        type=share,
+        help="exit with status 5 if the partial completion of an agent, as shown, is below SCORE; answers "
+        "without a score count as 0 with --task_list, and are left out otherwise (exit status 1)",
+    )
+    parser.add_argument(
+        "--junit",
+        metavar="FILE",
+        type=Path,
+        help="also write JUnit XML: a test case for each answer, a failure below score 1, an error without a "
+        "score",
+    )
+    parser.add_argument(
+        "--eval_version",
+        metavar="V",
+        help="the version of the scripts that results are expected to be of (default: the newest)",
+    )
+    add_folder_options(parser)
+    parser.set_defaults(run=run)
+
+
+class _Agent(NamedTuple):
+    name: str
+    answers: list[ScoredAnswer]
+    summary: dict[str, Any]
+    results: dict[tuple[str, str], dict[str, Any]]
+    now: ResultsNow
+    newest: dict[str, Any] | None
+    cautions: list[str]
+    not_written: str | None
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
+    from mind2web2.cli.console import line, plain_console, warnings_on
+    from mind2web2.cli.results.tables import print_comparison
+    from mind2web2.runs.analysis.comparison import compared
+
+    names = [check_name("agent", name) for name in options.agents]
+    if len(set(names)) < len(names):
+        raise UsageError("an agent is named twice: name each one once")
+    paths = paths_of(options)
+    if options.eval_version is not None:
+        paths.script_versions()  # raises where the version does not exist
+    task_ids = chosen_tasks(options)
+    removed = [_removed_folder(paths, names, task_id) for task_id in dict.fromkeys(options.forget)]
+    deleted = [_deleted(paths, folder) for folder in removed]
+    console = plain_console()
+    with warnings_on(console):
+        agents = [_summed_up(options, paths, name, task_ids) for name in names]
+    first, *others = agents
+    comparisons = [compared(first[:2], other[:2], task_ids) for other in others]
+    if options.json:
+        _print_json(console, agents, comparisons)
+    else:
+        for text in deleted:
+            line(console, text)
+        for agent in agents:
+            _print_agent(console, options, agent)
+        for comparison in comparisons:
+            print_comparison(console, comparison)
+    if options.junit is not None:
+        _write_junit(options.junit, agents)
+    if below := _below(options.fail_under, agents):
+        if not options.json:
+            line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
+        return BELOW
+    return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
+
+
+def _below(limit: float | None, agents: Sequence[_Agent]) -> list[str]:
+    if limit is None:
+        return []
+    scores = {agent.name: agent.summary["avg_score"] for agent in agents}
+    return [f"{name} {score:g}" for name, score in scores.items() if score is not None and score < limit]
+
+
+def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
+    from mind2web2.cli.results.junit import junit_suite, junit_xml
+    from mind2web2.utils.files import write_whole
+
+    suites = [
+        junit_suite(agent.summary, agent.answers, agent.results, agent.now.unevaluated) for agent in agents
+    ]
+    write_whole(path, junit_xml(suites))
+
+
+def _summed_up(
+    options: argparse.Namespace, paths: PathConfig, agent_name: str, task_ids: list[str] | None
+) -> _Agent:
+    from mind2web2.cli.evaluate_report import lasting_cautions
+    from mind2web2.runs.answer import AnswerOutcome
+    from mind2web2.runs.freshness import results_now
+    from mind2web2.runs.results import latest_results
+    from mind2web2.runs.summaries import agent_answers, stored_metrics, summarised_answers
+
+    root = paths.eval_results_root
+    not_written = None
+    try:
+        found = summarised_answers(root, agent_name, task_ids) if has_record(root, agent_name) else None
+    except ResultWriteError as error:
+        # A folder that is shared for reading is summed up without being written to.
+        not_written = str(error)
+        answers = agent_answers(root, agent_name)
+        found = (answers, stored_metrics(root, agent_name, answers, task_ids)) if answers else None
+    if found is None:
+        raise no_results(options, root, agent_name)
+    answers, summary = found
+    results = list(latest_results(root, agent_name))
+    newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
+    scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
+    outcomes = [
+        AnswerOutcome(task_id, name, each.content, None)
+        for task_id, name, each in results
+        if (task_id, name) in scored and (task_ids is None or task_id in task_ids)
+    ]
+    return _Agent(
+        name=agent_name,
+        answers=answers,
+        summary=summary,
+        results={(task_id, name): each.content for task_id, name, each in results},
+        now=results_now(paths, agent_name, answers, task_ids),
+        newest=None if newest is None else newest.content,
+        cautions=lasting_cautions(outcomes),
+        not_written=not_written,
+    )
+
+
+def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Path:
+    """Return the folder with the results of a task that has no answers any more."""
+    if len(names) > 1:
+        raise UsageError("--forget goes with one agent")
+    folder = paths.eval_results_root / names[0] / check_name("task", task_id)
+    answers = paths.answers_root / names[0] / task_id
+    if not folder.is_dir() or (not any(folder.glob("summary.json")) and not any(folder.glob("*/results"))):
+        raise UsageError(f"--forget {task_id}: there are no results in {folder}")
+    if not answers.parent.is_dir():
+        raise UsageError(
+            f"--forget {task_id}: there is no folder {answers.parent} that tells whether the task has "
+            "answers: name the answers with --answer_folder"
+        )
+    if any(answers.glob("answer_*.md")):
+        raise UsageError(f"--forget {task_id}: the task has answers in {answers}; remove that folder first")
+    return folder
+
+
+def _deleted(paths: PathConfig, folder: Path) -> str:
+    """Delete the results of a task, and return one line about it."""
+    from mind2web2.cli.console import counted
+    from mind2web2.runs.summaries import merge_all_results
+
+    results = len(list(folder.glob("*/results/*.md.json")))
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
+    merge_all_results(paths.eval_results_root)
+    return f"Deleted {folder} with {counted(results, 'result')}."
+
+
+def chosen_tasks(options: argparse.Namespace) -> list[str] | None:
+    """Return the tasks of ``--task_list`` and ``--task_id``, ``None`` without either."""
+    from mind2web2.benchmark.tasks import read_task_list
+
+    named = [check_name("task", task_id) for task_id in options.task_ids or ()]
+    listed = [] if options.task_list is None else [task.task_id for task in read_task_list(options.task_list)]
+    return list(dict.fromkeys(listed + named)) or None
+
+
+def has_record(eval_results_root: Path, agent_name: str) -> bool:
+    """Return whether a run has left results of an agent, or the reasons why there are none."""
+    folder = eval_results_root / agent_name
+    return any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json"))
+
+
+def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
+    """Return the error of a command that needs results of an agent who has none."""
+    others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
+    known = f"; there are results of {name_list(others)}" if others else ""
+    return UsageError(
+        f"no results of agent {agent_name} under {eval_results_root}: run "
+        f"{suggested_command(options, 'evaluate', agent_name)} first{known}"
+    )
+
+
+def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[dict[str, Any]]) -> None:
+    contents = [agent.summary | asdict(agent.now) for agent in agents]
+    content: object = contents[0]
+    if len(agents) > 1:
+        content = {"agents": contents, "comparisons": comparisons}
+    console.print_json(json.dumps(content))
+
+
+def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
+    from mind2web2.cli.console import line
+    from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
+    from mind2web2.judge_check.record import check_text
+    from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
+    from mind2web2.runs.sharding.shards import shard_test
+
+    summary = agent.summary
+    has_scores = summary["avg_score"] is not None
+    if has_scores:
+        print_metrics(console, summary)
+    else:
+        line(console, f"No answer of {agent.name} has a score.")
+    for missing in summary["missing"]:
+        # A warning sums up the answers that do not exist.
+        if missing["reason"] not in (NO_ANSWER, NO_RUNS):
+            name = f"{missing['task_id']}/{missing['answer_name']}"
+            line(console, f"No result: {name}: {missing['reason']}")
+    if has_scores:
+        print_verdicts(console, summary["verdicts"])
+        print_variation(console, summary)
+        judges = {(each.facts.judge, each.facts.server) for each in agent.answers if each.score is not None}
+        # Of several judges, the newest result names the check of one.
+        if len(judges) == 1 and agent.newest is not None and (check := check_text(agent.newest)) is not None:
+            line(console, f"The judge's last check: {check}.")
+        for caution in agent.cautions:
+            line(console, f"Warning: {caution}")
+    # The other shards judge the rest, and the caution says so.
+    holds = shard_test(paths_of(options).eval_results_root / agent.name)
+    own = tuple(name for name in agent.now.unevaluated if holds(*name.split("/")))
+    print_now(
+        console, replace(agent.now, unevaluated=own), suggested_evaluation(options, agent.name, agent.newest)
+    )
+    if agent.now.removed:
+        line(console, f"Note: {suggested_forgetting(options, agent.name, agent.now.removed)}")
+    if agent.not_written:
+        line(console, f"Warning: the numbers were not stored: {agent.not_written}")

@@ -1,0 +1,393 @@
+"""``mind2web2 show``: an agent's results as text, down to the claims, reasons and pages of one answer."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.cli.results.metrics import has_record, no_results
+from mind2web2.cli.suggestions import suggested_command
+from mind2web2.errors import Mind2Web2Error, UsageError
+from mind2web2.utils.text import check_name, items, mapping, mappings, name_list
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from mind2web2.runs.results import LoadedResult
+    from mind2web2.runs.score_matrix import ScoredAnswer
+
+DESCRIPTION = """\
+Show results as text: which tasks an agent has scores for, the answers to one task, or one answer with its
+rubric tree, claims, the judge's reasons, the pages with their stored files, and what was extracted.
+
+  mind2web2 show my_agent                       tasks and scores
+  mind2web2 show my_agent TASK                  the answers to a task
+  mind2web2 show my_agent TASK answer_1         why this answer has its score
+  mind2web2 show my_agent TASK answer_1 --failed
+                                                only what failed, was skipped or is partial
+"""
+
+_INDENT = "  "
+# Deeper nodes are not indented further, so that their text keeps a readable width.
+_MOST_INDENTED = 10
+_STYLES = {"passed": "green", "failed": "red", "partial": "yellow", "skipped": "yellow"}
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``show`` to ``mind2web2``."""
+    parser = commands.add_parser("show", help="show why an answer has its score", description=DESCRIPTION)
+    parser.add_argument("agent", metavar="AGENT", help="the agent, a folder under eval_results/")
+    parser.add_argument("task", metavar="TASK", nargs="?", help="one of its tasks")
+    parser.add_argument("answer", metavar="ANSWER", nargs="?", help="one of the answers: answer_1, or just 1")
+    parser.add_argument(
+        "--failed", action="store_true", help="with ANSWER: leave out the parts of the tree that passed"
+    )
+    add_folder_options(parser, "eval_results_root", "cache_root")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print an agent, a task or an answer, and return the exit status."""
+    from mind2web2.cli.console import plain_console, warnings_on
+    from mind2web2.runs.summaries import agent_answers
+
+    agent_name = check_name("agent", options.agent.rstrip("/"))
+    if options.failed and options.answer is None:
+        raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
+    root = paths_of(options).eval_results_root
+    if not has_record(root, agent_name):
+        raise no_results(options, root, agent_name)
+    console = plain_console()
+    with warnings_on(console):
+        answers = agent_answers(root, agent_name)
+        if options.task is None:
+            _print_agent(console, options, agent_name, answers)
+            return 0
+        answers = _of_task(answers, agent_name, options.task.rstrip("/"))
+        if options.answer is None:
+            _print_task(console, options, agent_name, answers)
+        else:
+            _AnswerPage(console, options, agent_name, _named(answers, options.answer)).print()
+    return 0
+
+
+def _of_task(answers: Sequence[ScoredAnswer], agent_name: str, task_id: str) -> list[ScoredAnswer]:
+    found = [answer for answer in answers if answer.task_id == task_id]
+    if not found:
+        known = name_list({answer.task_id for answer in answers})
+        raise UsageError(f"no results of agent {agent_name} for task {task_id}: there is {known}")
+    return found
+
+
+def _named(answers: Sequence[ScoredAnswer], name: str) -> ScoredAnswer:
+    stem = name.removesuffix(".md")
+    for answer in answers:
+        if answer.answer_name in (f"{stem}.md", f"answer_{stem}.md"):
+            return answer
+    known = name_list(_stem(answer) for answer in answers)
+    raise UsageError(f"no result of answer {stem} to task {answers[0].task_id}: there is {known}")
+
+
+def _print_agent(
+    console: Console, options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]
+) -> None:
+    from rich.table import Table
+
+    from mind2web2.cli.console import counted, line, number
+
+    tasks: dict[str, list[ScoredAnswer]] = {}
+    for answer in answers:
+        tasks.setdefault(answer.task_id, []).append(answer)
+    table = Table(title=f"{agent_name}: {counted(len(tasks), 'task')}, {counted(len(answers), 'answer')}")
+    table.add_column("task", overflow="fold")
+    table.add_column("answers", overflow="fold")
+    table.add_column("mean", justify="right")
+    for task_id, own in tasks.items():
+        scores = [answer.score for answer in own if answer.score is not None]
+        listed = "  ".join(
+            f"{_stem(answer).removeprefix('answer_')}: {number(answer.score)}" for answer in own
+        )
+        table.add_row(task_id, listed, number(sum(scores) / len(scores) if scores else None))
+    console.print(table)
+    if judges := sorted({answer.facts.judge for answer in answers if answer.facts.judge}):
+        line(console, f"Judged by {'; '.join(judges)}.")
+    if tasks:
+        command = suggested_command(options, "show", agent_name, next(iter(tasks)))
+        line(console, f"Answers to a task: {command}")
+
+
+def _print_task(
+    console: Console, options: argparse.Namespace, agent_name: str, answers: Sequence[ScoredAnswer]
+) -> None:
+    from rich.table import Table
+
+    from mind2web2.cli.console import line, number
+    from mind2web2.runs.results import answer_results_dir, latest_result
+
+    task_id = answers[0].task_id
+    table = Table(title=f"{agent_name}: {task_id}")
+    for heading in ("answer", "score", "passed", "failed", "skipped", "words"):
+        table.add_column(heading, justify="left" if heading == "answer" else "right")
+    root = paths_of(options).eval_results_root
+    for answer in answers:
+        found = latest_result(answer_results_dir(root, agent_name, task_id, answer.answer_name))
+        counts = _leaf_counts({} if found is None else found.content)
+        leaves = ["-" if found is None else str(count) for count in counts.values()]
+        words = "-" if answer.word_count is None else str(answer.word_count)
+        table.add_row(_stem(answer), number(answer.score), *leaves, words)
+    console.print(table)
+    line(console, "passed, failed, skipped: leaves of the rubric tree.")
+    for answer in answers:
+        if answer.reason is not None:
+            outcome = "No result" if answer.score is None else f"Score {number(answer.score)}"
+            line(console, f"{outcome}: {answer.answer_name}: {answer.reason}")
+    command = suggested_command(options, "show", agent_name, task_id, _stem(answers[0]))
+    line(console, f"Why an answer has its score: {command}")
+
+
+def _stem(answer: ScoredAnswer) -> str:
+    return answer.answer_name.removesuffix(".md")
+
+
+def _leaf_counts(result: Mapping[str, Any]) -> dict[str, int]:
+    from mind2web2.runs.reader import leaves_of
+
+    statuses = [leaf.get("status") for leaf in leaves_of(result)]
+    return {status: statuses.count(status) for status in ("passed", "failed", "skipped")}
+
+
+class _AnswerPage:
+    """Prints one answer: its files, the tree, the pages, and the extracted values."""
+
+    def __init__(
+        self, console: Console, options: argparse.Namespace, agent_name: str, answer: ScoredAnswer
+    ) -> None:
+        self._console = console
+        self._options = options
+        self._paths = paths_of(options)
+        self._agent_name = agent_name
+        self._answer = answer
+        # What the judge was shown of each page, by address in the order of the tree.
+        self._pages: dict[str, Mapping[str, Any]] = {}
+
+    def print(self) -> None:
+        """Print everything."""
+        from mind2web2.cli.console import number
+        from mind2web2.runs.results import answer_dir, latest_result
+
+        answer = self._answer
+        root = self._paths.eval_results_root
+        folder = answer_dir(root, self._agent_name, answer.task_id, answer.answer_name)
+        found = latest_result(folder / "results")
+        score = "no result" if answer.score is None else f"score {number(answer.score)}"
+        self._line(f"{self._agent_name} / {answer.task_id} / {_stem(answer)}: {score}", style="bold")
+        if answer.reason is not None:
+            self._text(f"Reason: {answer.reason}")
+            if found is not None:
+                self._text("The tree below is of a stored result that does not count.")
+        if found is not None:
+            self._print_origin(found.content)
+        self._print_files(folder, found)
+        if found is not None:
+            self._print_trees(found.content)
+            self._print_pages()
+            self._print_values(found.content)
+
+    def _print_origin(self, result: Mapping[str, Any]) -> None:
+        from mind2web2.judge_check.record import check_text
+        from mind2web2.runs.reader import barred_sources, result_facts
+
+        facts = result_facts(result)
+        created = str(mapping(result.get("run")).get("created") or "")[:16].replace("T", " ")
+        parts = [f"Judged by {facts.judge or 'a judge that the result does not name'}"]
+        parts += [f"at {facts.server}"] if facts.server else []
+        parts += [f"on {created} UTC"] if created else []
+        parts += [f"with the script {facts.script}"] if facts.script else []
+        self._text(" ".join(parts) + ".")
+        if (check := check_text(result)) is not None:
+            self._text(f"This judge's check: {check}.")
+        if doubts := items(result.get("doubts")):
+            self._text(f"In doubt: {'; '.join(map(str, doubts))}.")
+        for source in barred_sources(result):
+            self._text(
+                f"Barred source: {source.get('url')} ({source.get('shown')}; rule {source.get('rule')})"
+            )
+
+    def _print_files(self, folder: Path, found: LoadedResult | None) -> None:
+        files = {"Answer": folder / self._answer.answer_name, "Log": folder / "logs"}
+        if found is not None:
+            files = {"Answer": files["Answer"], "Result": found.path, "Log": files["Log"]}
+        for label, path in files.items():
+            if path.exists():
+                self._line(f"{label}: {path}")
+
+    def _print_trees(self, result: Mapping[str, Any]) -> None:
+        self._line("")
+        trees = [mapping(part.get("verification_tree")) for part in mappings(result.get("eval_breakdown"))]
+        if not any(trees):
+            self._line("The script gave this score without a rubric tree.")
+        for tree in filter(None, trees):
+            counts = _leaf_counts({"eval_breakdown": [{"verification_tree": tree}]})
+            listed = ", ".join(f"{count} {status}" for status, count in counts.items())
+            self._text(f"Rubric tree: {listed}. A node marked * is critical: if it fails, its parent is 0.")
+            stack = [(tree, 0)]
+            while stack:
+                node, depth = stack.pop()
+                if self._options.failed and node.get("status") == "passed":
+                    continue
+                self._print_node(node, depth)
+                stack += [(child, depth + 1) for child in reversed(mappings(node.get("children")))]
+
+    def _print_node(self, node: Mapping[str, Any], depth: int) -> None:
+        from rich.text import Text
+
+        from mind2web2.cli.console import number
+        from mind2web2.utils.invisible_characters import made_visible
+
+        indent = _INDENT * min(depth, _MOST_INDENTED)
+        status = str(node.get("status"))
+        score = f" {number(node.get('score'))}" if status == "partial" else ""
+        is_sequence = mappings(node.get("children")) and node.get("strategy") == "sequential"
+        self._console.print(
+            Text.assemble(
+                indent,
+                (f"{status}{score}", _STYLES.get(status, "")),
+                " * " if node.get("critical") else " ",
+                (made_visible(str(node.get("id"))), "bold"),
+                " (in order)" if is_sequence else "",
+            ),
+            soft_wrap=True,
+        )
+        description = str(node.get("desc") or "")
+        claim = str(mapping(node.get("evidence")).get("claim") or "")
+        # The root's description is the task's whole text.
+        if depth and description not in ("", claim, str(node.get("id"))):
+            self._text(description, indent + _INDENT * 2)
+        for text in self._reasons(node):
+            self._text(text, indent + _INDENT * 2)
+
+    def _reasons(self, node: Mapping[str, Any]) -> Iterator[str]:
+        evidence = mapping(node.get("evidence"))
+        if evidence.get("claim"):
+            yield f"Claim: {evidence['claim']}"
+        if evidence.get("reason"):
+            yield f"{'Error: ' * (evidence.get('decided_by') == 'error')}{evidence['reason']}"
+        yield from _vote_lines(evidence, "the answer")
+        for check in mappings(evidence.get("pages")):
+            url = str(check.get("url"))
+            self._pages.setdefault(url, check)
+            outcome = str(check.get("outcome")).replace("_", " ")
+            why = f": {check['reason']}" if check.get("reason") else ""
+            yield f"Page [{list(self._pages).index(url) + 1}]: {outcome}{why}"
+            yield from _vote_lines(check, "the page")
+        for name, how in (
+            ("superseded", "overridden by the order of the sequence"),
+            ("overruled", "overridden by the script"),
+        ):
+            if own := mapping(node.get(name)):
+                yield f"Its own verdict, {own.get('status')}, was {how}."
+
+    def _print_pages(self) -> None:
+        from mind2web2.pages.cache import CacheFileSys
+
+        if not self._pages:
+            return
+        self._line("")
+        self._line("Pages", style="bold")
+        folder = self._paths.cache_root / self._agent_name / self._answer.task_id
+        cache = None
+        try:
+            cache = CacheFileSys(folder) if folder.is_dir() else None
+        except Mind2Web2Error as error:
+            self._text(str(error), _INDENT)
+        for number, (url, check) in enumerate(self._pages.items(), start=1):
+            self._line(f"[{number}] {url}")
+            page = mapping(check.get("page"))
+            for text in (_shown_text(page), *map(str, items(page.get("notes")))):
+                if text:
+                    self._text(text, _INDENT * 2)
+            files = () if cache is None else cache.page_files(url)
+            if page.get("sha256") and (cache is None or cache.digest(url) != page["sha256"]):
+                state = "has changed since it was judged" if files else "is no longer stored"
+                self._text(f"The page {state}.", _INDENT * 2)
+            for path in files:
+                self._line(f"{_INDENT * 2}{path}")
+
+    def _print_values(self, result: Mapping[str, Any]) -> None:
+        if lines := list(stored_values(result)):
+            self._line("")
+            self._line("Extracted values and other information of the script", style="bold")
+        for text in lines:
+            self._line(text)
+
+    def _line(self, text: str, style: str | None = None) -> None:
+        self._console.print(text, style=style, soft_wrap=True)
+
+    def _text(self, text: str, indent: str = "") -> None:
+        import textwrap
+
+        wrapped = textwrap.fill(
+            " ".join(text.split()),
+            max(self._console.width, len(indent) + 20),
+            initial_indent=indent,
+            subsequent_indent=indent and indent + _INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        self._line(wrapped)
+
+
+def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the extracted values, ground truth and custom information of a result, line by line."""
+    of_extraction = {str(record.get("name")): record for record in mappings(result.get("extractions"))}
+    infos = [mappings(part.get("info")) for part in mappings(result.get("eval_breakdown"))]
+    for name, value in (item for info in infos for entry in info for item in entry.items()):
+        if name == "no_info":
+            continue
+        record = mapping(of_extraction.get(name))
+        source = f" (from {record['url']})" if record.get("url") else ""
+        if record.get("unavailable"):
+            source += f": empty, as the page is unavailable: {record['unavailable']}"
+        elif record.get("declined"):
+            source += ": empty, as the judge refused to answer"
+        yield f"{name}{source}"
+        yield from (_INDENT + text for text in json.dumps(value, ensure_ascii=False, indent=2).splitlines())
+
+
+def _vote_lines(entry: Mapping[str, Any], source: str) -> Iterator[str]:
+    """Yield the judge's votes; equal ones are one line."""
+    votes = mappings(entry.get("votes"))
+    grouped: dict[tuple[str, str, str, str], int] = {}
+    for vote in votes:
+        verdict = "yes" if vote.get("supported") else "no"
+        if vote.get("declined"):
+            verdict = "refused to answer"
+        reasoning = str(vote.get("declined") or vote.get("reasoning") or "")
+        quote = mapping(vote.get("quote"))
+        key = (verdict, reasoning, str(quote.get("text") or ""), str(quote.get("match")))
+        grouped[key] = grouped.get(key, 0) + 1
+    where = {"not_found": f", not found in {source}", "approximate": ", approximately"}
+    for (verdict, reasoning, quoted, match), count in grouped.items():
+        of_votes = f" ({count} of {len(votes)} votes)" if len(votes) > 1 else ""
+        yield f"Judge: {verdict}{of_votes}: {reasoning}"
+        if quoted:
+            yield f"Quote from {source}{where.get(match, '')}: {json.dumps(quoted, ensure_ascii=False)}"
+
+
+def _shown_text(page: Mapping[str, Any]) -> str:
+    from mind2web2.cli.console import counted
+
+    if not page:
+        return ""
+    characters = f"{page.get('text_chars')} of {page.get('text_chars_stored')} characters shown"
+    images = page.get("images")
+    parts = [str(page.get("kind")), characters, counted(images if isinstance(images, int) else 0, "image")]
+    if page.get("captured_at"):
+        parts.append(f"captured {str(page['captured_at'])[:16].replace('T', ' ')} UTC")
+    if troubles := items(page.get("troubles")):
+        parts.append(f"looks wrong: {', '.join(map(str, troubles)).replace('_', ' ')}")
+    return ", ".join(parts)

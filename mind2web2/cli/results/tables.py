@@ -1,0 +1,344 @@
+"""Tables of metrics: one agent with reasons for caution, two side by side, and the tests of several."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mind2web2.cli.console import counted, line, number
+from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
+from mind2web2.utils.text import name_list, natural_key
+
+if TYPE_CHECKING:
+    from mind2web2.runs.analysis.comparison import PairResult, Power, Ranking
+    from mind2web2.runs.analysis.judgings import LeafFlips
+    from mind2web2.runs.freshness import ResultsNow
+
+_TASKS_SHOWN = 3
+# More are not worth their exact number, which depends on a small remainder of two estimates.
+_MOST_RUNS = 50
+_TESTED = {"avg_score": "partial completion", "success_rate": "success rate"}
+_LEVEL = f"{LEVEL:.0%} interval"
+_METHOD = f"BCa bootstrap, {RESAMPLES:,} resamples of the tasks with all their answers"
+_EXACT = "exact (Clopper-Pearson), as all tasks have the same value"
+_RESERVATIONS = {
+    "page_not_had": "failed: page unavailable",
+    "suspect_page": "page looks wrong",
+    "declined": "failed: judge refused",
+    "flagged": "text tries to instruct judge",
+    "error": "failed: error while judging",
+}
+_OF_EXTRACTIONS = {
+    "page_not_had": "empty, as a page was unavailable",
+    "suspect_page": "from pages that look wrong",
+    "declined": "empty, as the judge refused to answer",
+    "flagged": "from pages that try to instruct the judge",
+}
+_OF_ANSWERS = {
+    "flagged_answers": "answers that try to instruct the judge",
+    "in_doubt": "results in doubt, which the next run judges again",
+    "treeless": "scores without a rubric tree, which cannot be checked",
+    "off_tree": "scores that differ from their rubric trees",
+    "unexplained": "results without evidence, whose claims are not counted here",
+}
+
+
+def print_metrics(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print an agent's metrics, with warnings."""
+    runs = summary["num_runs"]
+    tasks = counted(summary["num_tasks"], "task")
+    table = Table(
+        title=f"{summary['agent_name']}, all results: {tasks}, {counted(runs, 'run')}", min_width=46
+    )
+    table.add_column("metric")
+    intervals = summary["intervals"]["metrics"]
+    is_sampled = any(found["low"] is not None for found in intervals.values())
+    for heading in ("mean", "std over runs", *([_LEVEL] if is_sampled else [])):
+        table.add_column(heading, justify="right")
+    labels = _labels(f"pass_at_{runs}", f"pass@{runs}")
+    for name, label in labels.items():
+        cells = (number(summary[name]), number(summary.get(f"{name}_std")))
+        table.add_row(label, *cells, *([_interval(intervals[name])] if is_sampled else []))
+    console.print(table)
+    _print_methods(console, _LEVEL, _METHOD, labels, intervals)
+    _print_reasons(console, labels, intervals)
+    for warning in summary["warnings"]:
+        line(console, f"Warning: {warning}")
+
+
+def print_verdicts(console: Console, verdicts: Mapping[str, Any]) -> None:
+    """Print how many verdicts rest on something doubtful, and in which tasks most of them are."""
+    table = Table(
+        title=f"What the scores rest on: {counted(verdicts['claims'], 'claim')} judged", min_width=46
+    )
+    table.add_column("claims")
+    table.add_column("number", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("most of them in", overflow="fold")
+    tasks = verdicts["tasks"]
+    for name, label in _RESERVATIONS.items():
+        found = {task: (own["reservations"][name], own["claims"]) for task, own in tasks.items()}
+        _add_share(table, label, verdicts["reservations"][name], verdicts["claims"], found)
+    split = {task: (own["split"], own["voted"]) for task, own in tasks.items()}
+    label = f"votes differ, of {verdicts['voted']}"
+    _add_share(table, label, verdicts["split"], verdicts["voted"], split)
+    quoted = sum(verdicts["quotes"].values())
+    missed = {task: (own["quotes"]["not_found"], sum(own["quotes"].values())) for task, own in tasks.items()}
+    _add_share(table, f"quotations not found, of {quoted}", verdicts["quotes"]["not_found"], quoted, missed)
+    console.print(table)
+    counts = verdicts["extractions"]
+    extractions = [f"{counts[name]} {label}" for name, label in _OF_EXTRACTIONS.items() if counts[name]]
+    if extractions:
+        line(console, f"Extractions: {', '.join(extractions)}.")
+    for name, label in _OF_ANSWERS.items():
+        if verdicts[name]:
+            line(console, f"Warning: {label}: {len(verdicts[name])} ({name_list(verdicts[name])})")
+
+
+def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
+    """Print how far the scores depend on weak verdicts, and on tasks and runs."""
+    bounds, variation = summary["bounds"], summary["variation"]
+    if bounds["avg_score"] is not None:
+        (low, high), (low_rate, high_rate) = bounds["avg_score"], bounds["success_rate"]
+        line(
+            console,
+            f"Bounds, had verdicts on weak evidence gone either way: partial completion {number(low)} to "
+            f"{number(high)}, success rate {number(low_rate)} to {number(high_rate)}.",
+        )
+    elif bounds["without"]:
+        line(
+            console,
+            f"No bounds for weak evidence: {counted(bounds['without'], 'result')} of an earlier version or "
+            "without a rubric tree; `evaluate --llm_provider replay` writes results with bounds.",
+        )
+    if variation is not None and variation["between_runs"] is not None:
+        line(
+            console,
+            f"Variance of scores: between tasks {variation['between_tasks']:.4f}, between runs of a task "
+            f"{variation['between_runs']:.4f} (the judge's own included, which mind2web2 rejudge separates).",
+        )
+
+
+def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
+    """Print which results are out of date, and which answers have none."""
+    if now.stale:
+        line(console, f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}")
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for name, reasons in now.stale.items():
+        by_reason["; ".join(reasons)].append(name)
+    for reason, names in by_reason.items():
+        line(console, f"Out of date: {name_list(names)}: {reason}")
+    if now.unevaluated:
+        line(
+            console,
+            f"Warning: answers that were never evaluated and are not counted: {len(now.unevaluated)} "
+            f"({name_list(now.unevaluated)}); to judge them: {evaluate}",
+        )
+    for unchecked in now.unchecked:
+        line(console, f"Note: not checked: {unchecked}")
+
+
+def print_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
+    """Print the metrics of two agents over the same tasks, with the differences."""
+    first, second = comparison["first"], comparison["second"]
+    tasks = counted(comparison["num_tasks"], "task")
+    table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
+    table.add_column("metric", no_wrap=True)
+    for heading in (first, second):
+        table.add_column(heading, justify="right", overflow="fold")
+    for heading in ("difference", _LEVEL):
+        table.add_column(heading, justify="right", no_wrap=True)
+    labels = _labels("pass_at_k", "pass@k")
+    found = comparison["metrics"]
+    for name, label in labels.items():
+        values = (found[name][key] for key in ("first", "second", "difference"))
+        table.add_row(label, *map(number, values), _interval(found[name]))
+    console.print(table)
+    clear = [label for name, label in labels.items() if found[name]["clear"]]
+    if any(own["low"] is not None for own in found.values()):
+        how = "sign flips of the differences of tasks, each averaged over its runs"
+        _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
+        line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
+    _print_reasons(console, labels, found)
+    for warning in comparison["warnings"]:
+        line(console, f"Warning: {warning}")
+
+
+def _labels(pass_name: str, pass_label: str) -> dict[str, str]:
+    return {
+        "avg_score": "partial completion",
+        "success_rate": "success rate",
+        pass_name: pass_label,
+        "avg_answer_word_count": "answer length (words)",
+        "avg_time_seconds": "agent's time (s)",
+    }
+
+
+def _interval(found: Mapping[str, Any]) -> str:
+    return "-" if found["low"] is None else f"{number(found['low'])} to {number(found['high'])}"
+
+
+def _print_methods(
+    console: Console,
+    title: str,
+    how: str,
+    labels: Mapping[str, str],
+    intervals: Mapping[str, Mapping[str, Any]],
+) -> None:
+    """Name the method of the intervals: most are resampled, some are exact."""
+    known = {name: found for name, found in intervals.items() if found["low"] is not None}
+    exact = [labels[name] for name, found in known.items() if found.get("exact")]
+    if len(exact) < len(known):
+        line(console, f"{title}: {how}.")
+    if exact:
+        line(console, f"{title} of {', '.join(exact)}: {_EXACT}.")
+
+
+def _print_reasons(
+    console: Console, labels: Mapping[str, str], intervals: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Print which metrics have no interval, and why; a metric without a value needs no reason."""
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    valued = {name: found for name, found in intervals.items() if found["tasks"]}
+    for name, found in valued.items():
+        if found["reason"] is not None:
+            by_reason[found["reason"]].append(labels[name])
+    for reason, names in by_reason.items():
+        subject = f"No {_LEVEL}s" if len(names) == len(valued) else f"No interval for {', '.join(names)}"
+        line(console, f"{subject}: {reason}.")
+
+
+def _add_share(
+    table: Table, label: str, amount: int, total: int, tasks: Mapping[str, tuple[int, int]]
+) -> None:
+    most = sorted(tasks, key=lambda task: (-tasks[task][0], natural_key(task)))[:_TASKS_SHOWN]
+    listed = [f"{task} {tasks[task][0]} of {tasks[task][1]}" for task in most if tasks[task][0]]
+    table.add_row(label, str(amount), f"{amount / total:.1%}" if total else "-", ", ".join(listed))
+
+
+# Tests of several agents
+
+
+def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
+    """Print both metrics, and each further agent's power, tasks and leaves against the first."""
+    first, *others = found.agents
+    for name, label in _TESTED.items():
+        _print_metric(console, found, name, label)
+    line(
+        console,
+        "Differences, intervals and p-values: sign flips of the differences of tasks, each averaged over its "
+        f"runs{'; p-values corrected for several pairs by Holm' if len(others) > 1 else ''}.",
+    )
+    pairs = found.metrics["avg_score"].against(first)
+    for other in others:
+        pair = pairs[other]
+        _print_power(console, pair, len(found.tasks))
+        largest = ", ".join(f"{task} {value:+.2f}" for task, value in pair.largest())
+        if largest:
+            line(console, f"Largest differences of {other} from {first}: {largest}")
+        _print_flips(console, first, other, flips[other])
+    for warning in found.warnings:
+        line(console, f"Warning: {warning}")
+
+
+def _print_metric(console: Console, found: Ranking, name: str, label: str) -> None:
+    first = found.agents[0]
+    metric = found.metrics[name]
+    pairs = metric.against(first)
+    table = Table(title=f"{label}, over the same {counted(len(found.tasks), 'task')}", min_width=46)
+    table.add_column("agent", overflow="fold")
+    for heading in ("mean", "difference", "95% interval", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for agent, value in metric.values.items():
+        pair = pairs.get(agent)
+        mark = " *" if agent in metric.tied and len(metric.tied) > 1 else ""
+        cells = ("first", "", "") if pair is None else _cells(pair)
+        table.add_row(f"{agent}{mark}", number(round(value, 4)), *cells)
+    console.print(table)
+    for pair in pairs.values():
+        reason = pair.found.sampled.reason
+        if reason is not None:
+            line(console, f"No interval for {pair.second}: {reason}.")
+    if len(metric.tied) > 1:
+        line(console, f"* no significant difference from the best at the 5% level: {', '.join(metric.tied)}.")
+    else:
+        line(console, f"The best is {metric.tied[0]}; no other is tied with it at the 5% level.")
+
+
+def _cells(pair: PairResult) -> Sequence[str]:
+    value, interval = pair.found.value, pair.found.sampled.interval
+    shown = "-" if interval is None else f"{interval.low:+.4f} to {interval.high:+.4f}"
+    return "-" if value is None else f"{value:+.4f}", shown, f"{pair.holm_p:.4f}"
+
+
+def _print_power(console: Console, pair: PairResult, tasks: int) -> None:
+    power = pair.power
+    if power is None:
+        return
+    shown = "too few to show any difference in partial completion"
+    if power.detectable is not None:
+        shown = f"enough to show a difference of {power.detectable:.3f} in partial completion"
+    line(
+        console,
+        f"Power of {pair.second} against {pair.first}: {counted(tasks, 'task')} are {shown} four times out "
+        f"of five. {_for_observed(power, tasks)}".rstrip(),
+    )
+    split = power.variation
+    if split.between_runs is not None:
+        line(
+            console,
+            f"Variance of a task's difference: {split.of_difference:.4f}, of it between tasks "
+            f"{split.between_tasks:.4f} and between runs {split.between_runs / split.runs:.4f}.",
+        )
+
+
+def _for_observed(power: Power, tasks: int) -> str:
+    if power.tasks_needed is None:
+        return ""
+    if power.tasks_needed <= tasks:
+        return "The observed difference is larger than that."
+    more, runs = "", power.runs_needed
+    if runs is not None:
+        more = f", or these tasks with {counted(runs, 'run')}"
+        if runs > _MOST_RUNS:
+            more = f"; with these tasks, more than {_MOST_RUNS} runs"
+    return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
+
+
+def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
+    from mind2web2.runs.analysis.judgings import CAUSES
+
+    if not flips.matched:
+        line(console, f"No leaf of {first} and {other} can be matched by task, answer and leaf id.")
+        return
+    table = Table(title=f"Verdicts that differ, of {flips.matched} matched leaves", min_width=46)
+    table.add_column("cause")
+    for heading in (f"only {other} passes", f"only {first} passes"):
+        table.add_column(heading, justify="right", overflow="fold")
+    examples = []
+    for cause, label in CAUSES.items():
+        own = flips.by_cause[cause]
+        if own.gained or own.lost:
+            table.add_row(label, str(own.gained), str(own.lost))
+            examples.append(f"Such as ({label}): {', '.join(own.examples)}")
+    if table.row_count:
+        console.print(table)
+        for text in examples:
+            line(console, text)
+    else:
+        line(console, f"All {flips.matched} matched leaves of {first} and {other} have the same verdicts.")
+    if flips.unmatched:
+        line(console, f"Leaves that only one of {first} and {other} has, not compared: {flips.unmatched}.")
+
+
+def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin: float) -> None:
+    """Print whether ``--fail_if_worse`` applies."""
+    first = found.agents[0]
+    if worse:
+        line(console, f"Worse than {first} by more than {margin:g}: {', '.join(worse)}.")
+        return
+    line(console, f"None is shown to be worse than {first} by more than {margin:g}.")

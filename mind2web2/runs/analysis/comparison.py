@@ -1,0 +1,394 @@
+"""Agents over the tasks that all of them have: differences, tests, ranking and power; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from statistics import fmean
+from typing import Any
+
+from mind2web2.errors import UsageError
+from mind2web2.runs.metrics import SampledMetric, sampled_metrics
+from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, mixture_warnings, score_grid
+from mind2web2.statistics.bootstrap import LEVEL, SEED, Limits, SampledInterval, too_few
+from mind2web2.statistics.paired import (
+    DRAWS,
+    METHOD,
+    POWER,
+    Variation,
+    detectable_difference,
+    holm,
+    paired_test,
+    runs_needed,
+    tasks_needed,
+    variation,
+)
+from mind2web2.utils.text import name_list, natural_key
+
+_METHOD = {"level": LEVEL, "method": METHOD, "resamples": DRAWS, "seed": SEED}
+_RANKED = ("avg_score", "success_rate")
+_TASKS_SHOWN = 5
+# An agent's name and its answers.
+Agent = tuple[str, Sequence[ScoredAnswer]]
+
+
+class NoSharedTaskError(UsageError):
+    """No task has scores of all agents that are compared; ``fact`` says so without a command's options."""
+
+    def __init__(self, fact: str, cure: str) -> None:
+        super().__init__(f"nothing to compare: {fact}; {cure}")
+        self.fact = fact
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric of two agents over the tasks where both have a value, averaged over each task's runs.
+
+    Args:
+        sampled: the interval of the second value minus the first.
+        p_value: of no difference, two-sided; ``None`` where no task has a value of both.
+    """
+
+    first: float | None
+    second: float | None
+    sampled: SampledInterval
+    p_value: float | None
+    by_task: Mapping[str, float]
+
+    @property
+    def value(self) -> float | None:
+        """Return the second agent's value minus the first's."""
+        return None if self.first is None or self.second is None else self.second - self.first
+
+    @property
+    def is_clear(self) -> bool:
+        """Tell whether other tasks of the kind would hardly change the sign of the difference."""
+        return self.sampled.interval is not None and self.sampled.interval.excludes(0)
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as ``mind2web2 metrics --json`` and ``compare --json`` print it."""
+        numbers = {"first": self.first, "second": self.second, "difference": self.value}
+        rounded = {
+            name: None if value is None else round(value, self.sampled.digits)
+            for name, value in numbers.items()
+        }
+        p_value = None if self.p_value is None else round(self.p_value, 6)
+        return {**rounded, **self.sampled.summary(), "p_value": p_value, "clear": self.is_clear}
+
+
+def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None) -> dict[str, Any]:
+    """Compare two agents in all metrics, as ``mind2web2 metrics --json`` prints it.
+
+    Args:
+        task_ids: the tasks that count, with 0 for what is missing; by default those in which both agents have
+            a score.
+
+    Raises:
+        NoSharedTaskError: there is no such task.
+        ValueError: two answers of an agent have the same task and name.
+    """
+    grids, warnings = _shared_grids([first, second], task_ids)
+    one, other = map(_metrics_of, grids)
+    return {
+        "first": first[0],
+        "second": second[0],
+        "num_tasks": len(grids[0].tasks),
+        **_METHOD,
+        "metrics": {name: _difference(one[name], other[name]).summary() for name in one},
+        "warnings": warnings,
+    }
+
+
+def _shared_grids(
+    agents: Sequence[Agent], task_ids: Iterable[str] | None
+) -> tuple[list[ScoreGrid], list[str]]:
+    """Return the scores of agents over the tasks of all of them, and warnings about their differences.
+
+    Raises:
+        NoSharedTaskError: there is no such task.
+    """
+    names = [name for name, _ in agents]
+    if task_ids is not None:
+        wanted = list(task_ids)
+        grids, warnings = [score_grid(own, wanted) for _, own in agents], []
+    else:
+        tasks = [{answer.task_id for answer in own if answer.score is not None} for _, own in agents]
+        common = set.intersection(*tasks)
+        if not common:
+            every = "both" if len(agents) == 2 else "all of"
+            raise NoSharedTaskError(
+                f"no task has scores of {every} {' and '.join(names)}",
+                f"evaluate {every.removesuffix(' of')} on the same tasks, or name tasks with --task_list, "
+                "where missing answers count as 0",
+            )
+        alone = "alone" if len(agents) == 2 else "that others lack"
+        warnings = [
+            f"tasks of {name} {alone}, left out: {name_list(own - common)}"
+            for name, own in zip(names, tasks, strict=True)
+            if own - common
+        ]
+        grids = [score_grid(answer for answer in own if answer.task_id in common) for _, own in agents]
+    scored = [answer for grid in grids for answer in grid.scored_answers]
+    return grids, [*warnings, *_unequal_runs(names, grids), *mixture_warnings(scored, "compared")]
+
+
+def _metrics_of(grid: ScoreGrid) -> dict[str, SampledMetric]:
+    """Return an agent's metrics by names that are the same for all numbers of runs."""
+    pass_name = f"pass_at_{len(grid.runs)}"
+    return {
+        "pass_at_k" if name == pass_name else name: metric for name, metric in sampled_metrics(grid).items()
+    }
+
+
+def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]:
+    runs = [len(grid.runs) for grid in grids]
+    if len(set(runs)) == 1:
+        return []
+    listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
+    return [f"the agents have different numbers of runs, so that pass@k compares unequal chances: {listed}"]
+
+
+def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
+    """Return the second metric minus the first over the tasks where both have a value."""
+    tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
+    sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
+    by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
+    found = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
+    reason = too_few(len(tasks))
+    if reason is None and found.interval is None:
+        reason = "the difference is the same at every task"
+    interval = None if reason else found.interval
+    one, other = (fmean(side) if side else None for side in sides)
+    sampled = SampledInterval(len(tasks), interval, reason, first.digits)
+    return Difference(one, other, sampled, found.p_value, by_task)
+
+
+def _limits(first: Limits, second: Limits) -> Limits:
+    return None if first is None or second is None else (second[0] - first[1], second[1] - first[0])
+
+
+# Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """How much data would show a difference of the observed size with 80% power at the 5% level.
+
+    Args:
+        tasks_needed: with as many runs as there are; ``None`` where there is no difference.
+        runs_needed: of the same tasks; ``None`` where none suffice, or where the variance between runs is
+            unknown.
+        detectable: the smallest difference that the present tasks and runs show; ``None`` where even 1, the
+            largest that is possible, is too small.
+    """
+
+    variation: Variation
+    tasks_needed: int | None
+    runs_needed: int | None
+    detectable: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PairResult:
+    """Two agents' difference in one metric.
+
+    Args:
+        holm_p: the p-value, adjusted for all pairs of the ranking.
+        power: ``None`` with fewer than two tasks.
+    """
+
+    first: str
+    second: str
+    found: Difference
+    holm_p: float
+    power: Power | None
+
+    def largest(self) -> list[tuple[str, float]]:
+        """Return the tasks with the largest differences."""
+        moved = [entry for entry in self.found.by_task.items() if entry[1]]
+        return sorted(moved, key=lambda entry: -abs(entry[1]))[:_TASKS_SHOWN]
+
+    def is_worse_by(self, margin: float) -> bool:
+        """Tell whether the second agent is shown to be worse than the first by more than a margin."""
+        interval = self.found.sampled.interval
+        if interval is not None:
+            return interval.high < -margin
+        # The same loss at each of enough tasks.
+        return bool(self.found.value) and self.holm_p < 1 - LEVEL and (self.found.value or 0.0) < -margin
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as ``mind2web2 compare --json`` prints it."""
+        power = None if self.power is None else asdict(self.power) | {"power": POWER}
+        return {
+            "first_agent": self.first,
+            "second_agent": self.second,
+            **self.found.summary(),
+            "p_holm": round(self.holm_p, 6),
+            "power": power,
+            "largest": [{"task_id": task, "difference": round(value, 4)} for task, value in self.largest()],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class MetricRanking:
+    """Agents by one metric.
+
+    Args:
+        values: from the best agent down.
+        pairs: each agent with each one behind it in the given order.
+        tied: agents that no test separates from the best one, and the best.
+    """
+
+    values: Mapping[str, float]
+    pairs: tuple[PairResult, ...]
+    tied: tuple[str, ...]
+
+    def against(self, first: str) -> dict[str, PairResult]:
+        """Return the pairs of the agent that was given first, by the other agent."""
+        return {pair.second: pair for pair in self.pairs if pair.first == first}
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Agents over the same tasks, in the given order."""
+
+    agents: tuple[str, ...]
+    tasks: tuple[str, ...]
+    metrics: Mapping[str, MetricRanking]
+    warnings: tuple[str, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as ``mind2web2 compare --json`` prints it."""
+        return {
+            "agents": list(self.agents),
+            "num_tasks": len(self.tasks),
+            **_METHOD,
+            "metrics": {
+                name: {
+                    "values": {agent: round(value, 4) for agent, value in found.values.items()},
+                    "tied_with_best": list(found.tied),
+                    "differences": [pair.summary() for pair in found.pairs],
+                }
+                for name, found in self.metrics.items()
+            },
+            "warnings": list(self.warnings),
+        }
+
+
+def ranking(
+    agents: Sequence[Agent], task_ids: Iterable[str] | None = None, *, allow_unfair: bool = False
+) -> Ranking:
+    """Rank agents by partial completion and by success rate.
+
+    Args:
+        task_ids: the tasks that count, with 0 for what is missing; by default those that all have a score at.
+        allow_unfair: compare also scores of different judge models, or of different scripts at every task.
+
+    Raises:
+        UsageError: no task is shared, or the scores of two agents cannot be compared.
+    """
+    grids, warnings = _shared_grids(agents, task_ids)
+    by_agent = dict(zip((name for name, _ in agents), grids, strict=True))
+    if not allow_unfair:
+        _check_comparable(by_agent)
+    metrics = {name: _metrics_of(grid) for name, grid in by_agent.items()}
+    return Ranking(
+        tuple(by_agent),
+        tuple(grids[0].tasks),
+        {name: _ranked({agent: own[name] for agent, own in metrics.items()}) for name in _RANKED},
+        (*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
+    )
+
+
+def _ranked(metrics: Mapping[str, SampledMetric]) -> MetricRanking:
+    pairs = [
+        (first, second, _difference(metrics[first], metrics[second]))
+        for first, second in combinations(metrics, 2)
+    ]
+    adjusted = holm([1.0 if found.p_value is None else found.p_value for *_, found in pairs])
+    results = tuple(
+        PairResult(first, second, found, p_value, _power(metrics[first], metrics[second], found))
+        for (first, second, found), p_value in zip(pairs, adjusted, strict=True)
+    )
+    values = {}
+    for pair in results:
+        values[pair.first], values[pair.second] = pair.found.first or 0.0, pair.found.second or 0.0
+    ordered = dict(sorted(values.items(), key=lambda entry: -entry[1]))
+    best = next(iter(ordered))
+    beaten = {
+        pair.first if pair.second == best else pair.second
+        for pair in results
+        if best in (pair.first, pair.second) and pair.holm_p < 1 - LEVEL
+    }
+    return MetricRanking(ordered, results, tuple(name for name in ordered if name not in beaten))
+
+
+def _power(first: SampledMetric, second: SampledMetric, found: Difference) -> Power | None:
+    if len(found.by_task) < 2 or found.value is None:
+        return None
+    split = variation(
+        [
+            (
+                [value for own in first.values[task].values() for value in own],
+                [value for own in second.values[task].values() for value in own],
+            )
+            for task in found.by_task
+        ]
+    )
+    tasks = len(found.by_task)
+    detectable = detectable_difference(tasks, split.of_difference)
+    return Power(
+        split,
+        tasks_needed(found.value, split.of_difference),
+        runs_needed(found.value, tasks, split),
+        None if detectable is None or detectable > 1 else detectable,
+    )
+
+
+def _check_comparable(grids: Mapping[str, ScoreGrid]) -> None:
+    for (first, one), (second, other) in combinations(grids.items(), 2):
+        judges = [{answer.judge_model for answer in grid.scored_answers} for grid in (one, other)]
+        if None not in judges[0] | judges[1] and all(judges) and not judges[0] & judges[1]:
+            listed = [name_list(sorted(map(str, models))) for models in judges]
+            raise UsageError(
+                f"{first} was judged by {listed[0]} and {second} by {listed[1]}: their difference would be "
+                "the judges' as well; judge both with one model, or compare all the same with --allow_unfair"
+            )
+        scripts = [_scripts(grid.scored_answers) for grid in (one, other)]
+        shared = scripts[0].keys() & scripts[1].keys()
+        if shared and all(not scripts[0][task] & scripts[1][task] for task in shared):
+            raise UsageError(
+                f"{first} and {second} were judged by different scripts at every task; evaluate both with "
+                "one version of the scripts, or compare all the same with --allow_unfair"
+            )
+
+
+def _scripts(answers: Iterable[ScoredAnswer]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for answer in answers:
+        if answer.facts.script_sha256 is not None:
+            found.setdefault(answer.task_id, set()).add(answer.facts.script_sha256)
+    return found
+
+
+def _missing(grids: Mapping[str, ScoreGrid]) -> list[str]:
+    counts = {name: len(grid.missing) for name, grid in grids.items() if grid.missing}
+    if not counts:
+        return []
+    listed = ", ".join(f"{name} {count}" for name, count in counts.items())
+    treatment = "counted as 0" if next(iter(grids.values())).missing_counted_as_zero else "left out"
+    return [f"answers without a score at the compared tasks, {treatment}: {listed}"]
+
+
+def _other_capture_days(grids: Mapping[str, ScoreGrid]) -> list[str]:
+    """Return a warning where the agents' pages were captured in ranges of days without a common day."""
+    days = {
+        name: sorted(day for answer in grid.scored_answers for day in answer.facts.capture_days)
+        for name, grid in grids.items()
+    }
+    known = {name: (found[0], found[-1]) for name, found in days.items() if found}
+    if len(known) < 2 or max(low for low, _ in known.values()) <= min(high for _, high in known.values()):
+        return []
+    listed = "; ".join(f"{name} {low} to {high}" for name, (low, high) in known.items())
+    return [f"pages were captured on different days: {listed}"]

@@ -45,7 +45,7 @@ function () {
     "video", "audio", "canvas", "option", "datalist", "textarea", "link", "meta"]);
 
   // All but the many elements that cannot have a shadow root.
-  const NO_HOSTS = ":not(a, abbr, b, br, code, dd, dl, dt, em, i, img, input, li, link, meta, option, pre, script, strong, sup, td, th, tr, ul, use, path)";
+  const NO_HOSTS = ":not(a, abbr, b, br, code, dd, dl, dt, em, i, img, input, li, link, meta, option, pre, script, strong, sup, td, th, tr, ul, use, path, pre span)";
   const MOST_NODES = 200000;
 
   const shadowOf = (element) => openRoot(element) ?? (Object.hasOwn(globalThis, "closedRoots") ? globalThis.closedRoots.get(element) : null) ?? null;

@@ -30,13 +30,14 @@ function (step, ...given) {
   });
   const isLarge = (element) => t.clientHeight(element) * t.clientWidth(element) > 0.25 * innerHeight * innerWidth;
   const widen = (elements, limit) => {
-    for (const element of elements) {
+    const narrow = elements.filter((element) => {
       const width = t.clientWidth(element);
-      if (width < 60 || t.scrollWidth(element) < width + 8 || t.scrollWidth(element) > limit) continue;
-      if (!/auto|scroll/.test(t.styleOf(element).overflowX) || !t.isRendered(element)) continue;
-      if (!t.matches(element, "table, pre") && !t.queryIn(element, "table, pre, [role=table], [role=grid]").length) continue;
-      t.force(element, { overflow: "visible", "max-width": "none" });
-    }
+      if (width < 60 || t.scrollWidth(element) < width + 8 || t.scrollWidth(element) > limit) return false;
+      if (!/auto|scroll/.test(t.styleOf(element).overflowX) || !t.isRendered(element)) return false;
+      return t.matches(element, "table, pre") || t.queryIn(element, "table, pre, [role=table], [role=grid]").length > 0;
+    });
+    // Not one by one: each look at a size after a change lays the page out again.
+    for (const element of narrow) t.force(element, { overflow: "visible", "max-width": "none" });
   };
   // What stays in place while the page scrolls stands where the top of the page shows it, or behind the page's end.
   const settleFixed = (elements) => {
@@ -86,7 +87,7 @@ function (step, ...given) {
       const widest = 1.6 * innerWidth; // what is wider would be shown too small to read
       widen(elements, widest);
       settleFixed(elements);
-      t.force(t.root, { "caret-color": "transparent" });
+      if (document.activeElement) t.force(document.activeElement, { "caret-color": "transparent" });
       const width = t.scrollWidth(view) > innerWidth + 8 && hasTextRightOf(innerWidth + 8) ? Math.min(t.scrollWidth(view), widest) : innerWidth;
       return { width: Math.ceil(width), height: pageHeight() };
     },

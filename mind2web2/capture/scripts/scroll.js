@@ -15,8 +15,9 @@ function (step, ...given) {
   };
   const heightOf = (element) => (element === view ? innerHeight : t.clientHeight(element));
   const isPane = (element) => {
+    const height = t.clientHeight(element);
+    if (height < 60 || t.scrollHeight(element) < height + 20 || t.clientWidth(element) < 100) return false;
     if (element === view || element === t.body() || element === t.root) return false;
-    if (t.scrollHeight(element) < t.clientHeight(element) + 20 || t.clientHeight(element) < 60 || t.clientWidth(element) < 100) return false;
     return /auto|scroll|overlay/.test(t.styleOf(element).overflowY) && t.isRendered(element) && t.tag(element) !== "textarea" && t.tag(element) !== "select";
   };
   // Texts that go while the page is scrolled, by the list that they were in: with their row, or within a row that

@@ -39,7 +39,8 @@
     return range.getClientRects().length === 0;
   };
   let left = MOST_ASKED;
-  const waiting = [Document.prototype.querySelectorAll.call(document, "*")];
+  // Coloured code has spans by the thousand.
+  const waiting = [Document.prototype.querySelectorAll.call(document, ":not(pre span)")];
   while (waiting.length) {
     for (const element of waiting.pop()) {
       const root = rootOf.call(element) ?? known.get(element);

@@ -450,8 +450,7 @@ async def evaluated(
     if run.judge_check is not None:
         # The judge itself is in the provenance.
         complete["run"]["judge_check"] = run.judge_check.model_dump(mode="json", exclude={"judge"})
-    bounds = await asyncio.to_thread(score_bounds, complete)
-    complete[SCORE_BOUNDS] = None if bounds is None else asdict(bounds)
+    complete[SCORE_BOUNDS] = await asyncio.to_thread(score_bounds, complete)
     return await asyncio.to_thread(with_checksum, complete)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mind2web2.rubric.aggregation import Outcome, aggregate, is_score
@@ -20,21 +19,12 @@ from mind2web2.utils.text import mapping
 _PASSED, _FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreBounds:
-    """A score's least and greatest value."""
-
-    low: float
-    high: float
-    weak_leaves: int
-    unknown_leaves: int
-
-
-def score_bounds(result: Mapping[str, Any]) -> ScoreBounds | None:
+def score_bounds(result: Mapping[str, Any]) -> dict[str, float] | None:
     """Return the bounds of a result's score, ``None`` where it does not follow from one rubric tree.
 
     Weak are verdicts on missing or suspect pages, with a quotation that was not found, with votes that differ
-    or that the judge declined, and after an error. The script's own decisions stay as they are.
+    or that the judge declined, and after an error. The script's own decisions stay as they are. Unknown are
+    leaves that were skipped because a weak leaf failed.
     """
     root, score = written_tree(result), result.get("final_score")
     if root is None or not is_score(score) or other_score_by_tree(result) is not None:
@@ -42,12 +32,12 @@ def score_bounds(result: Mapping[str, Any]) -> ScoreBounds | None:
     leaves = [node for node in root.walk() if not node.children]
     weak = {id(leaf) for leaf in leaves if _is_weak(leaf)}
     if not weak:
-        return ScoreBounds(score, score, 0, 0)
+        return {"low": score, "high": score, "weak_leaves": 0, "unknown_leaves": 0}
     unknown = _unblocked(leaves, weak)
     failed = _blocked(root, leaves, weak)
     low = aggregate(root, dict.fromkeys(failed, _FAILED))[id(root)].score
     high = aggregate(root, dict.fromkeys(weak | unknown, _PASSED))[id(root)].score
-    return ScoreBounds(low, high, len(weak), len(unknown))
+    return {"low": low, "high": high, "weak_leaves": len(weak), "unknown_leaves": len(unknown)}
 
 
 def _evidence(leaf: WrittenNode) -> Mapping[str, Any]:

@@ -31,11 +31,10 @@ from mind2web2.pages.barred import BarredList
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts.blocks import flags_of
-from mind2web2.runs.analysis.bounds import score_bounds
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
-from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts
+from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts, score_bounds
 from mind2web2.runs.results import (
     LoadedResult,
     has_checksum,

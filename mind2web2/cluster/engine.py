@@ -142,6 +142,14 @@ def _check_address(address: str) -> None:
         ) from error
 
 
+def placed_actor(ray: Any, kind: type, node_id: str) -> Any:
+    """Start an actor of a class on a node."""
+    strategies = importlib.import_module("ray.util.scheduling_strategies")
+    place = strategies.NodeAffinitySchedulingStrategy(node_id, soft=False)
+    options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
+    return ray.remote(kind).options(**options).remote()
+
+
 class RayEngine:
     """Evaluates answers on the nodes of a Ray cluster; entered by each answer that waits for a place there.
 
@@ -167,9 +175,6 @@ class RayEngine:
         self._store = store
         self._budget = budget
         self._errors = importlib.import_module("ray.exceptions")
-        self._strategy = importlib.import_module(
-            "ray.util.scheduling_strategies"
-        ).NodeAffinitySchedulingStrategy
         # By Ray's id: those that serve now, and how often each failed in a row. All that ever served.
         self._serving: set[str] = set()
         self._failures: Counter[str] = Counter()
@@ -300,9 +305,7 @@ class RayEngine:
 
     async def _serve(self, node_id: str, name: str) -> None:
         """Start a node's actor, offer its places and collect its news, until it is lost."""
-        place = self._strategy(node_id, soft=False)
-        options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
-        node = _Node(name, self._ray.remote(NodeActor).options(**options).remote())
+        node = _Node(name, placed_actor(self._ray, NodeActor, node_id))
         try:
             problem = await self._called(node, node.actor.open.remote(self._setup))
             if problem is not None:

@@ -18,7 +18,14 @@ from typing import Self
 from mind2web2 import __version__
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.cluster.sharing import CaptureReply, ClusterCaptures, ClusterNews, pauses_of, share_limits
+from mind2web2.cluster.sharing import (
+    CaptureReply,
+    ClusterCaptures,
+    ClusterNews,
+    pauses_of,
+    share_limits,
+    version_problem,
+)
 from mind2web2.errors import (
     CacheReadError,
     CaptureError,
@@ -172,10 +179,8 @@ class NodeActor:
 
     async def open(self, setup: NodeSetup) -> str | None:
         """Build the parts of a run, and return in one line why this is impossible here."""
-        if setup.version != __version__:
-            return (
-                f"it has mind2web2 {__version__}, the command has {setup.version}: install the same version"
-            )
+        if problem := version_problem(setup.version):
+            return problem
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
         self._setup = setup
         os.environ.update(setup.variables)

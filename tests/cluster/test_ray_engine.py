@@ -10,10 +10,11 @@ from contextlib import closing
 import pytest
 from projects import AGENT, Project, call
 from servers.judge_server import JudgeServer
+from servers.local_http import Answer, LocalHttp
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
-from mind2web2.cli import evaluate_main
+from mind2web2.cli import evaluate_main, main
 from mind2web2.judge.shared_store import JudgmentDatabase
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge.transfer import judgments_named
@@ -123,3 +124,19 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
             run = evaluate(project, judge, *engine, "--ray_address", given)
             assert (run.returncode, run.stderr.count("\n")) == (2, 1)
             assert reason in run.stderr
+
+
+def test_pages_are_captured_on_nodes(cluster, project):
+    """The command stores them; a page that is missing is listed as failed."""
+    page = b"<!doctype html><title>Lake</title><h1>Lake</h1><p>It is deep, and has a ferry and a museum.</p>"
+    replies = {"/lake": Answer(page, headers={"Content-Type": "text/html"})}
+    with LocalHttp(lambda request: replies.get(request.path, Answer(status=404))) as site:
+        urls = [f"{site.url}/lake", f"{site.url}/none"]
+        project.add_answer("answer_0", " ".join(f"[here]({url})" for url in urls), "one")
+        answers = ("--answer_folder", project.root / "answers", "--cache_root", project.root / "cache")
+        engine = ("--engine", "ray", "--ray_address", cluster.address, "--allow_private_network")
+        run = call(main, "cache", AGENT, "--task_id", "one", "--max_retries", "0", *answers, *engine)
+    assert run.returncode == 1, run.stderr
+    assert project.cache("one").has(urls[0]) == "web", run.stdout
+    assert "ferry" in project.cache("one").get_web(urls[0])[0]
+    assert f"Failed: HTTP 404\n  {urls[1]}" in run.stdout

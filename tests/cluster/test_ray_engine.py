@@ -139,4 +139,4 @@ def test_pages_are_captured_on_nodes(cluster, project):
     assert run.returncode == 1, run.stderr
     assert project.cache("one").has(urls[0]) == "web", run.stdout
     assert "ferry" in project.cache("one").get_web(urls[0])[0]
-    assert f"Failed: HTTP 404\n  {urls[1]}" in run.stdout
+    assert f"Failed: the server sent an empty file\n  {urls[1]}" in run.stdout

@@ -10,7 +10,7 @@ from types import ModuleType
 from mind2web2 import __version__
 from mind2web2.cli import evaluate
 from mind2web2.cli.options import CommandParser, Handler
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import Mind2Web2Error, StorageError
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
@@ -96,7 +96,15 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     run: Handler = options.run
     try:
-        return run(options)
+        exit_status = run(options)
+        from mind2web2.utils.files import mirror
+
+        try:
+            mirror().push_all()
+        except StorageError as error:
+            _failed(parser, str(error))
+            return exit_status or 1
+        return exit_status
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package == "mind2web2":

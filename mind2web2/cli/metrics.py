@@ -233,14 +233,13 @@ def _removed_folder(paths: PathConfig, names: Sequence[str], task_id: str) -> Pa
 
 def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
-    import shutil
-
     from mind2web2.cli.console import counted
     from mind2web2.runs.summaries import merge_all_results
+    from mind2web2.utils.files import mirror
 
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
-        shutil.rmtree(folder)
+        mirror().remove(folder)
     except OSError as error:
         raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
     merge_all_results(paths.eval_results_root)

@@ -7,9 +7,10 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import stat
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -197,6 +198,68 @@ class ProcessLock:
             self._path.unlink()
         self._lock.release()
         self._lock = None
+
+
+class Mirror:
+    """Keeps folders equal to those in object stores; this one, for folders of this machine, does nothing.
+
+    ``storage.working_copy`` has the other one. All methods may be called from any thread; they raise
+    StorageError where a store fails.
+    """
+
+    def covers(self, path: Path) -> bool:  # noqa: ARG002
+        """Tell whether a path belongs to a folder in an object store."""
+        return False
+
+    def pull(self, folder: Path) -> None:
+        """Bring the files of a folder and below up to date; pages are listed and fetched when needed."""
+
+    def is_current(self, folder: Path) -> bool:  # noqa: ARG002
+        """Tell whether this process has brought a folder up to date."""
+        return True
+
+    def push(self, folder: Path, *, is_locked: bool = False) -> None:
+        """Publish the files of a folder and below, or one file, as far as they have changed here.
+
+        Args:
+            folder: or file.
+            is_locked: the caller holds the lock of the folder's page index.
+
+        Raises:
+            PublishedElsewhereError: another machine has written a result or summary of that name since.
+        """
+
+    def push_all(self) -> None:
+        """Publish what has changed in all folders that this process has brought up to date."""
+
+    def fetch(self, *paths: Path) -> bool:  # noqa: ARG002
+        """Bring pages' files of one folder here; tell whether any was not here and is now."""
+        return False
+
+    def names_in(self, folder: Path) -> Collection[str]:  # noqa: ARG002
+        """Return the names of the files that a folder has in its object store."""
+        return ()
+
+    def remove(self, path: Path) -> None:
+        """Remove a file or a whole folder, here and in its object store."""
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+_mirror = Mirror()
+
+
+def mirror() -> Mirror:
+    """Return what keeps folders equal to those in object stores."""
+    return _mirror
+
+
+def use_mirror(used: Mirror) -> None:
+    """Set what ``mirror`` returns in this process."""
+    global _mirror  # noqa: PLW0603 (paths are resolved wherever files are read)
+    _mirror = used
 
 
 _NETWORK_KINDS = (

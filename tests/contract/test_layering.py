@@ -14,6 +14,7 @@ ROOMS = (
     *(
         "errors",
         "utils",
+        "storage",
         "urls",
         "rubric",
         "statistics",

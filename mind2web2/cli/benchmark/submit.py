@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, positive_int
+from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
     from mind2web2.benchmark.submission import Findings
@@ -59,6 +60,8 @@ def run_submit(options: argparse.Namespace) -> int:
     from mind2web2.benchmark.submission import LEADERBOARD_RUNS, leaderboard_entry, pack_submission
     from mind2web2.cli.console import counted, line, plain_console
 
+    if isinstance(options.cache_root, str):
+        raise UsageError(f"submit packs folders: copy {options.cache_root} to a disk, and name that")
     tasks, findings = _validated(options)
     console = plain_console()
     if findings.errors:

@@ -190,6 +190,7 @@ class RpcClient:
         self._numbers = itertools.count(1)
         self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._later: deque[Message] = deque()
+        self._listening: tuple[asyncio.AbstractEventLoop, int, Answering] | None = None
         os.register_at_fork(after_in_child=self._close_in_fork)
 
     def first_message(self) -> Message:
@@ -209,7 +210,9 @@ class RpcClient:
                 # The run is gone, or a reply is lost and the task that awaits it would never continue.
                 os._exit(1)
 
-        asyncio.get_running_loop().add_reader(self._fd, receive)
+        loop = asyncio.get_running_loop()
+        self._listening = (loop, threading.get_ident(), answering)
+        loop.add_reader(self._fd, receive)
 
     def wait_until_closed(self) -> None:
         """Return once the run has closed its end, and so has read everything."""
@@ -230,6 +233,27 @@ class RpcClient:
             raise
         finally:
             del self._waiting[number]
+
+    def ask_now(self, kind: str, **content: Any) -> Any:
+        """Return the run's reply to code that cannot await, in any thread; call after ``listen``.
+
+        Raises Exception: the error that the run replied with.
+        """
+        assert self._listening is not None
+        loop, thread, answering = self._listening
+        if threading.get_ident() != thread:
+            return asyncio.run_coroutine_threadsafe(self.ask(kind, **content), loop).result()
+        number = next(self._numbers)
+        self._send(encoded({"kind": kind, "number": number, **content}))
+        while True:
+            with _not_interrupted():
+                message = json.loads(self._connection.recv_bytes())
+            if message["kind"] != "reply" or message["to"] != number:
+                self._take(message, answering)
+            elif "error" in message:
+                raise error_from(message["error"])
+            else:
+                return message["value"]
 
     def note(self, kind: str, **content: Any) -> None:
         """Send a message that needs no reply."""

@@ -18,12 +18,20 @@ from pydantic import BaseModel, TypeAdapter
 
 from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
-from mind2web2.errors import EvalScriptError, JudgeError, JudgmentMissingError, MachineError, Mind2Web2Error
+from mind2web2.errors import (
+    EvalScriptError,
+    JudgeError,
+    JudgmentMissingError,
+    MachineError,
+    Mind2Web2Error,
+    StorageError,
+)
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import CheckedLimit, DualSemaphore, FailureLatch, Subject, unexpected
 from mind2web2.judge.services import ServiceRequest
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.captures import PageSettings
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.prompts import HashedText
@@ -38,6 +46,7 @@ from mind2web2.scripts.isolation.rpc import (
     schema_proxy,
 )
 from mind2web2.scripts.isolation.worker import PACKAGE
+from mind2web2.utils.files import mirror
 from mind2web2.verification.claims import BinaryEvalResult
 
 # For a script's own template, which only its process has.
@@ -144,7 +153,9 @@ class RpcServer:
         self._library: PageLibrary = cache.page_library
         self._blobs = BlobStore()
 
-    async def answered(self, message: Message, ask_script: AskScript) -> Any:
+    async def answered(  # noqa: PLR0911 (one a kind of question)
+        self, message: Message, ask_script: AskScript
+    ) -> Any:
         """Return the reply to a question; the script's process raises the same errors."""
         match message["kind"]:
             case "judgment":
@@ -158,6 +169,10 @@ class RpcServer:
             case "cached":
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
                 return await self._library.cached(self.cache, urls)
+            case "stored_names":
+                return sorted(mirror().names_in(self.cache.task_cache.task_dir))
+            case "fetch":
+                return await self._fetched(TypeAdapter(list[str]).validate_python(message["names"]))
             case "service":
                 return await self._service(_ServiceQuestion.model_validate(message))
         raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")
@@ -219,6 +234,15 @@ class RpcServer:
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
         return {"answer": answer, "record": record.model_dump()}
+
+    async def _fetched(self, names: Sequence[str]) -> bool:
+        folder = self.cache.task_cache.task_dir
+        paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
+        try:
+            return await asyncio.to_thread(mirror().fetch, *paths)
+        except StorageError as error:
+            # Even if the script takes the page for missing, there will be no result.
+            raise self.latch.fail(error) from error.__cause__
 
     async def _page(self, asked: _Page) -> Message:
         request = PageRequest(

@@ -31,6 +31,7 @@ from mind2web2.scripts.isolation.rpc import Done, error_from, ledger_from
 from mind2web2.scripts.isolation.rpc_server import RpcConnection, RpcServer, log_printed
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
+from mind2web2.utils.files import mirror
 
 # For a process to end by itself after its last message, or after its connection closed.
 _EXIT_GRACE_S = 1.0
@@ -132,6 +133,7 @@ def _job(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
+        cache_is_mirrored=mirror().covers(cache.task_cache.task_dir),
         execution=run.execution,
         limits=isolation.limits,
         variables=dict(isolation.variables),

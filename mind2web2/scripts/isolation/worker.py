@@ -14,7 +14,7 @@ import socket
 import sys
 import traceback
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -51,6 +51,7 @@ from mind2web2.scripts.isolation.rpc import (
     page_from,
 )
 from mind2web2.scripts.run import LoopGuard, ScriptCall, script_result
+from mind2web2.utils.files import Mirror, use_mirror
 from mind2web2.verification.claims import BinaryEvalResult
 
 # What scripts import (eval-scripts.md), and modules that others import late: loaded once for all scripts.
@@ -81,6 +82,7 @@ class ScriptJob(BaseModel):
         import_paths: ``sys.path``.
         logger_name: of the answer's logger.
         package_level: the least level of the package's own log.
+        cache_is_mirrored: pages of the cache may be in an object store only.
         with_captures: the run captures pages that are not stored.
         stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
         as_of: where the script's clock stands still; ``None`` for the real time.
@@ -93,6 +95,7 @@ class ScriptJob(BaseModel):
     settings: JudgeSettings
     endpoint: str
     cache_dir: Path
+    cache_is_mirrored: bool
     execution: ExecutionOptions
     limits: ScriptLimits
     variables: dict[str, str]
@@ -177,6 +180,8 @@ async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> No
 
 async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Message:
     judge = ScriptJudge(client, run_judge, job.task_id, job.call.answer_name)
+    if job.cache_is_mirrored:
+        use_mirror(RunMirror(client, job.cache_dir))
     captures = captured_by_run() if job.with_captures else None
     pages = RunPages(client, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
@@ -365,6 +370,25 @@ async def _capture(request: PageRequest, browser: SharedCaptures) -> None:
     """Capture a page that is not stored by a browser of the script's own, which only this process has."""
     if await asyncio.to_thread(request.cache.has, request.url) is None:
         await browser.capture_into(request.url, request.shared_cache, request.limit, request.logger)
+
+
+class RunMirror(Mirror):
+    """Has the run fetch pages of the task's cache from its object store, for which scripts have no key."""
+
+    def __init__(self, client: RpcClient, cache_dir: Path) -> None:
+        self._client = client
+        self._cache_dir = cache_dir
+
+    def names_in(self, folder: Path) -> Collection[str]:
+        """Return the names of the files that the cache has in its object store."""
+        if folder != self._cache_dir:
+            return ()
+        return frozenset(self._client.ask_now("stored_names"))
+
+    def fetch(self, *paths: Path) -> bool:
+        """Bring files of pages into the cache's folder."""
+        missing = [path.name for path in paths if path.parent == self._cache_dir and not path.exists()]
+        return bool(missing) and bool(self._client.ask_now("fetch", names=missing))
 
 
 class RunJudge:

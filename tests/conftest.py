@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import gc
 import sys
 from collections.abc import Generator
 
@@ -15,6 +16,17 @@ def _environment(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
             monkeypatch.delenv(name, raising=False)
     monkeypatch.delenv("UV", raising=False)
     monkeypatch.setattr(sys, "argv", ["mind2web2"])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Keep garbage collection from going through all tests again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from mind2web2 import Evaluator, VerificationNode
-from mind2web2.rubric.preconditions import possible_blocks
+from mind2web2.rubric.node import possible_blocks
 
 VECTORS = Path(__file__).parent / "fixtures/vectors"
 BLOCKING = ("failed", "skipped")

@@ -104,7 +104,7 @@ def leaderboard_entry(
 ) -> tuple[dict[str, str | None] | None, str]:
     """Return the agent's entry for the leaderboard, or the reason why there is none."""
     answers = agent_answers(paths.eval_results_root, agent_name)
-    summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids).summary()
+    summary = stored_metrics(paths.eval_results_root, agent_name, answers, task_ids)
     if caution := shard_caution(paths.eval_results_root / agent_name):
         return None, caution
     now = results_now(paths, agent_name, answers, task_ids)

@@ -96,15 +96,7 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     run: Handler = options.run
     try:
-        exit_status = run(options)
-        from mind2web2.utils.files import mirror
-
-        try:
-            mirror().push_all()
-        except StorageError as error:
-            _failed(parser, str(error))
-            return exit_status or 1
-        return exit_status
+        return _published(parser, run(options))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package == "mind2web2":
@@ -125,6 +117,18 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         return 1
     except OSError as error:
         return _failed(parser, f"{error.filename or 'output'}: {error.strerror}")
+
+
+def _published(parser: CommandParser, exit_status: int) -> int:
+    """Publish the files of roots in object stores, and return the exit status."""
+    from mind2web2.utils.files import mirror
+
+    try:
+        mirror().push_all()
+    except StorageError as error:
+        _failed(parser, str(error))
+        return exit_status or 1
+    return exit_status
 
 
 def _failed(parser: CommandParser, message: str) -> int:

@@ -19,8 +19,9 @@ from mind2web2.capture.record import CaptureRecord
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
 from mind2web2.cli.event_loop import run_to_exit
-from mind2web2.cli.options import caching_command, network_of, storage_state_of
+from mind2web2.cli.options import network_of, storage_state_of
 from mind2web2.cli.settings_file import judge_server, names_a_judge
+from mind2web2.cli.suggestions import caching_command
 from mind2web2.errors import AnswerError, UsageError
 from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage

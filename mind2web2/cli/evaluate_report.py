@@ -23,8 +23,8 @@ from mind2web2.cli.console import (
     print_amounts,
     totals_text,
 )
-from mind2web2.cli.metric_tables import print_metrics
 from mind2web2.cli.options import REPLAY
+from mind2web2.cli.results.tables import print_metrics
 from mind2web2.cli.settings_file import judge_server
 from mind2web2.judge.budget import Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge

@@ -24,16 +24,18 @@ from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
     BATCHES,
     REPLAY,
-    caching_command,
-    checked_under,
     network_of,
     paths_of,
     storage_state_of,
+)
+from mind2web2.cli.settings_file import judge_client, judge_server
+from mind2web2.cli.suggestions import (
+    caching_command,
+    checked_under,
     suggested_check,
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.cli.settings_file import judge_client, judge_server
 from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part

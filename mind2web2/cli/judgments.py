@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, paths_of, suggested_command
+from mind2web2.cli.options import DATABASE_URLS, Subcommands, add_folder_options, paths_of
+from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name
 

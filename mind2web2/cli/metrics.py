@@ -14,10 +14,8 @@ from mind2web2.cli.options import (
     add_task_option,
     number,
     paths_of,
-    suggested_command,
-    suggested_evaluation,
-    suggested_forgetting,
 )
+from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
 from mind2web2.utils.text import check_name, name_list
 
@@ -120,7 +118,7 @@ class _Agent(NamedTuple):
 def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
     from mind2web2.cli.console import line, plain_console, warnings_on
-    from mind2web2.cli.metric_tables import print_comparison
+    from mind2web2.cli.results.tables import print_comparison
     from mind2web2.runs.comparison import compared
 
     names = [check_name("agent", name) for name in options.agents]
@@ -189,7 +187,7 @@ def _summed_up(
         # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
-        found = (answers, stored_metrics(root, agent_name, answers, task_ids).summary()) if answers else None
+        found = (answers, stored_metrics(root, agent_name, answers, task_ids)) if answers else None
     if found is None:
         raise no_results(options, root, agent_name)
     answers, summary = found
@@ -285,7 +283,7 @@ def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -
     from dataclasses import replace
 
     from mind2web2.cli.console import line
-    from mind2web2.cli.metric_tables import print_metrics, print_now, print_variation, print_verdicts
+    from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge_check.record import check_text
     from mind2web2.runs.score_matrix import NO_ANSWER, NO_RUNS
     from mind2web2.runs.sharding.shards import shard_test

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.metrics import has_record, no_results
-from mind2web2.cli.options import Subcommands, add_folder_options, paths_of, suggested_command
+from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.utils.text import check_name, name_list
 

@@ -13,10 +13,10 @@ from mind2web2.cli.options import (
     add_folder_options,
     add_task_option,
     paths_of,
-    suggested_evaluation,
     temperature,
 )
 from mind2web2.cli.settings_file import extra_body
+from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name, name_list, natural_key
 

@@ -28,6 +28,7 @@ from mind2web2.judge.budget import Budget
 from mind2web2.judge.protocol import (
     CheckedLimit,
     CircuitBreaker,
+    GuardedLimit,
     JudgeSession,
     RunUsage,
     Subject,
@@ -148,8 +149,7 @@ class RecordedJudge:
         self._provider = provider
         self._store = store
         self._overwrite = overwrite
-        # Requests that are admitted one by one would take a batch job each.
-        self._breaker = CircuitBreaker(one_by_one=not settings.batch)
+        self._breaker = CircuitBreaker()
         # Before the first request of a run; stored judgments need no server.
         self._checking, self._is_checked = asyncio.Lock(), False
         self._unreachable: JudgeUnusableError | None = None
@@ -235,7 +235,7 @@ class RecordedJudge:
 
     def try_again(self) -> None:
         """Send requests again although the judge was unreachable or has rejected requests."""
-        self._breaker = CircuitBreaker(one_by_one=not self.settings.batch)
+        self._breaker = CircuitBreaker()
         self._unreachable, self._is_checked = None, False
 
     async def write_rest(self) -> None:
@@ -299,7 +299,7 @@ class RecordedJudge:
     ) -> Judgment:
         started = time.monotonic()
         outcome: Literal["reply", "declined", "too_long", "fewer_images"]
-        limit = self._breaker.guarded(limit)
+        limit = GuardedLimit(self._breaker, limit)
         exchange = None if self.budget is None else self.budget.exchange(request, limit)
         with counted_requests() as sent:
             try:

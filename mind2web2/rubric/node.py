@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
 from enum import EnumType, StrEnum
 from typing import Any, NoReturn, Protocol, get_args
 
@@ -62,38 +62,6 @@ class _Tree:
         self.pending = 0
 
 
-class Positions:
-    """A set of children's positions that knows its smallest member."""
-
-    __slots__ = ("_first", "_members")
-
-    def __init__(self) -> None:
-        self._members: set[int] = set()
-        self._first: int | None = None
-
-    def __bool__(self) -> bool:
-        return bool(self._members)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(sorted(self._members))
-
-    def put(self, position: int, belongs: bool) -> None:
-        """Make the position a member or not."""
-        if belongs:
-            self._members.add(position)
-            self._first = position if self._first is None else min(self._first, position)
-        elif position in self._members:
-            self._members.remove(position)
-            if position == self._first:
-                self._first = min(self._members, default=None)
-
-    def first(self, besides: int | None = None) -> int | None:
-        """Return the smallest member other than ``besides``."""
-        if self._first is None or self._first != besides:
-            return self._first
-        return min((position for position in self._members if position != besides), default=None)
-
-
 class _Children(list["VerificationNode"]):
     """A node's children: a list to readers; whatever is added goes through ``add_node``."""
 
@@ -137,7 +105,7 @@ class VerificationNode:
     __slots__ = (
         *(f"_{name}" for name in FIELDS),
         *("_parent", "_position", "_tree", "_verdict", "_blocks", "_blocked_as", "_remembered"),
-        *("_blocking_children", "_blocking_critical_children", "_pending", "_pending_children"),
+        *("_blocking_children", "_pending", "_pending_children"),
         "__weakref__",
     )
     # Sets of nodes would have another order in each run.
@@ -171,10 +139,9 @@ class VerificationNode:
         self._blocks = verdict.blocks
         # That others were skipped for it stays true when it is verified again.
         self._blocked_as = verdict.status if verdict.blocks else None
-        self._blocking_children = Positions()
-        self._blocking_critical_children = Positions()
+        self._blocking_children: set[int] = set()
         self._pending: TreeWatch | None = None
-        self._pending_children: set[int] | None = None
+        self._pending_children: set[int] = set()
         self._remembered: tuple[int, float] | None = None
         self._tree = _Tree()
         self._tree.nodes[self._id] = self
@@ -235,8 +202,6 @@ class VerificationNode:
                 raise _not_critical(child, self)
         self._note_change()
         self._critical = critical
-        if self._parent is not None:
-            self._parent._note_child(self)
 
     @property
     def strategy(self) -> AggregationStrategy:
@@ -459,14 +424,9 @@ class VerificationNode:
         return self._blocks
 
     @property
-    def blocking_children(self) -> Positions:
+    def blocking_children(self) -> set[int]:
         """Return the positions of children with a failed or skipped leaf here or below."""
         return self._blocking_children
-
-    @property
-    def blocking_critical_children(self) -> Positions:
-        """Return the critical ones among ``blocking_children``."""
-        return self._blocking_critical_children
 
     @property
     def verdict(self) -> Outcome:
@@ -493,8 +453,10 @@ class VerificationNode:
             node = node._parent
 
     def _note_child(self, child: VerificationNode) -> None:
-        self._blocking_children.put(child._position, child._blocks)
-        self._blocking_critical_children.put(child._position, child._blocks and child.critical)
+        if child._blocks:
+            self._blocking_children.add(child._position)
+        else:
+            self._blocking_children.discard(child._position)
 
     # Pending verdicts
 
@@ -504,9 +466,9 @@ class VerificationNode:
         return self._pending is not None
 
     @property
-    def pending_children(self) -> list[int]:
-        """Return the positions of children with a pending leaf here or below, in order."""
-        return sorted(self._pending_children or ())
+    def pending_children(self) -> set[int]:
+        """Return the positions of children with a pending leaf here or below."""
+        return self._pending_children
 
     def mark_pending(self, watch: TreeWatch) -> None:
         """Report reads of the verdict to ``watch`` until there is one."""
@@ -514,10 +476,7 @@ class VerificationNode:
         self._tree.pending += 1
         node = self
         while (parent := node._parent) is not None:
-            if parent._pending_children:
-                parent._pending_children.add(node._position)
-                return
-            parent._pending_children = {node._position}
+            parent._pending_children.add(node._position)
             node = parent
 
     def clear_pending(self) -> None:
@@ -529,7 +488,7 @@ class VerificationNode:
         if not self._tree.pending:
             self._tree.watch = None
         node = self
-        while (parent := node._parent) is not None and parent._pending_children is not None:
+        while (parent := node._parent) is not None:
             parent._pending_children.discard(node._position)
             if parent._pending_children:
                 return
@@ -584,6 +543,61 @@ class VerificationNode:
         if self._remembered is not None and self._remembered[0] == self._tree.version:
             return self._remembered[1]
         return self.compute_score(mutate=True)
+
+
+# Which leaves keep a verification from being asked (eval-scripts.md, "When a verification is skipped")
+
+
+def possible_blocks(
+    node: VerificationNode | None, extra: Sequence[VerificationNode]
+) -> Iterator[VerificationNode]:
+    """Yield the prerequisites that block or may come to, in the order in which they are checked.
+
+    The first of them that blocks in the end is the reason for the skip. Only branches with a pending or
+    blocking leaf are visited.
+
+    Raises:
+        ValueError: ``node`` is named as its own prerequisite.
+    """
+    if any(named is node for named in extra):
+        raise ValueError(f"node '{node.id if node else node}' cannot be its own prerequisite")
+    for named in extra:
+        yield from _possible_leaves(named, besides=node)
+    while node is not None and node.parent is not None:
+        parent, own = node.parent, {node.position}
+        pending, blocking = parent.pending_children - own, parent.blocking_children - own
+        critical = {place for place in pending | blocking if parent.children[place].critical}
+        for place in _up_to_first(blocking & critical, pending & critical):
+            yield from _possible_leaves(parent.children[place])
+        if parent.strategy == "sequential":
+            for place in _up_to_first(blocking, pending):
+                if place < node.position:
+                    yield from _possible_leaves(parent.children[place])
+        node = parent
+
+
+def _up_to_first(blocking: Set[int], pending: Set[int]) -> list[int]:
+    """Return the pending positions up to the first that blocks in any case, and that one."""
+    if not blocking:
+        return sorted(pending)
+    first = min(blocking)
+    return [*sorted(position for position in pending if position < first), first]
+
+
+def _possible_leaves(
+    top: VerificationNode, besides: VerificationNode | None = None
+) -> Iterator[VerificationNode]:
+    stack = [top]
+    while stack:
+        node = stack.pop()
+        if not node.children:
+            if node is not besides and (node.is_pending or node.has_blocking_leaf):
+                yield node
+            continue
+        # The first one that blocks may do so by the former verdict of ``besides`` itself.
+        blocking = node.blocking_children if besides is not None else sorted(node.blocking_children)[:1]
+        wanted = node.pending_children.union(blocking)
+        stack.extend(node.children[position] for position in sorted(wanted, reverse=True))
 
 
 def _not_critical(child: VerificationNode, parent: VerificationNode) -> ValueError:

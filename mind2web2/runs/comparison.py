@@ -8,9 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.comparability import mixture_warnings
 from mind2web2.runs.metrics import SampledMetric, sampled_metrics
-from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, score_grid
+from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, mixture_warnings, score_grid
 from mind2web2.statistics.bootstrap import LEVEL, SEED, Limits, SampledInterval, too_few
 from mind2web2.statistics.paired import DRAWS, METHOD, paired_test
 from mind2web2.utils.text import name_list, natural_key

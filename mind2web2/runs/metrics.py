@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, get_args
 
-from mind2web2.runs.comparability import VerdictCounts, judge_models, mixture_warnings, verdict_counts
-from mind2web2.runs.score_matrix import MissingAnswer, ScoredAnswer, ScoreGrid, score_grid
+from mind2web2.runs.reader import QUOTE_MATCHES, ClaimFacts, Reservation, ResultFacts
+from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, judge_models, mixture_warnings, score_grid
 from mind2web2.statistics.bootstrap import (
     LEVEL,
     METHOD,
@@ -20,8 +21,8 @@ from mind2web2.statistics.bootstrap import (
     TaskSums,
     sampled_intervals,
 )
-from mind2web2.statistics.variance import NestedVariance, nested_variance
-from mind2web2.utils.text import name_list, natural_key
+from mind2web2.statistics.variance import nested_variance
+from mind2web2.utils.text import name_list
 
 # Digits after the point as published (file-layouts.md), by key; other numbers have four.
 _DIGITS = {
@@ -33,6 +34,7 @@ _DIGITS = {
 }
 _OTHER_DIGITS = 4
 _SHARE = (0.0, 1.0)
+_RESERVATIONS: tuple[Reservation, ...] = get_args(Reservation)
 # The run of metrics that are no means over runs.
 _ALL_RUNS = ""
 
@@ -131,184 +133,16 @@ def metric_intervals(grid: ScoreGrid) -> dict[str, SampledInterval]:
     return sampled_intervals(sums, digits, "all tasks have the same value")
 
 
-@dataclass(frozen=True, slots=True)
-class MetricBounds:
-    """The least and the greatest value of an agent's averages, by the bounds of the scores behind them.
-
-    Args:
-        without: answers with a score whose result states no bounds; then the averages have none either.
-    """
-
-    avg_score: tuple[float, float] | None
-    success_rate: tuple[float, float] | None
-    without: int
-
-    def summary(self) -> dict[str, Any]:
-        """Return them as they stand in ``summary.json``."""
-        limits = {"avg_score": self.avg_score, "success_rate": self.success_rate}
-        return {
-            name: None if found is None else [round(value, _OTHER_DIGITS) for value in found]
-            for name, found in limits.items()
-        } | {"without": self.without}
-
-
-def metric_bounds(grid: ScoreGrid) -> MetricBounds:
-    """Return the averages with each score at its lower, and at its upper bound."""
-    bounds = {
-        place: (0.0, 0.0) if answer.reason is not None else answer.facts.bounds
-        for place, answer in grid.table.items()
-        if place in grid.scores and answer.score is not None
-    }
-    without = sum(found is None for found in bounds.values())
-    if without or not bounds:
-        return MetricBounds(None, None, without)
-    ends = []
-    for side in (0, 1):
-        own = {place: found[side] for place, found in bounds.items() if found is not None}
-        per_run = _per_run(replace(grid, scores={**grid.scores, **own})).values()
-        ends.append([_mean(run.avg_score for run in per_run), _mean(run.success_rate for run in per_run)])
-    (low, low_rate), (high, high_rate) = ends
-    return MetricBounds((low or 0.0, high or 0.0), (low_rate or 0.0, high_rate or 0.0), 0)
-
-
-@dataclass(frozen=True, slots=True)
-class RunMetrics:
-    """The averages of one run over ``num_tasks`` tasks."""
-
-    num_tasks: int
-    avg_score: float | None
-    success_rate: float | None
-    avg_word_count: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class TaskMetrics:
-    """One task over the runs: its scored answers, and whether one of them scored 1."""
-
-    answers: tuple[ScoredAnswer, ...]
-    best_score: float | None
-    avg_score: float | None
-    passed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class BarredMetrics:
-    """The answers that rest on barred sources, as ``task/answer``, and the scores without these answers."""
-
-    answers: tuple[str, ...]
-    avg_score: float | None
-    success_rate: float | None
-    pass_at_k: float | None
-
-    def warning(self) -> str | None:
-        """Return how many answers are flagged, with the scores without them, in one line."""
-        if not self.answers:
-            return None
-        scores = {
-            "partial completion": self.avg_score,
-            "success rate": self.success_rate,
-            "pass@k": self.pass_at_k,
-        }
-        listed = ", ".join(
-            f"{name} {'unknown' if value is None else f'{value:.4f}'}" for name, value in scores.items()
-        )
-        return (
-            f"answers that rest on barred sources, which changes no score: {len(self.answers)} "
-            f"({name_list(self.answers)}); without them: {listed}"
-        )
-
-
-def _barred_metrics(grid: ScoreGrid) -> BarredMetrics:
-    barred = {place for place, answer in grid.table.items() if answer.facts.is_barred} & grid.scores.keys()
-    scores = {place: score for place, score in grid.scores.items() if place not in barred}
-    tasks = dict.fromkeys(task for task, _ in scores)
-    passed = {task for (task, _), score in scores.items() if score == 1.0}
-    runs = _per_run(replace(grid, scores=scores))
-    return BarredMetrics(
-        answers=tuple("/".join(place) for place in grid.table if place in barred),
-        avg_score=_mean(run.avg_score for run in runs.values()),
-        success_rate=_mean(run.success_rate for run in runs.values()),
-        pass_at_k=_mean(float(task in passed) for task in tasks),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class AgentMetrics:
-    """An agent's metrics, unrounded; ``None`` stands for an unknown value.
-
-    Args:
-        missing: every answer without a score.
-        missing_counted_as_zero: missing answers count as 0; otherwise the averages leave them out.
-        warnings: reservations about the numbers, one line each.
-        intervals: by the metrics' published names.
-        verdicts: counts of doubtful verdicts.
-        barred: answers that rest on barred sources, and the scores without them.
-        bounds: of partial completion and success rate, by weak verdicts.
-        variation: where the variance of the scores comes from; ``None`` with fewer than two tasks.
-    """
-
-    agent_name: str
-    num_tasks: int
-    num_runs: int
-    avg_score: float | None
-    avg_score_std: float | None
-    success_rate: float | None
-    success_rate_std: float | None
-    pass_at_k: float | None
-    avg_answer_word_count: float | None
-    avg_answer_word_count_std: float | None
-    avg_time_seconds: float | None
-    per_run: Mapping[str, RunMetrics]
-    tasks: Mapping[str, TaskMetrics]
-    judge_models: Mapping[str, int]
-    missing: tuple[MissingAnswer, ...]
-    missing_counted_as_zero: bool
-    warnings: tuple[str, ...]
-    intervals: Mapping[str, SampledInterval]
-    verdicts: VerdictCounts
-    barred: BarredMetrics
-    bounds: MetricBounds
-    variation: NestedVariance | None
-
-    def summary(self) -> dict[str, Any]:
-        """Return the content of the agent's ``summary.json``, rounded as published."""
-        names = (
-            *("agent_name", "num_tasks", "num_runs", "avg_score", "avg_score_std"),
-            *("success_rate", "success_rate_std", "pass_at_k"),
-            *("avg_answer_word_count", "avg_answer_word_count_std", "avg_time_seconds"),
-        )
-        numbers = _rounded({name: getattr(self, name) for name in names})
-        return {
-            **{f"pass_at_{self.num_runs}" if name == "pass_at_k" else name: numbers[name] for name in names},
-            "per_run": {name: _rounded(asdict(run)) for name, run in self.per_run.items()},
-            "tasks": {task_id: _task_summary(task) for task_id, task in self.tasks.items()},
-            "judge_models": dict(self.judge_models),
-            "missing": [asdict(answer) for answer in self.missing],
-            "missing_counted_as_zero": self.missing_counted_as_zero,
-            "warnings": list(self.warnings),
-            "intervals": {
-                "level": LEVEL,
-                "method": METHOD,
-                "resamples": RESAMPLES,
-                "seed": SEED,
-                "metrics": {name: found.summary() for name, found in self.intervals.items()},
-            },
-            "verdicts": self.verdicts.summary(),
-            "barred": _rounded(asdict(self.barred)) | {"answers": list(self.barred.answers)},
-            "bounds": self.bounds.summary(),
-            "variation": None if self.variation is None else self.variation.summary(),
-        }
-
-
 def agent_metrics(
     agent_name: str,
     answers: Iterable[ScoredAnswer],
     task_ids: Iterable[str] | None = None,
     caution: str | None = None,
-) -> AgentMetrics:
-    """Average an agent's answers over the tasks of each run, then over the runs.
+) -> dict[str, Any]:
+    """Return an agent's metrics as they stand in ``summary.json``; ``None`` stands for an unknown value.
 
-    A run is all answers of one name, over all tasks. Where tasks have different numbers of answers:
+    A run is all answers of one name, over all tasks; averages are over the tasks of each run, then over the
+    runs. Where tasks have different numbers of answers:
 
     - With ``task_ids``, every run spans exactly these tasks. Runs are all answer names found in them, and
       an answer that a run lacks, or that has no score, counts as 0.
@@ -323,101 +157,160 @@ def agent_metrics(
         ValueError: two answers have the same task and name.
     """
     grid = score_grid(answers, task_ids)
-    per_run, per_task = _per_run(grid), _per_task(grid)
+    runs = {run: _run_metrics(grid, run) for run in grid.runs}
+    tasks = _task_metrics(grid)
     judged = [answer for answer in grid.scored_answers if answer.reason is None]
     # A task list without a single answer is a failure at every task, not an unknown result.
     nothing = 0.0 if grid.missing_counted_as_zero and grid.tasks else None
-    avg_score, avg_score_std = _over_runs([run.avg_score for run in per_run.values()], nothing)
-    success_rate, success_rate_std = _over_runs([run.success_rate for run in per_run.values()], nothing)
     barred = _barred_metrics(grid)
-    words, words_std = _over_runs([run.avg_word_count for run in per_run.values()], None)
-    return AgentMetrics(
-        agent_name=agent_name,
-        num_tasks=len(grid.tasks),
-        num_runs=len(grid.runs),
-        avg_score=avg_score,
-        avg_score_std=avg_score_std,
-        success_rate=success_rate,
-        success_rate_std=success_rate_std,
-        pass_at_k=_mean(float(task.passed) for task in per_task.values()),
-        avg_answer_word_count=words,
-        avg_answer_word_count_std=words_std,
-        avg_time_seconds=_mean(answer.time_s for answer in grid.table.values()),
-        per_run=per_run,
-        tasks=per_task,
-        judge_models=judge_models(judged),
-        missing=grid.missing,
-        missing_counted_as_zero=grid.missing_counted_as_zero,
-        warnings=(
-            *(text for text in (caution, barred.warning()) if text),
+    numbers = {
+        "agent_name": agent_name,
+        "num_tasks": len(grid.tasks),
+        "num_runs": len(grid.runs),
+        **_over_runs("avg_score", [run["avg_score"] for run in runs.values()], nothing),
+        **_over_runs("success_rate", [run["success_rate"] for run in runs.values()], nothing),
+        f"pass_at_{len(grid.runs)}": _mean(float(task["pass"]) for task in tasks.values()),
+        **_over_runs("avg_answer_word_count", [run["avg_word_count"] for run in runs.values()], None),
+        "avg_time_seconds": _mean(answer.time_s for answer in grid.table.values()),
+    }
+    return {
+        **_rounded(numbers),
+        "per_run": {name: _rounded(run) for name, run in runs.items()},
+        "tasks": {name: _rounded(task) for name, task in tasks.items()},
+        "judge_models": judge_models(judged),
+        "missing": [asdict(answer) for answer in grid.missing],
+        "missing_counted_as_zero": grid.missing_counted_as_zero,
+        "warnings": [
+            *(text for text in (caution, _barred_warning(barred)) if text),
             *grid.warnings,
             *_failed_run_warnings(grid),
             *mixture_warnings(judged),
-        ),
-        intervals=metric_intervals(grid),
-        verdicts=verdict_counts(judged),
-        barred=barred,
-        bounds=metric_bounds(grid),
-        variation=_variation(grid),
+        ],
+        "intervals": {
+            "level": LEVEL,
+            "method": METHOD,
+            "resamples": RESAMPLES,
+            "seed": SEED,
+            "metrics": {name: found.summary() for name, found in metric_intervals(grid).items()},
+        },
+        "verdicts": verdict_counts(judged),
+        "barred": _rounded(barred),
+        "bounds": _metric_bounds(grid),
+        "variation": _variation(grid),
+    }
+
+
+def _run_metrics(grid: ScoreGrid, run: str) -> dict[str, Any]:
+    scores = [score for (_, name), score in grid.scores.items() if name == run]
+    words = [answer.word_count for (_, name), answer in grid.table.items() if name == run]
+    return {
+        "num_tasks": len(scores),
+        "avg_score": _mean(scores),
+        "success_rate": _mean(float(score == 1.0) for score in scores),
+        "avg_word_count": _mean(words),
+    }
+
+
+def _task_metrics(grid: ScoreGrid) -> dict[str, dict[str, Any]]:
+    nothing = 0.0 if grid.missing_counted_as_zero else None
+    found: dict[str, dict[str, Any]] = {}
+    for task in grid.tasks:
+        places = [(task, run) for run in grid.runs]
+        scores = [grid.scores[place] for place in places if place in grid.scores]
+        answers = [
+            {
+                "answer_name": answer.answer_name,
+                "score": answer.score,
+                "success": answer.score == 1.0,
+                "word_count": answer.word_count,
+            }
+            for place in places
+            if (answer := grid.table.get(place)) is not None and answer.score is not None
+        ]
+        found[task] = {
+            "answers": answers,
+            "best_score": max(scores, default=nothing),
+            "avg_score": _mean(scores) if scores else nothing,
+            "pass": 1.0 in scores,
+        }
+    return found
+
+
+def _barred_metrics(grid: ScoreGrid) -> dict[str, Any]:
+    """Return the answers that rest on barred sources, and the scores without them."""
+    barred = {place for place, answer in grid.table.items() if answer.facts.is_barred} & grid.scores.keys()
+    others = replace(grid, scores={place: one for place, one in grid.scores.items() if place not in barred})
+    runs = [_run_metrics(others, run) for run in grid.runs]
+    tasks = dict.fromkeys(task for task, _ in others.scores)
+    passed = {task for (task, _), score in others.scores.items() if score == 1.0}
+    return {
+        "answers": ["/".join(place) for place in grid.table if place in barred],
+        "avg_score": _mean(run["avg_score"] for run in runs),
+        "success_rate": _mean(run["success_rate"] for run in runs),
+        "pass_at_k": _mean(float(task in passed) for task in tasks),
+    }
+
+
+def _barred_warning(barred: Mapping[str, Any]) -> str | None:
+    if not barred["answers"]:
+        return None
+    labels = {"partial completion": "avg_score", "success rate": "success_rate", "pass@k": "pass_at_k"}
+    listed = ", ".join(
+        f"{label} {'unknown' if barred[name] is None else f'{barred[name]:.4f}'}"
+        for label, name in labels.items()
+    )
+    return (
+        f"answers that rest on barred sources, which changes no score: {len(barred['answers'])} "
+        f"({name_list(barred['answers'])}); without them: {listed}"
     )
 
 
-def _variation(grid: ScoreGrid) -> NestedVariance | None:
+def _metric_bounds(grid: ScoreGrid) -> dict[str, Any]:
+    """Return the averages with each score at its lower and at its upper bound.
+
+    They are ``None`` where results ``without`` bounds are among them.
+    """
+    bounds = {
+        place: (0.0, 0.0) if answer.reason is not None else answer.facts.bounds
+        for place, answer in grid.table.items()
+        if place in grid.scores and answer.score is not None
+    }
+    without = sum(found is None for found in bounds.values())
+    if without or not bounds:
+        return {"avg_score": None, "success_rate": None, "without": without}
+    ends = []
+    for side in (0, 1):
+        own = {place: found[side] for place, found in bounds.items() if found is not None}
+        at_end = replace(grid, scores={**grid.scores, **own})
+        ends.append([_run_metrics(at_end, run) for run in grid.runs])
+    return {
+        name: [round(_mean(run[name] for run in runs) or 0.0, _OTHER_DIGITS) for runs in ends]
+        for name in ("avg_score", "success_rate")
+    } | {"without": 0}
+
+
+def _variation(grid: ScoreGrid) -> dict[str, Any] | None:
     by_task: dict[str, list[list[float]]] = {}
     for (task, _), score in grid.scores.items():
         by_task.setdefault(task, []).append([score])
-    return nested_variance(list(by_task.values()))
+    found = nested_variance(list(by_task.values()))
+    return None if found is None else found.summary()
 
 
 def _failed_run_warnings(grid: ScoreGrid) -> list[str]:
     failed = [
         f"{answer.task_id}/{answer.answer_name.removesuffix('.md')} ({answer.reason})"
-        for answer in grid.failed_runs
+        for answer in grid.scored_answers
+        if answer.reason is not None
     ]
-    return (
-        [f"runs in which the agent failed: {len(failed)}, counted as 0: {'; '.join(failed)}"]
-        if failed
-        else []
-    )
+    counted = f"runs in which the agent failed: {len(failed)}, counted as 0: {'; '.join(failed)}"
+    return [counted] if failed else []
 
 
-def _per_run(grid: ScoreGrid) -> dict[str, RunMetrics]:
-    found = {}
-    for run in grid.runs:
-        scores = [score for (_, name), score in grid.scores.items() if name == run]
-        found[run] = RunMetrics(
-            num_tasks=len(scores),
-            avg_score=_mean(scores),
-            success_rate=_mean(float(score == 1.0) for score in scores),
-            avg_word_count=_mean(
-                answer.word_count for (_, name), answer in grid.table.items() if name == run
-            ),
-        )
-    return found
-
-
-def _per_task(grid: ScoreGrid) -> dict[str, TaskMetrics]:
-    scores: dict[str, list[float]] = {task: [] for task in grid.tasks}
-    for (task, _), score in grid.scores.items():
-        scores[task].append(score)
-    answers: dict[str, list[ScoredAnswer]] = {task: [] for task in grid.tasks}
-    for answer in grid.scored_answers:
-        answers.get(answer.task_id, []).append(answer)
-    nothing = 0.0 if grid.missing_counted_as_zero else None
-    return {
-        task: TaskMetrics(
-            answers=tuple(sorted(answers[task], key=lambda answer: natural_key(answer.answer_name))),
-            best_score=max(scores[task], default=nothing),
-            avg_score=_mean(scores[task]) if scores[task] else nothing,
-            passed=1.0 in scores[task],
-        )
-        for task in grid.tasks
-    }
-
-
-def _over_runs(values: Sequence[float | None], nothing: float | None) -> tuple[float | None, float | None]:
+def _over_runs(name: str, values: Sequence[float | None], nothing: float | None) -> dict[str, float | None]:
     known = [value for value in values if value is not None]
-    return (fmean(known), pstdev(known)) if known else (nothing, nothing)
+    mean, deviation = (fmean(known), pstdev(known)) if known else (nothing, nothing)
+    return {name: mean, f"{name}_std": deviation}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -432,15 +325,35 @@ def _rounded(numbers: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _task_summary(task: TaskMetrics) -> dict[str, Any]:
-    answers = [
-        {
-            "answer_name": answer.answer_name,
-            "score": answer.score,
-            "success": answer.score == 1.0,
-            "word_count": answer.word_count,
-        }
-        for answer in task.answers
-    ]
-    averages = _rounded({"best_score": task.best_score, "avg_score": task.avg_score})
-    return {"answers": answers, **averages, "pass": task.passed}
+def verdict_counts(answers: Sequence[ScoredAnswer]) -> dict[str, Any]:
+    """Return how many verdicts behind these answers' scores are doubtful, as ``summary.json`` has them."""
+    tasks: dict[str, list[ClaimFacts]] = {}
+    for answer in answers:
+        tasks.setdefault(answer.task_id, []).extend(answer.facts.claims)
+    extractions = Counter(kind for answer in answers for found in answer.facts.extractions for kind in found)
+
+    def names(applies: Callable[[ResultFacts], bool]) -> list[str]:
+        return [f"{one.task_id}/{one.answer_name}" for one in answers if applies(one.facts)]
+
+    return {
+        **_claim_counts([claim for claims in tasks.values() for claim in claims]),
+        "tasks": {task: _claim_counts(claims) for task, claims in tasks.items()},
+        "extractions": {kind: extractions[kind] for kind in _RESERVATIONS},
+        "in_doubt": names(lambda facts: facts.in_doubt),
+        "flagged_answers": names(lambda facts: facts.is_flagged),
+        "treeless": names(lambda facts: facts.is_treeless),
+        "off_tree": names(lambda facts: facts.is_off_tree),
+        "unexplained": names(lambda facts: not facts.is_explained and not facts.is_treeless),
+    }
+
+
+def _claim_counts(claims: Sequence[ClaimFacts]) -> dict[str, Any]:
+    reservations = Counter(kind for claim in claims for kind in claim.reservations)
+    quotes = Counter(match for claim in claims for match in claim.quotes)
+    return {
+        "claims": len(claims),
+        "reservations": {kind: reservations[kind] for kind in _RESERVATIONS},
+        "voted": sum(claim.is_voted for claim in claims),
+        "split": sum(claim.is_split for claim in claims),
+        "quotes": {match: quotes[match] for match in QUOTE_MATCHES},
+    }

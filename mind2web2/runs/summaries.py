@@ -12,7 +12,7 @@ from typing import Any
 
 from mind2web2.errors import ResultWriteError, StorageError
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.runs.metrics import AgentMetrics, agent_metrics
+from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import NO_FACTS, result_facts
 from mind2web2.runs.results import (
     answer_results_dir,
@@ -76,7 +76,8 @@ def summarised_answers(
             if not answers:
                 return None
             metrics = stored_metrics(output_dir, agent_name, answers, task_ids)
-            return answers, write_agent_summary(output_dir, metrics)
+            _write_json(output_dir / agent_name / SUMMARY_NAME, metrics)
+            return answers, metrics
 
     return published(output_dir / agent_name, write)
 
@@ -86,7 +87,7 @@ def stored_metrics(
     agent_name: str,
     answers: Iterable[ScoredAnswer],
     task_ids: Iterable[str] | None = None,
-) -> AgentMetrics:
+) -> dict[str, Any]:
     """Do as ``agent_metrics`` does, with a warning where the folder lacks shards of the evaluation."""
     return agent_metrics(agent_name, answers, task_ids, shard_caution(output_dir / agent_name))
 
@@ -218,17 +219,6 @@ def _task_entries(
     removed = [_removed_entry(name) for name in sorted(found.keys() - current, key=natural_key)]
     entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
     return answers, entries
-
-
-def write_agent_summary(output_dir: Path, metrics: AgentMetrics) -> dict[str, Any]:
-    """Write an agent's ``summary.json`` and return its content.
-
-    Raises:
-        ResultWriteError: the file cannot be written.
-    """
-    content = metrics.summary()
-    _write_json(output_dir / metrics.agent_name / SUMMARY_NAME, content)
-    return content
 
 
 def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:

@@ -351,7 +351,7 @@ def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) ->
         return _summary_findings(path, stored, scores, folder.glob("*/results/*.md.json"))
     content = _mapping(_read(path))
     tasks = _mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
-    derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks).summary()
+    derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks)
     for name in ("warnings", *({"barred", "bounds", "variation"} - content.keys())):
         del derived[name]
     findings = _summary_findings(

@@ -254,7 +254,7 @@ class Catalog:
                     return summary
             except (OSError, ValueError, KeyError, TypeError):
                 pass  # of an older version or another tool
-        return stored_metrics(self.paths.eval_results_root, agent, answers).summary()
+        return stored_metrics(self.paths.eval_results_root, agent, answers)
 
     def _agent(self, agent: str, read: _AgentRead) -> Json:
         summary = read.summary

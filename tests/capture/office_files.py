@@ -8,7 +8,7 @@ from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
 from pptx.util import Inches
-from servers.teeth import picture
+from servers.toothed_site import picture
 
 WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 RELATIONS = 'xmlns="http://schemas.openxmlformats.org/package/2006/relationships"'

@@ -10,7 +10,7 @@ import pytest
 from evaluations import image
 from fixtures.pdf_files import pdf
 from projects import call, read_json
-from servers.teeth import picture
+from servers.toothed_site import picture
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 

@@ -8,17 +8,12 @@ from dataclasses import replace
 
 import pytest
 from projects import QUICK_RETRY, call, entered
-from servers.batch_server import BatchServer
 from servers.judge_server import VERDICT, JudgeServer, context_too_long, prompt_text, status
 
 from mind2web2.cli import evaluate_main
 from mind2web2.errors import JudgeError
-from mind2web2.judge.batch.endpoints import batch_endpoints
-from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
-from mind2web2.judge.batch.state import BatchFolder
-from mind2web2.judge.batch.transfer import BatchPace
 from mind2web2.judge.budget import Budget
-from mind2web2.judge.caching import AnswerJudge, JudgeSettings, RecordedJudge
+from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.protocol import Subject
 from mind2web2.judge.store import JudgmentStore
 from mind2web2.llm_client import LLMClient
@@ -161,22 +156,21 @@ async def test_other_failures_deny_nobody():
     assert (sent, len(errors)) == (2, 0)
 
 
-class LeftLimit(asyncio.Semaphore):
-    """A limit that tells when it was left."""
+class EnteredLimit(asyncio.Semaphore):
+    """A limit that notes when it was entered."""
 
     def __init__(self):
         super().__init__()
-        self.is_left = asyncio.Event()
+        self.is_entered = asyncio.Event()
 
-    def release(self):
-        """Give the permit back."""
-        super().release()
-        self.is_left.set()
+    async def acquire(self):
+        """Take the permit."""
+        self.is_entered.set()
+        return await super().acquire()
 
 
-@pytest.mark.parametrize(("replies", "denials"), [(0, 1), (1, 3)])
-async def test_in_doubt_what_is_under_way_is_waited_for(replies, denials):
-    """Its reply lets others in, who have left their limit meanwhile; after a reply doubt comes later."""
+async def test_after_denials_of_many_answers_the_requests_in_flight_decide():
+    """A reply to one of them lets the waiting requests pass."""
     slow = SlowReply()
 
     def reply(body):
@@ -187,65 +181,16 @@ async def test_in_doubt_what_is_under_way_is_waited_for(replies, denials):
 
     with JudgeServer(reply, faults=fault) as server:
         async with judge_at(server) as run:
-            for number in range(replies):
-                assert await told(run, number) is None
-            early = asyncio.create_task(told(run, 1, words="A slow one."))
+            early = asyncio.create_task(told(run, 0, words="A slow one."))
             await asyncio.to_thread(slow.is_asked.wait, 20)
-            for number in range(2, 2 + denials):
+            for number in range(1, ENOUGH + 1):
                 assert "blocked" in await told(run, number, words="A bad one.")
-            limit = LeftLimit()
-            other = asyncio.create_task(told(run, 9, limit=limit))
-            await limit.is_left.wait()
-            assert len(server.requests) == replies + 1 + denials
+            limit = EnteredLimit()
+            other = asyncio.create_task(told(run, 99, limit=limit))
+            await limit.is_entered.wait()
+            assert len(server.requests) == 1 + ENOUGH
             slow.may_come.set()
             assert await asyncio.gather(early, other) == [None, None]
-
-
-async def test_in_doubt_requests_go_one_at_a_time():
-    """Until one is replied to; the others then go together."""
-    first, together, asked_before = threading.Lock(), threading.Barrier(4), []
-
-    def reply(_):
-        if first.acquire(blocking=False):
-            asked_before.append(len(server.requests) - 1)
-        else:
-            together.wait(20)
-        return VERDICT
-
-    with JudgeServer(reply, faults=[BLOCKED]) as server:
-        async with judge_at(server) as run:
-            await told(run, 0)
-            assert await asyncio.gather(*(told(run, number) for number in range(1, 6))) == [None] * 5
-    assert asked_before == [1]
-
-
-async def test_in_doubt_an_answer_is_denied_once():
-    """Its other questions wait meanwhile, and are not sent after its failure."""
-    with JudgeServer(faults=lambda _: status(404, "which?")) as server:
-        async with judge_at(server) as run:
-            await told(run, 0)
-            judges = [AnswerJudge(run, "lake", f"other_{number}.md") for number in range(3)]
-            questions = [replace(REQUEST, messages=[{"role": "user", "content": f"{n}?"}]) for n in range(5)]
-            errors = await asyncio.gather(
-                *(judge.ask(question, Subject("verify"), None) for judge in judges for question in questions),
-                return_exceptions=True,
-            )
-        assert all(isinstance(error, JudgeError) for error in errors)
-        assert len(server.requests) == 1 + len(judges)
-
-
-async def test_questions_in_batch_jobs_go_together_after_a_denial(tmp_path, monkeypatch):
-    """One by one each would wait for a job of its own."""
-    monkeypatch.setenv("OPENAI_API_KEY", "key")
-    pace = BatchPace(quiet_s=0.05, first_poll_s=0.005, longest_poll_s=0.02, retry=QUICK_RETRY)
-    settings = JudgeSettings("openai", "o4-mini", batch=True)
-    with BatchServer(faults=[BLOCKED]) as server, JudgmentStore(None) as store:
-        endpoints = batch_endpoints("openai", server.base_url)
-        async with BatchJobs(endpoints, BatchFolder(tmp_path / "batches"), "o4-mini", pace) as jobs:
-            run = RecordedJudge(settings, BatchClient(jobs), store)
-            assert "blocked" in await told(run, 0)
-            assert await asyncio.gather(*(told(run, number) for number in range(1, 4))) == [None] * 3
-        assert [len(job.requests) for job in server.jobs] == [1, 3]
 
 
 @pytest.fixture
@@ -273,13 +218,13 @@ def test_a_wrong_key_costs_what_is_under_way(project):
     assert run.stderr.endswith("the key is refused, check OPENAI_API_KEY: 401 Incorrect API key\n")
 
 
-def test_a_wrong_model_costs_each_answer_a_request_and_many_none(project):
-    """After what was under way at first."""
-    for number in range(ENOUGH + 5):
+def test_a_wrong_model_costs_a_few_answers_their_first_requests(project):
+    """The others send none."""
+    for number in range(2 * ENOUGH):
         project.add_answer(f"answer_{number:02}", f"Text {number}.")
     with JudgeServer(faults=lambda _: status(404, "no such model")) as server:
         run = evaluated(server, "--max_llm_requests", AT_ONCE)
-        assert len(server.requests) <= AT_ONCE + ENOUGH
+        assert len(server.requests) <= AT_ONCE * (ENOUGH + 1)
     assert run.returncode == 2
     assert run.stderr.endswith("404 no such model\n")
 

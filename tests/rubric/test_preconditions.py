@@ -17,40 +17,32 @@ from scripted_judge import ScriptedJudge
 
 from mind2web2.rubric.node import VerificationNode
 
-CASES = vectors("preconditions.json")
-
 
 def node(node_id, **fields):
     """Return a node whose description does not matter."""
     return VerificationNode(id=node_id, desc=node_id, **fields)
 
 
-@pytest.mark.parametrize("vector", CASES, ids=lambda vector: vector["name"])
-def test_vectors_name_the_leaves(vector):
-    """Prerequisites, blocking ones among them and the quick answer are as recorded."""
-    evaluator = built_by_evaluator(vector["tree"])
-    for check in vector["checks"]:
-        leaf = evaluator.find_node(check["leaf"])
-        extra = [evaluator.find_node(name) for name in check["extra"]]
-        leaves = prerequisite_leaves(leaf, extra)
-        assert sorted(each.id for each in leaves) == check["prerequisites"]
-        assert sorted(each.id for each in leaves if each.status in BLOCKING) == sorted(check["blocking"])
-        blocking = blocking_leaf(leaf, extra)
-        assert (blocking is not None) is check["skip"]
-        assert blocking is None or blocking.id in check["blocking"]
+async def test_vectors_decide_whom_the_judge_is_asked_about():
+    """Prerequisites and blocking leaves are as recorded.
 
-
-@pytest.mark.parametrize("vector", CASES, ids=lambda vector: vector["name"])
-async def test_vectors_decide_whom_the_judge_is_asked_about(vector):
-    """A skipped leaf costs no request and gives False; any other costs two and passes."""
-    for check in vector["checks"]:
-        judge = ScriptedJudge(True)
-        evaluator = built_by_evaluator(vector["tree"], client=judge)
-        leaf = evaluator.find_node(check["leaf"])
-        extra = [evaluator.find_node(name) for name in check["extra"]]
-        supported = await evaluator.verify("claim", leaf, extra_prerequisites=extra)
-        expected = (False, "skipped", 0.0, 0) if check["skip"] else (True, "passed", 1.0, 2)
-        assert (supported, leaf.status, leaf.score, len(judge.questions)) == expected
+    A skipped leaf costs no request and gives False; any other costs two and passes.
+    """
+    for vector in vectors("preconditions.json"):
+        for check in vector["checks"]:
+            judge, case = ScriptedJudge(True), (vector["name"], check["leaf"])
+            evaluator = built_by_evaluator(vector["tree"], client=judge)
+            leaf = evaluator.find_node(check["leaf"])
+            extra = [evaluator.find_node(name) for name in check["extra"]]
+            leaves = prerequisite_leaves(leaf, extra)
+            assert sorted(each.id for each in leaves) == check["prerequisites"], case
+            blocked = sorted(each.id for each in leaves if each.status in BLOCKING)
+            assert blocked == sorted(check["blocking"]), case
+            blocking = blocking_leaf(leaf, extra)
+            assert (blocking.id in blocked) if check["skip"] else (blocking is None), case
+            supported = await evaluator.verify("claim", leaf, extra_prerequisites=extra)
+            expected = (False, "skipped", 0.0, 0) if check["skip"] else (True, "passed", 1.0, 2)
+            assert (supported, leaf.status, leaf.score, len(judge.questions)) == expected, case
 
 
 def check_agreement(asked, extra=()):

@@ -33,7 +33,7 @@ def intervals(answers, task_ids=None):
 
 def test_every_metric_has_its_interval():
     """In the summary by the metrics' names, around them."""
-    summary = agent_metrics("bot", agent()).summary()
+    summary = agent_metrics("bot", agent())
     found = summary["intervals"]["metrics"]
     assert list(found) == NAMES
     for name in NAMES:
@@ -55,7 +55,7 @@ def test_what_is_resampled_is_what_is_published(drop, has_list):
     """Of all tasks once, the statistic is the metric, whatever runs lack."""
     answers = [answer for number, answer in enumerate(agent()) if number not in drop]
     task_ids = [f"task_{number}" for number in range(14)] if has_list else None
-    summary = agent_metrics("bot", answers, task_ids).summary()
+    summary = agent_metrics("bot", answers, task_ids)
     for name, metric in sampled_metrics(score_grid(answers, task_ids)).items():
         value = metric.over(list(metric.values)).value
         assert value == pytest.approx(summary[name], abs=0.06 if metric.digits == 1 else 6e-5)

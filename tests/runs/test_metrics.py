@@ -57,7 +57,7 @@ def test_the_published_summary():
         ScoredAnswer(answer.task_id, answer.answer_name, answer.score, next(word_counts), 10.0, "o4-mini")
         for answer in answers(THREE_TASKS)
     ]
-    assert agent_metrics("bot", scored).summary() == {
+    assert agent_metrics("bot", scored) == {
         "agent_name": "bot",
         "num_tasks": 3,
         "num_runs": 2,
@@ -135,52 +135,52 @@ def test_an_answer_without_a_result_is_listed_not_counted():
     table = answers({"a": [1.0], "b": [0.5]})
     table[1] = ScoredAnswer("b", "answer_1.md", None, reason="the judge was out of reach")
     metrics = agent_metrics("bot", table)
-    assert (metrics.avg_score, metrics.num_tasks, metrics.pass_at_k) == (1.0, 1, 1.0)
-    assert metrics.summary()["missing"] == [
+    assert (metrics["avg_score"], metrics["num_tasks"], metrics["pass_at_1"]) == (1.0, 1, 1.0)
+    assert metrics["missing"] == [
         {"task_id": "b", "answer_name": "answer_1.md", "reason": "the judge was out of reach"}
     ]
-    assert metrics.warnings == ("answers without a score: 1, not counted in the averages",)
+    assert metrics["warnings"] == ["answers without a score: 1, not counted in the averages"]
 
 
 def test_with_a_task_list_what_is_missing_counts_as_zero():
     """An answer without a result, an answer that is not there, and a task without any, all by name."""
     table = answers({"a": [1.0, 1.0], "b": [None, 0.5], "c": [1.0]})
     metrics = agent_metrics("bot", table, ["a", "b", "c", "d"])
-    assert (metrics.num_tasks, metrics.num_runs) == (4, 2)
-    assert [run.avg_score for run in metrics.per_run.values()] == [0.5, 0.375]
-    assert (metrics.avg_score, metrics.avg_score_std) == (0.4375, 0.0625)
-    assert (metrics.success_rate, metrics.success_rate_std) == (0.375, 0.125)
-    assert metrics.pass_at_k == 0.5
-    assert metrics.tasks["c"].avg_score == 0.5
-    assert [(gone.task_id, gone.answer_name) for gone in metrics.missing] == [
+    assert (metrics["num_tasks"], metrics["num_runs"]) == (4, 2)
+    assert [run["avg_score"] for run in metrics["per_run"].values()] == [0.5, 0.375]
+    assert (metrics["avg_score"], metrics["avg_score_std"]) == (0.4375, 0.0625)
+    assert (metrics["success_rate"], metrics["success_rate_std"]) == (0.375, 0.125)
+    assert metrics["pass_at_2"] == 0.5
+    assert metrics["tasks"]["c"]["avg_score"] == 0.5
+    assert [(gone["task_id"], gone["answer_name"]) for gone in metrics["missing"]] == [
         ("b", "answer_1.md"),
         ("c", "answer_2.md"),
         ("d", None),
     ]
-    assert metrics.missing_counted_as_zero
-    assert metrics.warnings == (
+    assert metrics["missing_counted_as_zero"]
+    assert metrics["warnings"] == [
         "answers without a score: 1, counted as 0",
         "missing answers: 1 (c answer_2), counted as 0",
         "tasks without any answer: 1 (d), counted as 0",
         "pass@2 rests on fewer than 2 answers at: b 1, c 1, d 0",
-    )
+    ]
 
 
 def test_runs_of_different_tasks_are_pointed_out():
     """Without a task list a run averages the tasks in which it has a score, and the gap is listed."""
     metrics = agent_metrics("bot", answers({"a": [1.0, 0.0, 0.5], "b": [0.0, "-", "-"]}))
-    assert [(run.num_tasks, run.avg_score) for run in metrics.per_run.values()] == [
+    assert [(run["num_tasks"], run["avg_score"]) for run in metrics["per_run"].values()] == [
         (2, 0.5),
         (1, 0.0),
         (1, 0.5),
     ]
-    assert metrics.avg_score == pytest.approx(1 / 3)
-    assert [(gone.task_id, gone.answer_name) for gone in metrics.missing] == [
+    assert metrics["avg_score"] == 0.333333
+    assert [(gone["task_id"], gone["answer_name"]) for gone in metrics["missing"]] == [
         ("b", "answer_2.md"),
         ("b", "answer_3.md"),
     ]
-    assert "runs without a score for each of the 2 tasks: answer_2.md 1, answer_3.md 1" in metrics.warnings
-    assert "pass@3 rests on fewer than 3 answers at: b 1" in metrics.warnings
+    assert "runs without a score for each of the 2 tasks: answer_2.md 1, answer_3.md 1" in metrics["warnings"]
+    assert "pass@3 rests on fewer than 3 answers at: b 1" in metrics["warnings"]
 
 
 def test_a_stray_answer_is_named_instead_of_all_tasks_without_it():
@@ -189,29 +189,29 @@ def test_a_stray_answer_is_named_instead_of_all_tasks_without_it():
     table["t1"] = [1.0, *"-" * 9, 0.5]
     for task_ids in (None, list(table)):
         metrics = agent_metrics("bot", answers(table), task_ids)
-        assert (metrics.num_runs, len(metrics.missing)) == (2, 19)
-        assert metrics.warnings[0] == (
+        assert (metrics["num_runs"], len(metrics["missing"])) == (2, 19)
+        assert metrics["warnings"][0] == (
             "answer_11 exists for only 1 of 20 tasks, but counts as a run; if it is there by mistake, remove "
             "it from answers and results"
         )
-        assert not any("missing answers" in warning for warning in metrics.warnings)
+        assert not any("missing answers" in warning for warning in metrics["warnings"])
 
 
 def test_a_run_without_any_score_is_no_attempt():
     """Pass@k claims no more attempts than were judged; with a task list the run counts, as zeros."""
     table = answers({"a": [1.0, None], "b": [0.0, None]})
-    assert "pass_at_1" in agent_metrics("bot", table).summary()
-    counted = agent_metrics("bot", table, ["a", "b"]).summary()
+    assert "pass_at_1" in agent_metrics("bot", table)
+    counted = agent_metrics("bot", table, ["a", "b"])
     assert (counted["pass_at_2"], counted["avg_score"]) == (0.5, 0.25)
 
 
 def test_nothing_known_is_not_zero():
     """Without a score there is no average; with a task list, nothing answered is 0 everywhere."""
-    unknown = agent_metrics("bot", answers({"a": [None]})).summary()
+    unknown = agent_metrics("bot", answers({"a": [None]}))
     assert (unknown["num_tasks"], unknown["num_runs"]) == (0, 0)
     assert [unknown[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")] == [None] * 4
     assert [gone["task_id"] for gone in unknown["missing"]] == ["a"]
-    nothing = agent_metrics("bot", [], ["a", "b"]).summary()
+    nothing = agent_metrics("bot", [], ["a", "b"])
     assert [nothing[key] for key in ("avg_score", "avg_score_std", "success_rate", "pass_at_0")] == [0.0] * 4
     assert nothing["tasks"]["a"] == {"answers": [], "best_score": 0.0, "avg_score": 0.0, "pass": False}
 
@@ -220,18 +220,18 @@ def test_tasks_outside_the_list_are_left_out_and_named():
     """They enter no number, words and times included."""
     table = [ScoredAnswer("a", "answer_1.md", 0.0, 10), ScoredAnswer("x", "answer_2.md", 1.0, 99, 5.0)]
     metrics = agent_metrics("bot", table, ["a"])
-    assert (metrics.num_runs, metrics.avg_score, metrics.avg_time_seconds) == (1, 0.0, None)
-    assert metrics.avg_answer_word_count == 10
-    assert metrics.warnings == ("tasks not in the task list, left out: x",)
+    assert (metrics["num_runs"], metrics["avg_score"], metrics["avg_time_seconds"]) == (1, 0.0, None)
+    assert metrics["avg_answer_word_count"] == 10
+    assert metrics["warnings"] == ["tasks not in the task list, left out: x"]
 
 
 def test_scores_of_different_judges_are_not_averaged_silently():
     """An unnamed judge is another one, too."""
     mixed = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]}, judge_model="gpt-5")]
-    [warning] = agent_metrics("bot", mixed).warnings
+    [warning] = agent_metrics("bot", mixed)["warnings"]
     assert "different judge models are averaged: gpt-5 (1 answer), o4-mini (1 answer)" in warning
     half_known = [*answers({"a": [1.0]}, judge_model="o4-mini"), *answers({"b": [1.0]})]
-    assert "unknown (1 answer)" in agent_metrics("bot", half_known).warnings[0]
+    assert "unknown (1 answer)" in agent_metrics("bot", half_known)["warnings"][0]
 
 
 def test_words_and_times_average_what_is_known():
@@ -242,20 +242,23 @@ def test_words_and_times_average_what_is_known():
         ScoredAnswer("c", "answer_1.md", 1.0, None, None),
     ]
     metrics = agent_metrics("bot", table)
-    assert (metrics.avg_answer_word_count, metrics.avg_answer_word_count_std) == (150, 0)
-    assert metrics.avg_time_seconds == 45
+    assert (metrics["avg_answer_word_count"], metrics["avg_answer_word_count_std"]) == (150, 0)
+    assert metrics["avg_time_seconds"] == 45
 
 
 def test_tasks_and_runs_are_listed_in_natural_order():
     """The tenth comes after the second."""
     table = [ScoredAnswer(f"t{task}", f"answer_{k}.md", 0.0) for task in (10, 2) for k in (10, 9)]
     metrics = agent_metrics("bot", table)
-    assert (list(metrics.tasks), list(metrics.per_run)) == (["t2", "t10"], ["answer_9.md", "answer_10.md"])
+    assert (list(metrics["tasks"]), list(metrics["per_run"])) == (
+        ["t2", "t10"],
+        ["answer_9.md", "answer_10.md"],
+    )
 
 
 def test_almost_one_is_no_success():
     """Only the full score is; rounding comes after."""
-    summary = agent_metrics("bot", answers({"a": [0.9999999]})).summary()
+    summary = agent_metrics("bot", answers({"a": [0.9999999]}))
     assert (summary["avg_score"], summary["success_rate"], summary["tasks"]["a"]["pass"]) == (1.0, 0.0, False)
 
 
@@ -286,40 +289,43 @@ def test_the_order_of_answers_and_tasks_is_no_matter(table, task_ids, random):
     random.shuffle(table)
     again = agent_metrics("bot", table, task_ids and task_ids[::-1])
     assert again == expected
-    assert str(again.summary()) == str(expected.summary())
+    assert str(again) == str(expected)
 
 
 @given(scored_answers, task_lists)
 def test_averages_stay_within_their_bounds(table, task_ids):
     """Shares are from 0 to 1, no run passes more tasks than all together, and no success beats its score."""
     metrics = agent_metrics("bot", table, task_ids)
-    if metrics.avg_score is None:
-        assert metrics.num_tasks == 0
+    if metrics["avg_score"] is None:
+        assert metrics["num_tasks"] == 0
         return
-    assert 0 <= metrics.success_rate <= metrics.avg_score + 1e-12 <= 1 + 1e-12
-    assert 0 <= metrics.avg_score_std <= 0.5
-    if not (task_ids is None and metrics.warnings):
-        assert metrics.success_rate <= metrics.pass_at_k + 1e-12
+    assert 0 <= metrics["success_rate"] <= metrics["avg_score"] + 1e-4 <= 1 + 1e-4
+    assert 0 <= metrics["avg_score_std"] <= 0.5
+    if not (task_ids is None and metrics["warnings"]):
+        assert metrics["success_rate"] <= metrics[f"pass_at_{metrics['num_runs']}"] + 1e-4
 
 
 @given(scored_answers, st.lists(st.sampled_from("abcde"), min_size=1, unique=True))
 def test_every_cell_is_scored_or_missing(table, task_ids):
     """With a task list, scored answers and missing ones make up tasks times runs."""
     metrics = agent_metrics("bot", table, task_ids)
-    scored = sum(len(task.answers) for task in metrics.tasks.values())
-    unanswered = {gone.task_id for gone in metrics.missing if gone.answer_name is None}
-    single = [gone for gone in metrics.missing if gone.answer_name is not None]
-    assert scored + len(single) + len(unanswered) * metrics.num_runs == metrics.num_tasks * metrics.num_runs
+    scored = sum(len(task["answers"]) for task in metrics["tasks"].values())
+    unanswered = {gone["task_id"] for gone in metrics["missing"] if gone["answer_name"] is None}
+    single = [gone for gone in metrics["missing"] if gone["answer_name"] is not None]
+    assert (
+        scored + len(single) + len(unanswered) * metrics["num_runs"]
+        == metrics["num_tasks"] * metrics["num_runs"]
+    )
 
 
 @given(scored_answers)
 def test_no_answer_vanishes(table):
     """Without a task list, each is counted in a task or listed as missing."""
     metrics = agent_metrics("bot", table)
-    listed = {(gone.task_id, gone.answer_name) for gone in metrics.missing}
+    listed = {(gone["task_id"], gone["answer_name"]) for gone in metrics["missing"]}
     unscored = {(answer.task_id, answer.answer_name) for answer in table if answer.score is None}
     assert unscored <= listed
-    assert sum(len(task.answers) for task in metrics.tasks.values()) == len(table) - len(unscored)
+    assert sum(len(task["answers"]) for task in metrics["tasks"].values()) == len(table) - len(unscored)
 
 
 def test_averages_have_the_bounds_of_their_scores():
@@ -335,9 +341,9 @@ def test_averages_have_the_bounds_of_their_scores():
         scored("b", 1, 0.25, (0.25, 0.75)),
         scored("b", 2, 0.0, None, reason="the agent failed"),
     ]
-    found = agent_metrics("bot", table, ["a", "b", "c"]).summary()["bounds"]
+    found = agent_metrics("bot", table, ["a", "b", "c"])["bounds"]
     low, high = round(1.25 / 6, 4), round(2.75 / 6, 4)
     assert found == {"avg_score": [low, high], "success_rate": [0.1667, 0.3333], "without": 0}
     older = [*table[:2], scored("b", 1, 0.25, None)]
     expected = {"avg_score": None, "success_rate": None, "without": 1}
-    assert agent_metrics("bot", older).summary()["bounds"] == expected
+    assert agent_metrics("bot", older)["bounds"] == expected

@@ -2,10 +2,9 @@
 
 import pytest
 
-from mind2web2.runs.comparability import mixture_warnings
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import ResultFacts
-from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.score_matrix import ScoredAnswer, mixture_warnings
 
 VERSIONS = {"mind2web2": "1.0", "python": "3.11.2"}
 ALIKE = {"judge": "o4-mini", "server": "a", "versions": VERSIONS, "script_sha256": "1"}
@@ -98,4 +97,4 @@ def test_answers_that_are_not_averaged_do_not_matter():
     unscored = ScoredAnswer("lake", "answer_2.md", judge_model="gpt-5", facts=ResultFacts(judge="gpt-5"))
     outside = answer(1, "wood", server="b")
     found = agent_metrics("bot", [answer(1), unscored, outside], ["lake"])
-    assert not any("judge" in warning for warning in found.warnings)
+    assert not any("judge" in warning for warning in found["warnings"])

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from rubrics import EDITS, Shadow, apply_edit, blocking_leaf
 
 from mind2web2.errors import JudgeError
-from mind2web2.rubric.node import VerificationNode
-from mind2web2.rubric.preconditions import possible_blocks
+from mind2web2.rubric.node import VerificationNode, possible_blocks
 from mind2web2.scheduling.scheduler import NotedPrerequisites, PendingVerdict, noted_prerequisites
 
 FINAL = ((1.0, "passed"), (0.0, "failed"), (0.0, "skipped"), (0.0, "initialized"))

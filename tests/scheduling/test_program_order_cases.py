@@ -36,7 +36,7 @@ HEADER = """\
 import logging, math, operator, os, pathlib, subprocess, sys
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "helpers"))
 from mind2web2 import Evaluator
-from mind2web2.rubric.preconditions import possible_blocks
+from mind2web2.rubric.node import possible_blocks
 
 
 class Count(logging.Handler):

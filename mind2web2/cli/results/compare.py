@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
     from mind2web2.cli.console import plain_console
     from mind2web2.cli.metrics import chosen_tasks
-    from mind2web2.cli.results.compare_tables import print_ranking, print_verdict
+    from mind2web2.cli.results.tables import print_ranking, print_verdict
     from mind2web2.errors import UsageError
     from mind2web2.runs.analysis.leaf_flips import leaf_flips
     from mind2web2.runs.analysis.ranking import ranking

@@ -36,7 +36,7 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Merge and return the exit status: 1 where there are conflicts."""
     from mind2web2.cli.console import counted, line, plain_console, warnings_on
-    from mind2web2.cli.metric_tables import print_metrics
+    from mind2web2.cli.results.tables import print_metrics
     from mind2web2.runs.sharding.merging import merge_results
 
     console = plain_console()

@@ -18,11 +18,11 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_task_option,
-    evaluation_options,
     given_options,
     paths_of,
     positive_int,
 )
+from mind2web2.cli.suggestions import evaluation_options
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -13,11 +13,11 @@ from typing import Any
 from mind2web2.errors import UsageError
 from mind2web2.judge.store import FILE_NAME as STORE_NAME
 from mind2web2.judge.store import JudgmentStore
-from mind2web2.runs.comparability import judges_of, script_warnings
 from mind2web2.runs.progress_file import merge_usage
 from mind2web2.runs.provenance import provenance_in
 from mind2web2.runs.reader import result_facts
 from mind2web2.runs.results import latest_result, newest_result_name, same_but_run
+from mind2web2.runs.score_matrix import judges_of, script_warnings
 from mind2web2.runs.sharding import shards
 from mind2web2.runs.sharding.shards import shard_states, shards_text
 from mind2web2.runs.summaries import (

@@ -182,14 +182,10 @@ async def test_animations_are_shown_at_their_end(page):
     assert share(await shot(page, html), RED) > 0.3
 
 
-async def test_an_empty_page_has_no_screenshot(page):
-    """An image of a single colour is none."""
-    assert await shot(page, "") is None
-
-
-async def test_small_print_alone_is_a_screenshot(page):
-    """A page with a single short line is not taken for an empty one."""
-    assert await shot(page, "<p style='font-size:9px'>Hi</p>") is not None
+@pytest.mark.parametrize(("html", "is_shown"), [("", False), ("<p style='font-size:9px'>Hi</p>", True)])
+async def test_an_empty_page_has_no_screenshot(page, html, is_shown):
+    """An image of a single colour is none; a single short line is not taken for an empty page."""
+    assert (await shot(page, html) is not None) is is_shown
 
 
 async def test_the_page_may_stand_still(page):

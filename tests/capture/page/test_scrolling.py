@@ -14,6 +14,7 @@ PIXEL = (
     b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
     b"\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82"
 )
+TALL = "<p>Text</p><div style='height:30000px'></div>"
 LISTENS = "<script>addEventListener('scroll', () => {})</script>"
 # Three screens' worth of lines, and then as many again each time the end is near.
 GROWING = """
@@ -40,13 +41,6 @@ async def scrolled(page, html, url=None):
     return loaded, await scroll_through(loaded.worlds, 20, loaded.rest)
 
 
-async def test_a_short_page_is_not_scrolled(page):
-    """A page that fits into its window costs not a single step."""
-    _, result = await scrolled(page, "<h1>Title</h1><p>Text</p>")
-    assert result.rounds == 0
-    assert not result.is_endless
-
-
 async def test_scripts_that_listen_for_scrolling_are_heard(page):
     """Parts that a script fills once scrolling has paused at them are filled."""
     parts = "".join(f"<div style='height:900px' data-n={n}></div>" for n in range(8))
@@ -71,33 +65,6 @@ async def test_lazy_images_are_loaded(page, site):
     loaded, _ = await scrolled(page, "", site.url)
     assert await loaded.value("[...document.images].every((image) => image.naturalWidth === 1)")
     assert {f"/{n}.png" for n in range(4)} <= set(site.asked)
-
-
-WINDOWED = (
-    "<script>const show = () => { const first = Math.floor(TOP / 40); list.innerHTML = '';"
-    "for (let i = Math.max(first, 0); i < Math.min(250, first + COUNT); i++)"
-    "list.insertAdjacentHTML('beforeend', `<p style='position:absolute;top:${i * 40}px'>Row ${i}.</p>`) };"
-    "TARGET.addEventListener('scroll', show); show()</script>"
-)
-
-
-@pytest.mark.parametrize("is_pane", [True, False])
-async def test_rows_that_go_out_of_view_are_gathered(page, is_pane):
-    """A list that has only the rows in view is read in full, each row once and in order."""
-    html = "<div id=list style='height:10000px;position:relative'></div>"
-    if is_pane:
-        html = f"<div id=pane style='height:400px;overflow:auto'>{html}</div>"
-    names = ("pane.scrollTop", "12", "pane") if is_pane else ("scrollY", "45", "window")
-    script = WINDOWED
-    for mark, value in zip(("TOP", "COUNT", "TARGET"), names, strict=True):
-        script = script.replace(mark, value)
-    loaded, result = await scrolled(page, html + script + "<p>End</p>")
-    seen = await loaded.seen()
-    assert [n for n in range(250) if seen.count(f"Row {n}.") != 1] == []
-    assert seen.index("Row 99.") < seen.index("Row 240.")
-    assert result.gathered_rows > 200
-    again = await scroll_through(loaded.worlds, 20, loaded.rest)
-    assert again.gathered_rows == 0
 
 
 async def test_placeholders_that_go_are_not_gathered(page):
@@ -144,11 +111,18 @@ async def test_long_pages_are_not_endless(page):
     assert not result.is_endless
 
 
-@pytest.mark.parametrize("script", ["", "<script>document.title = 'x'; onclick = () => {}</script>"])
-async def test_a_page_that_scrolling_does_not_change_is_not_scrolled(page, script):
-    """A long document costs no step where nothing loads or listens."""
-    loaded, result = await scrolled(page, f"<p>Text</p><div style='height:30000px'></div>{script}")
-    assert result.rounds == 0
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<h1>Title</h1><p>Text</p>",
+        TALL,
+        f"{TALL}<script>document.title = 'x'; onclick = () => {{}}</script>",
+    ],
+)
+async def test_a_page_that_scrolling_does_not_change_is_not_scrolled(page, html):
+    """A short page, and a long one where nothing loads or listens, cost no step."""
+    loaded, result = await scrolled(page, html)
+    assert (result.rounds, result.is_endless) == (0, False)
     assert await loaded.value("scrollY") == 0
 
 
@@ -243,32 +217,47 @@ async def test_a_list_whose_first_rows_fill_a_common_window(page, delay_ms):
     assert not result.is_endless
 
 
-REUSED = (
-    "<script>const rows = [...Array(COUNT)].map((_, n) => {"
-    " const row = document.createElement('tr'); row.innerHTML = '<td></td><td></td>';"
-    " row.style.cssText = 'position:absolute;height:40px'; list.append(row); return row; });"
-    "const show = () => { const first = Math.floor(TOP / 40); rows.forEach((row, n) => {"
-    " const i = Math.min(first + n, 249); row.style.top = `${i * 40}px`;"
-    " row.cells[0].textContent = `Row ${i}.`; const number = row.cells[1];"
-    " number.firstChild ? number.firstChild.data = `No ${i}` : number.textContent = `No ${i}` }) };"
-    "TARGET.addEventListener('scroll', show); show()</script>"
-)
+# How a list shows the rows in view: it makes them, or moves the elements that it has.
+LISTS = {
+    "made": (
+        "<div id=list style='height:10000px;position:relative'></div>",
+        "const show = () => { const first = Math.floor(TOP / 40); list.innerHTML = '';"
+        "for (let i = Math.max(first, 0); i < Math.min(250, first + COUNT); i++)"
+        "list.insertAdjacentHTML('beforeend',"
+        "`<p style='position:absolute;top:${i * 40}px'>Row ${i}.</p>`) };",
+    ),
+    "reused": (
+        "<table style='height:10000px;position:relative;display:block'><tbody id=list></tbody></table>",
+        "const rows = [...Array(COUNT)].map((_, n) => {"
+        " const row = document.createElement('tr'); row.innerHTML = '<td></td><td></td>';"
+        " row.style.cssText = 'position:absolute;height:40px'; list.append(row); return row; });"
+        "const show = () => { const first = Math.floor(TOP / 40); rows.forEach((row, n) => {"
+        " const i = Math.min(first + n, 249); row.style.top = `${i * 40}px`;"
+        " row.cells[0].textContent = `Row ${i}.`; const number = row.cells[1];"
+        " number.firstChild ? number.firstChild.data = `No ${i}` : number.textContent = `No ${i}` }) };",
+    ),
+}
 
 
 @pytest.mark.parametrize("is_pane", [True, False])
-async def test_a_list_that_reuses_its_rows_is_gathered(page, is_pane):
-    """Rows whose elements stay while their text changes are all read, each once."""
-    html = "<table style='height:10000px;position:relative;display:block'><tbody id=list></tbody></table>"
+@pytest.mark.parametrize("rows", LISTS)
+async def test_rows_that_go_out_of_view_are_gathered(page, rows, is_pane):
+    """A list that has only the rows in view is read in full, each row once and in order."""
+    html, script = LISTS[rows]
     if is_pane:
         html = f"<div id=pane style='height:400px;overflow:auto'>{html}</div>"
     names = ("pane.scrollTop", "12", "pane") if is_pane else ("scrollY", "45", "window")
-    script = REUSED
+    script += "TARGET.addEventListener('scroll', show); show()"
     for mark, value in zip(("TOP", "COUNT", "TARGET"), names, strict=True):
         script = script.replace(mark, value)
-    loaded, result = await scrolled(page, html + script + "<p>End</p>")
+    loaded, result = await scrolled(page, f"{html}<script>{script}</script><p>End</p>")
     seen = await loaded.seen()
     assert [n for n in range(250) if seen.count(f"Row {n}.") != 1] == []
     assert result.gathered_rows > 200
+    if rows == "made":
+        assert seen.index("Row 99.") < seen.index("Row 240.")
+        again = await scroll_through(loaded.worlds, 20, loaded.rest)
+        assert again.gathered_rows == 0
 
 
 async def test_a_clock_is_no_list(page):
@@ -281,33 +270,25 @@ async def test_a_clock_is_no_list(page):
     assert (await loaded.seen()).count(" ms") == 4
 
 
+WATCHED = (
+    "<style>p { opacity: 0; transition: opacity .5s }</style><script>onload = () => {"
+    "const watch = new IntersectionObserver((all) => {"
+    " for (const one of all) one.target.style.opacity = FADE });"
+    "for (const one of document.querySelectorAll('p')) watch.observe(one) }</script>"
+)
 FADES = {
-    "and stays": "one.target.style.opacity = one.isIntersecting || one.target.style.opacity === '1' ? 1 : 0",
-    "and fades out again": "one.target.style.opacity = one.isIntersecting ? 1 : 0",
+    "and stays": WATCHED.replace("FADE", "one.isIntersecting || one.target.style.opacity === '1' ? 1 : 0"),
+    "and fades out again": WATCHED.replace("FADE", "one.isIntersecting ? 1 : 0"),
+    "by a view timeline": "<style>@keyframes in { from { opacity: 0 } to { opacity: 1 } }"
+    "p { animation: in linear both; animation-timeline: view() }</style>",
 }
 
 
 @pytest.mark.parametrize("name", FADES)
 async def test_text_that_fades_in_while_scrolling_is_visible(page, name):
-    """Whether it stays or fades out once it has left the window."""
-    parts = "".join(
-        f"<p style='opacity:0;margin:600px 0;transition:opacity .5s'>Part {n}.</p>" for n in range(9)
-    )
-    script = "<script>const watch = new IntersectionObserver((all) => { for (const one of all) FADE });"
-    script = (
-        script.replace("FADE", FADES[name])
-        + "for (const one of document.querySelectorAll('p')) watch.observe(one)</script>"
-    )
-    loaded, _ = await scrolled(page, parts + script + "<div style='opacity:0'>Hidden</div>")
+    """By a script or a style sheet, whether it stays or fades out once it has left the window."""
+    parts = "".join(f"<p style='margin:900px 0'>Part {n}.</p>" for n in range(9))
+    loaded, _ = await scrolled(page, FADES[name] + parts + "<div style='opacity:0'>Hidden</div>")
     seen = await loaded.seen()
     assert [n for n in range(9) if f"Part {n}." not in seen] == []
     assert "Hidden" not in seen
-
-
-async def test_text_that_style_sheets_fade_in_by_position_is_visible(page):
-    """Animations on a view timeline have no script, and need none."""
-    style = "<style>@keyframes in { from { opacity: 0 } to { opacity: 1 } }"
-    style += "p { animation: in linear both; animation-timeline: view(); margin: 900px 0 }</style>"
-    loaded, _ = await scrolled(page, style + "".join(f"<p>Part {n}.</p>" for n in range(6)))
-    seen = await loaded.seen()
-    assert [n for n in range(6) if f"Part {n}." not in seen] == []

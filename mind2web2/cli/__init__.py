@@ -121,10 +121,10 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
 
 def _published(parser: CommandParser, exit_status: int) -> int:
     """Publish the files of roots in object stores, and return the exit status."""
-    from mind2web2.utils.files import mirror
+    from mind2web2.utils.files import push_all
 
     try:
-        mirror().push_all()
+        push_all()
     except StorageError as error:
         _failed(parser, str(error))
         return exit_status or 1

@@ -143,12 +143,12 @@ def _note_shard(options: argparse.Namespace, folders: RunFolders, state: ShardSt
 
         def write() -> None:
             states = shard_states(folders.agent_results)
-            ends = not options.task_ids or states.get(shard) == "ended"
-            write_file(path, shards_text(states | {shard: state if ends else "started"}))
+            noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
+            write_file(path, shards_text(states | {shard: noted if options.task_ids else state}))
 
         published(path, write)
     elif not options.task_ids:
-        mirror().remove(path)
+        mirror(path).remove(path)
 
 
 async def _stored_evaluation(run: _Run) -> int:
@@ -422,7 +422,7 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
     if options.llm_provider != REPLAY:
         own = folders.agent_results / FILE_NAME
-        if options.judgments is None and mirror().covers(own):
+        if options.judgments is None and mirror(own).is_remote:
             line(
                 plain_console(),
                 f"Judgments are kept on this machine: {own}; several machines share them by --judgments "

@@ -237,7 +237,7 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
 
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
-        mirror().remove(folder)
+        mirror(folder).remove(folder)
     except OSError as error:
         raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
     merge_all_results(paths.eval_results_root)

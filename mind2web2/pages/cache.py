@@ -210,7 +210,7 @@ class CacheFileSys:
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
         sidecars = sorted(filter(is_sidecar, file_names_in(self.task_dir)))
-        mirror().fetch(*(self.task_dir / name for name in sidecars))
+        mirror(self.task_dir).fetch(*(self.task_dir / name for name in sidecars))
         for name in sidecars:
             record = read_sidecar(self.task_dir / name)
             key = stems.get(name[:32])
@@ -339,7 +339,7 @@ class CacheFileSys:
         """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
         stored = self._find(url)
         paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
-        mirror().fetch(*paths)
+        mirror(self.task_dir).fetch(*paths)
         return tuple(path for path in paths if path.exists())
 
     def get_all_urls(self) -> list[str]:
@@ -421,7 +421,7 @@ class CacheFileSys:
             kind = index.kinds[key]
             name = main_file_name(key, kind)
             is_here = os.path.exists(f"{self._folder_text}/{name}")  # noqa: PTH110 - twice as fast
-            if is_here or name in mirror().names_in(self.task_dir):
+            if is_here or name in mirror(self.task_dir).names_in(self.task_dir):
                 return key, kind
             self._report_missing(key)
         return None
@@ -448,7 +448,7 @@ class CacheFileSys:
         """Return the contents of one page's files, all of the same version."""
         if not paths:
             return [None]
-        mirror().fetch(*paths)
+        mirror(self.task_dir).fetch(*paths)
         before = file_state(paths[0])
         contents = [read_file(path) for path in paths]
         if len(paths) == 1:

@@ -86,14 +86,14 @@ def is_page_file(name: str) -> bool:
 def file_names_in(folder: Path) -> set[str]:
     """Return the names of all files in a folder, none if it does not exist."""
     try:
-        return {path.name for path in folder.iterdir()}.union(mirror().names_in(folder))
+        return {path.name for path in folder.iterdir()}.union(mirror(folder).names_in(folder))
     except (FileNotFoundError, NotADirectoryError):
-        return set(mirror().names_in(folder))
+        return set(mirror(folder).names_in(folder))
 
 
 def is_stored(path: Path) -> bool:
     """Tell whether a page's file exists, here or in the object store of its folder."""
-    return path.exists() or path.name in mirror().names_in(path.parent)
+    return path.exists() or path.name in mirror(path).names_in(path.parent)
 
 
 def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
@@ -120,7 +120,7 @@ def read_file(path: Path) -> bytes | None:
             with suppress(FileNotFoundError):
                 return read_regular_file(path, max_file_bytes(path))
             # One that was fetched may have made room for others before it was read.
-            if not mirror().fetch(path):
+            if not mirror(path).fetch(path):
                 break
         return read_regular_file(path, max_file_bytes(path))
     except (FileNotFoundError, NotADirectoryError):

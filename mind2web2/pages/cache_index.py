@@ -183,7 +183,7 @@ class IndexFile:
                     yield
                     if lock.lock_counter == 1:
                         try:
-                            mirror().push(self._folder, is_locked=True)
+                            mirror(self._folder).push(self._folder, is_locked=True)
                         finally:
                             # A waiting process notices that its lock file was removed, and starts over.
                             self._lock_path.unlink(missing_ok=True)

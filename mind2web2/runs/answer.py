@@ -228,11 +228,9 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     text: str | None = None
     newest: str | None = None
     try:
-        if mirror().covers(job.folder):
-            # Another machine may have judged the answer by now.
-            await asyncio.to_thread(mirror().pull, job.folder)
-        if mirror().covers(job.task_cache.task_dir):
-            await asyncio.to_thread(mirror().pull, job.task_cache.task_dir)
+        for folder in (job.folder, job.task_cache.task_dir):
+            if mirror(folder).is_remote:  # another machine may have added results and pages
+                await asyncio.to_thread(mirror(folder).pull, folder)
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
@@ -318,7 +316,7 @@ def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text
     barred = _barred(job, run, text, made_from["pages"])
     content = with_checksum({**found.content, "time_seconds": job.answer.time_s, "barred": barred})
     replace_result(found.path, content)
-    mirror().push(job.folder)
+    mirror(job.folder).push(job.folder)
     log.info("time and barred sources updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
 
@@ -386,10 +384,10 @@ async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging
     finally:
         for logger in opened:
             cleanup_logger(logger)
-        if mirror().covers(job.folder):
+        if mirror(job.folder).is_remote:
             # The end of the command tries it again.
             with suppress(StorageError):
-                await asyncio.to_thread(mirror().push, job.folder)
+                await asyncio.to_thread(mirror(job.folder).push, job.folder)
 
 
 async def evaluated(
@@ -554,9 +552,9 @@ def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:
 
 def _write(job: AnswerJob, text: str, result: dict[str, Any]) -> None:
     # Pages that the script has stored itself.
-    mirror().push(job.task_cache.task_dir)
+    mirror(job.task_cache.task_dir).push(job.task_cache.task_dir)
     write_file(job.folder / job.answer.name, text)
-    mirror().push(job.folder / job.answer.name)
+    mirror(job.folder).push(job.folder / job.answer.name)
     write_result(job.folder / "results", job.answer.name, result)
 
 

@@ -121,10 +121,10 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
         path = _free_path(folder, answer_name)
         try:
             write_new(path, written)
-            mirror().push(path)
+            mirror(path).push(path)
         except PublishedElsewhereError:
             path.unlink()
-            mirror().pull(folder)
+            mirror(folder).pull(folder)
         except OSError as error:
             # If another process took this stamp, the next one is later.
             if not path.exists():
@@ -185,10 +185,10 @@ def published(place: Path, write: Callable[[], T]) -> T:
         place: the folder, or a file in it.
     """
     for _ in range(_MOST_DERIVATIONS):
-        mirror().pull(place)
+        mirror(place).pull(place)
         written = write()
         with suppress(PublishedElsewhereError):
-            mirror().push(place)
+            mirror(place).push(place)
             return written
     raise StorageError(f"other machines change {place} too often: run the same command again")
 

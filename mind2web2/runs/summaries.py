@@ -113,8 +113,8 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
 
 def _merged_results(root: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     merged: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    agents = [name for name in _folders(root) if mirror().is_current(root / name)]
-    if mirror().covers(root):
+    agents = [name for name in _folders(root) if mirror(root).is_current(root / name)]
+    if mirror(root).is_remote:
         # Agents that this process has not pulled stay as they are published.
         for task_id, by_agent in _published_results(root / ALL_RESULTS_NAME).items():
             if others := {name: by_agent[name] for name in by_agent if name not in agents}:
@@ -184,7 +184,7 @@ def write_task_summary(
             if without_score:
                 _write_json(folder / UNSCORED_NAME, without_score)
             elif (folder / UNSCORED_NAME).exists():
-                mirror().remove(folder / UNSCORED_NAME)
+                mirror(folder).remove(folder / UNSCORED_NAME)
         return answers
 
     return published(folder, write)

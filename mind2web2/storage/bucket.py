@@ -30,11 +30,6 @@ _FIRST_PAUSE_S = 0.2
 _REASON_CHARS = 300
 
 
-def is_url(root: object) -> bool:
-    """Tell whether a root is a URL rather than a folder."""
-    return isinstance(root, str) and "://" in root
-
-
 def checked_url(url: str) -> str:
     """Return the URL of a root without a slash at its end.
 
@@ -124,7 +119,9 @@ class Bucket:
 
     def replace(self, name: str, content: bytes, seen: Edition) -> Edition | None:
         """Replace this edition of an object; ``None`` if there is another edition or none."""
-        condition: UpdateVersion = {"e_tag": seen.etag, "version": seen.version}
+        condition: UpdateVersion = {"e_tag": seen.etag}
+        if seen.version is not None:
+            condition["version"] = seen.version
         return self._written_unless(name, content, lambda: self._written(name, content, condition))
 
     def delete(self, name: str) -> None:

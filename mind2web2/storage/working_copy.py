@@ -34,8 +34,16 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from mind2web2.errors import PublishedElsewhereError, StorageError, UsageError
-from mind2web2.storage.bucket import Bucket, Edition, checked_url, is_url
-from mind2web2.utils.files import Mirror, ProcessLock, is_leftover, use_mirror, write_whole
+from mind2web2.storage.bucket import Bucket, Edition, checked_url
+from mind2web2.utils.files import (
+    Mirror,
+    ProcessLock,
+    is_leftover,
+    network_file_system,
+    use_mirror,
+    write_new,
+    write_whole,
+)
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +91,7 @@ class _Copy:
     base: bytes | None
 
 
-class WorkingCopy:
+class WorkingCopy(Mirror):
     """The local files of one root.
 
     Args:
@@ -91,6 +99,8 @@ class WorkingCopy:
         folder: for the files.
         limit_bytes: of page files together.
     """
+
+    is_remote = True
 
     def __init__(self, bucket: Bucket, folder: Path, limit_bytes: int) -> None:
         self.folder = folder
@@ -100,6 +110,11 @@ class WorkingCopy:
         self._pulled: set[str] = set()
         self._lock = threading.Lock()
         folder.mkdir(parents=True, exist_ok=True)
+        if kind := network_file_system(folder):
+            raise UsageError(
+                f"the working copy {folder} is on a network file system ({kind}), which cannot lock it: set "
+                "XDG_CACHE_HOME to a disk of this machine"
+            )
         self._database = sqlite3.connect(
             folder / _DATABASE, timeout=60.0, isolation_level=None, check_same_thread=False
         )
@@ -110,8 +125,13 @@ class WorkingCopy:
 
     # Reading
 
-    def pull(self, name: str) -> None:
-        """Bring a folder up to date; see ``Mirror.pull``."""
+    def is_current(self, folder: Path) -> bool:
+        """Tell whether this process has brought a folder up to date."""
+        return bool({self._name(folder), ""} & self._pulled)
+
+    def pull(self, path: Path) -> None:
+        """Bring a file or folder up to date."""
+        name = self._name(path)
         before = self._copies(name)
         found = self._bucket.listing(name)
         self._note_listing(name, found, before)
@@ -130,12 +150,10 @@ class WorkingCopy:
         self._in_parallel(self._receive, (each for each in wanted if not _is_index(each)))
         self._in_parallel(self._merge_index, indexes)
         self._pulled.add(name)
-        if any(not self._lists_what_is_there(each) for each in indexes):
-            # A page was published after the listing and before its index was read.
-            self._note_listing(name, self._bucket.listing(name), before)
 
-    def fetch(self, names: Collection[str]) -> bool:
-        """Bring page files here; see ``Mirror.fetch``."""
+    def fetch(self, *paths: Path) -> bool:
+        """Bring page files here."""
+        names = [self._name(path) for path in paths]
         missing = [name for name in names if not self._path(name).exists()]
         wanted = [name for name in missing if self._is_listed(name)]
         self._in_parallel(self._receive, wanted)
@@ -145,20 +163,17 @@ class WorkingCopy:
             self._make_room(names)
         return bool(wanted)
 
-    def names_in(self, name: str) -> Collection[str]:
+    def names_in(self, folder: Path) -> Collection[str]:
         """Return the names of a folder's files in the store."""
         with self._lock:
-            return frozenset(self._listed.get(name, ()))
-
-    def is_pulled(self, name: str) -> bool:
-        """Tell whether this process has brought a folder up to date."""
-        return name in self._pulled or "" in self._pulled
+            return frozenset(self._listed.get(self._name(folder), ()))
 
     # Publishing
 
-    def push(self, name: str, *, is_locked: bool = False) -> None:
-        """Publish what has changed here; see ``Mirror.push``."""
-        changed = self._changed(name)
+    def push(self, path: Path, *, is_locked: bool = False) -> None:
+        """Publish what has changed in a file or folder; in the whole root, what was pulled."""
+        names = [self._name(path)] if path != self.folder else sorted(self._pulled)
+        changed = sorted({each for name in names for each in self._changed(name)})
         page_folders = {_parent(each) for each in changed if _is_page_file(each) or _is_index(each)}
         for folder in sorted(page_folders):
             with self._index_locked(folder, is_locked):
@@ -169,19 +184,15 @@ class WorkingCopy:
         self._in_parallel(self._publish, (each for each in rest if not _RESULT_FILE.search(each)))
         self._in_parallel(self._publish, (each for each in rest if _RESULT_FILE.search(each)))
 
-    def push_all(self) -> None:
-        """Publish what has changed in the folders that were pulled."""
-        for name in sorted(self._pulled):
-            self.push(name)
-
-    def remove(self, name: str) -> None:
-        """Delete the objects of a file, or of a folder and below."""
+    def remove(self, path: Path) -> None:
+        """Remove a file or a folder, here and in the store."""
+        super().remove(path)
 
         def delete(each: str) -> None:
             self._bucket.delete(each)
             self._forget(each)
 
-        self._in_parallel(delete, self._bucket.listing(name))
+        self._in_parallel(delete, self._bucket.listing(self._name(path)))
 
     def _publish(self, name: str) -> None:
         state, content = _state(self._path(name)), self._content(name)
@@ -240,11 +251,10 @@ class WorkingCopy:
 
     def _delete_replaced(self, folder: str, stem: str) -> None:
         """Delete the files of an earlier capture that the page no longer has, such as its screenshot."""
-        for name in [name for name in self.names_in(folder) if name.startswith(stem)]:
-            path = f"{folder}/{name}".lstrip("/")
-            if not self._path(path).exists():
-                self._bucket.delete(path)
-                self._forget(path)
+        for path in [self._path(folder) / name for name in self.names_in(self._path(folder))]:
+            if path.name.startswith(stem) and not path.exists():
+                self._bucket.delete(self._name(path))
+                self._forget(self._name(path))
 
     def _is_published(self, folder: str, stem: str) -> bool:
         """Wait until the machine that has begun to publish a page lists it; ``False`` if it does not."""
@@ -284,6 +294,9 @@ class WorkingCopy:
                     is_same = with_push or merged == theirs
                     state = _state(self._path(name)) if is_same else None
                     self._note(name, edition, state, _index_bytes(merged if with_push else theirs))
+                if not self._lists_files_of(name, merged):  # those of pages published since the listing
+                    folder = _parent(name)
+                    self._note_listing(folder, self._bucket.listing(folder), self._copies(folder))
                 return
         raise StorageError(f"{self._bucket.url}/{name} changes too often: run the same command again")
 
@@ -294,7 +307,13 @@ class WorkingCopy:
         if found is None:  # deleted since it was listed
             return
         path = self._path(name)
-        write_whole(path, found[0])
+        if not _is_page_file(name):
+            write_whole(path, found[0])
+        else:
+            try:
+                write_new(path, found[0])
+            except FileExistsError:  # fetched or captured in the meantime
+                return
         self._note(name, found[1], _state(path))
 
     def _changed(self, name: str) -> list[str]:
@@ -347,11 +366,15 @@ class WorkingCopy:
     def _path(self, name: str) -> Path:
         return self.folder / name
 
-    def _lists_what_is_there(self, index: str) -> bool:
-        folder = _parent(index)
-        entries = _entries(self._content(index) or b"{}") or {}
-        mains = (_stem(key) + _MAIN_SUFFIX[kind] for key, kind in entries.items() if kind in _MAIN_SUFFIX)
-        return all(main in self.names_in(folder) or self._path(f"{folder}/{main}").exists() for main in mains)
+    def _name(self, path: Path) -> str:
+        name = path.relative_to(self.folder).as_posix()
+        return "" if name == "." else name
+
+    def _lists_files_of(self, index: str, entries: Mapping[str, object]) -> bool:
+        mains = (
+            _stem(key) + _MAIN_SUFFIX[str(kind)] for key, kind in entries.items() if kind in _MAIN_SUFFIX
+        )
+        return all(self._is_listed(f"{_parent(index)}/{main}".lstrip("/")) for main in mains)
 
     @contextmanager
     def _index_locked(self, folder: str, is_locked: bool) -> Iterator[None]:
@@ -366,7 +389,8 @@ class WorkingCopy:
     # What is known of both sides
 
     def _is_listed(self, name: str) -> bool:
-        return Path(name).name in self.names_in(_parent(name))
+        with self._lock:
+            return Path(name).name in self._listed.get(_parent(name), ())
 
     def _note_listing(self, name: str, found: Mapping[str, str], before: Collection[str]) -> None:
         """Remember which files a folder has; what was published meanwhile is not in the listing."""
@@ -429,98 +453,23 @@ class WorkingCopy:
                     raise
 
 
-class BucketMirror(Mirror):
-    """The working copies that this process uses, by their folders."""
-
-    def __init__(self) -> None:
-        self._copies: dict[Path, WorkingCopy] = {}
-
-    def open(self, url: str, names: Iterable[str]) -> Path:
-        """Return the folder of a root's working copy, with the named folders pulled once.
-
-        Raises:
-            UsageError: the URL cannot be used.
-            StorageError: the store fails.
-        """
-        url = checked_url(url)
-        folder = _folder_of(url)
-        if folder not in self._copies:
-            self._copies[folder] = WorkingCopy(Bucket(url), folder, _limit_bytes())
-        copy = self._copies[folder]
-        for name in names:
-            if not copy.is_pulled(name):
-                copy.pull(name)
-        return folder
-
-    def covers(self, path: Path) -> bool:
-        """Tell whether a path is in a working copy."""
-        return self._at(path) is not None
-
-    def is_current(self, folder: Path) -> bool:
-        """Tell whether this process has brought a folder up to date."""
-        at = self._at(folder)
-        return at is None or at[0].is_pulled(at[1])
-
-    def pull(self, folder: Path) -> None:
-        """Bring a folder up to date."""
-        if at := self._at(folder):
-            at[0].pull(at[1])
-
-    def push(self, folder: Path, *, is_locked: bool = False) -> None:
-        """Publish what has changed here."""
-        if at := self._at(folder):
-            at[0].push(at[1], is_locked=is_locked)
-
-    def push_all(self) -> None:
-        """Publish what has changed in the folders that this process has pulled."""
-        for copy in self._copies.values():
-            copy.push_all()
-
-    def fetch(self, *paths: Path) -> bool:
-        """Bring page files here."""
-        at = self._at(paths[0]) if paths else None
-        if at is None:
-            return False
-        folder = at[1].rpartition("/")[0]
-        return at[0].fetch([f"{folder}/{path.name}".lstrip("/") for path in paths])
-
-    def names_in(self, folder: Path) -> Collection[str]:
-        """Return the names of a folder's files in its store."""
-        at = self._at(folder)
-        return () if at is None else at[0].names_in(at[1])
-
-    def remove(self, path: Path) -> None:
-        """Remove a file or a folder, here and in the store."""
-        super().remove(path)
-        if at := self._at(path):
-            at[0].remove(at[1])
-
-    def _at(self, path: Path) -> tuple[WorkingCopy, str] | None:
-        for folder, copy in self._copies.items():
-            if path.is_relative_to(folder):
-                name = path.relative_to(folder).as_posix()
-                return copy, "" if name == "." else name
-        return None
-
-
-_used = BucketMirror()
+_used: dict[str, WorkingCopy] = {}
 
 
 def working_copies(
     roots: Mapping[str, Any], agents: Collection[str], task_ids: Collection[str]
 ) -> dict[str, Any]:
-    """Return the roots with the folders of working copies in place of URLs, pulled for agents and tasks.
+    """Return the roots with the folders of working copies in place of URLs, pulled once in a process.
 
     Args:
         roots: by the names of their options.
-        agents: all if there are none.
-        task_ids: likewise; they narrow what is pulled of the page caches.
+        agents: whose files are pulled; all if there are none.
+        task_ids: likewise, of the page caches.
 
     Raises:
         UsageError: a URL cannot be used.
         StorageError: a store fails.
     """
-    use_mirror(_used)
     pages = [f"{agent}/{name}" for agent in agents for task in task_ids for name in (task, f"{task}.json")]
     wanted = {
         "eval_scripts_root": [""],
@@ -528,7 +477,22 @@ def working_copies(
         "eval_results_root": [*agents, _CHECKS] if agents else [""],
         "cache_root": pages or agents or [""],
     }
-    return {name: _used.open(root, wanted[name]) if is_url(root) else root for name, root in roots.items()}
+    return {
+        option: _opened(root, wanted[option]) if isinstance(root, str) else root
+        for option, root in roots.items()
+    }
+
+
+def _opened(root: str, names: Iterable[str]) -> Path:
+    url = checked_url(root)
+    copy = _used.get(url)
+    if copy is None:
+        copy = _used[url] = WorkingCopy(Bucket(url), _folder_of(url), _limit_bytes())
+        use_mirror(copy.folder, copy)
+    for folder in (copy.folder / name for name in names):
+        if not copy.is_current(folder):
+            copy.pull(folder)
+    return copy.folder
 
 
 def _folder_of(url: str) -> Path:

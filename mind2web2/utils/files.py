@@ -201,65 +201,65 @@ class ProcessLock:
 
 
 class Mirror:
-    """Keeps folders equal to those in object stores; this one, for folders of this machine, does nothing.
+    """Keeps the files of a root equal to those in its object store; this one, of local roots, does nothing.
 
-    ``storage.working_copy`` has the other one. All methods may be called from any thread; they raise
-    StorageError where a store fails.
+    Methods may be called from any thread, and raise StorageError where the store fails.
     """
 
-    def covers(self, path: Path) -> bool:  # noqa: ARG002
-        """Tell whether a path belongs to a folder in an object store."""
-        return False
-
-    def pull(self, folder: Path) -> None:
-        """Bring the files of a folder and below up to date; pages are listed and fetched when needed."""
+    is_remote = False
 
     def is_current(self, folder: Path) -> bool:  # noqa: ARG002
         """Tell whether this process has brought a folder up to date."""
         return True
 
-    def push(self, folder: Path, *, is_locked: bool = False) -> None:
-        """Publish the files of a folder and below, or one file, as far as they have changed here.
+    def pull(self, path: Path) -> None:
+        """Bring a file, or a folder and below, up to date; pages are listed and fetched when needed."""
+
+    def push(self, path: Path, *, is_locked: bool = False) -> None:
+        """Publish a file, or those of a folder and below, as far as they have changed here.
 
         Args:
-            folder: or file.
+            path: of the file or folder.
             is_locked: the caller holds the lock of the folder's page index.
 
         Raises:
-            PublishedElsewhereError: another machine has written a result or summary of that name since.
+            PublishedElsewhereError: another machine has published a result or summary of that name.
         """
 
-    def push_all(self) -> None:
-        """Publish what has changed in all folders that this process has brought up to date."""
-
     def fetch(self, *paths: Path) -> bool:  # noqa: ARG002
-        """Bring pages' files of one folder here; tell whether any was not here and is now."""
+        """Bring page files of one folder here; tell whether one was not here and is now."""
         return False
 
     def names_in(self, folder: Path) -> Collection[str]:  # noqa: ARG002
-        """Return the names of the files that a folder has in its object store."""
+        """Return the names of the files that a folder has in the store."""
         return ()
 
     def remove(self, path: Path) -> None:
-        """Remove a file or a whole folder, here and in its object store."""
+        """Remove a file or a folder, here and in the store."""
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
 
 
-_mirror = Mirror()
+_LOCAL = Mirror()
+_mirrors: dict[Path, Mirror] = {}
 
 
-def mirror() -> Mirror:
-    """Return what keeps folders equal to those in object stores."""
-    return _mirror
+def mirror(path: Path) -> Mirror:
+    """Return what keeps a path equal to its object store."""
+    return next((used for root, used in _mirrors.items() if path.is_relative_to(root)), _LOCAL)
 
 
-def use_mirror(used: Mirror) -> None:
-    """Set what ``mirror`` returns in this process."""
-    global _mirror  # noqa: PLW0603 (paths are resolved wherever files are read)
-    _mirror = used
+def use_mirror(root: Path, used: Mirror) -> None:
+    """Set what ``mirror`` returns for a root and below, in this process."""
+    _mirrors[root] = used
+
+
+def push_all() -> None:
+    """Publish what has changed in all roots that this process uses."""
+    for root, used in _mirrors.items():
+        used.push(root)
 
 
 _NETWORK_KINDS = (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import requests
+import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -56,7 +56,7 @@ class ObjectStore:
         if fault == "late":
             self.patience.wait(60)
         if fault is not None:
-            environ["wsgi.input"].read()
+            environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0) * (fault == "refused"))
             start_response("503 Slow Down", [("Content-Length", "0")])
             return [b""]
         return self._app(environ, start_response)
@@ -72,9 +72,16 @@ class ObjectStore:
             "AWS_REGION": "us-east-1",
         }
 
+    @property
+    def client(self):
+        """Return a client of the bucket."""
+        credentials = {"aws_access_key_id": "key", "aws_secret_access_key": "secret"}
+        return boto3.client("s3", endpoint_url=self.endpoint, region_name="us-east-1", **credentials)
+
     def put(self, name: str, content: bytes) -> None:
-        """Write an object."""
-        assert requests.put(f"{self.endpoint}/{BUCKET}/{name}", data=content, timeout=60).ok
+        """Write an object, past the faults."""
+        with self.failing(lambda *_: None):
+            self.client.put_object(Bucket=BUCKET, Key=name, Body=content)
 
     def upload(self, folder: Path, prefix: str) -> None:
         """Copy a folder into the bucket."""
@@ -84,16 +91,8 @@ class ObjectStore:
 
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """Return the bucket's objects by name, past the faults."""
-        import boto3
-
-        with self.faultless():
-            client = boto3.client(
-                "s3",
-                endpoint_url=self.endpoint,
-                region_name="us-east-1",
-                aws_access_key_id="key",
-                aws_secret_access_key="secret",
-            )
+        with self.failing(lambda *_: None):
+            client = self.client
             pages = client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
             names = [each["Key"] for page in pages for each in page.get("Contents", ())]
             return {name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names}
@@ -106,11 +105,13 @@ class ObjectStore:
             path.write_bytes(content)
 
     @contextmanager
-    def faultless(self) -> Iterator[None]:
-        """Have no request fail."""
-        fail, self.fail = self.fail, lambda *_: None
-        yield
-        self.fail = fail
+    def failing(self, fail: Callable[[int, str, str], str | None]) -> Iterator[None]:
+        """Have requests fail as a function of number, method and path says."""
+        before, self.fail = self.fail, fail
+        try:
+            yield
+        finally:
+            self.fail = before
 
 
 @contextmanager
@@ -120,7 +121,7 @@ def object_store() -> Iterator[ObjectStore]:
     thread = threading.Thread(target=store._server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
     try:
-        assert requests.put(f"{store.endpoint}/{BUCKET}", timeout=60).ok
+        store.client.create_bucket(Bucket=BUCKET)
         store.requests.clear()
         yield store
     finally:

@@ -170,7 +170,8 @@ class RpcServer:
                 urls = TypeAdapter(list[str]).validate_python(message["urls"])
                 return await self._library.cached(self.cache, urls)
             case "stored_names":
-                return sorted(mirror().names_in(self.cache.task_cache.task_dir))
+                folder = self.cache.task_cache.task_dir
+                return sorted(mirror(folder).names_in(folder))
             case "fetch":
                 return await self._fetched(TypeAdapter(list[str]).validate_python(message["names"]))
             case "service":
@@ -239,7 +240,7 @@ class RpcServer:
         folder = self.cache.task_cache.task_dir
         paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
         try:
-            return await asyncio.to_thread(mirror().fetch, *paths)
+            return await asyncio.to_thread(mirror(folder).fetch, *paths)
         except StorageError as error:
             # Even if the script takes the page for missing, there will be no result.
             raise self.latch.fail(error) from error.__cause__

@@ -133,7 +133,7 @@ def _job(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
-        cache_is_mirrored=mirror().covers(cache.task_cache.task_dir),
+        cache_is_mirrored=mirror(cache.task_cache.task_dir).is_remote,
         execution=run.execution,
         limits=isolation.limits,
         variables=dict(isolation.variables),

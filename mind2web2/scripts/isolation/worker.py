@@ -181,7 +181,7 @@ async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> No
 async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Message:
     judge = ScriptJudge(client, run_judge, job.task_id, job.call.answer_name)
     if job.cache_is_mirrored:
-        use_mirror(RunMirror(client, job.cache_dir))
+        use_mirror(job.cache_dir, RunMirror(client))
     captures = captured_by_run() if job.with_captures else None
     pages = RunPages(client, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
@@ -375,19 +375,16 @@ async def _capture(request: PageRequest, browser: SharedCaptures) -> None:
 class RunMirror(Mirror):
     """Has the run fetch pages of the task's cache from its object store, for which scripts have no key."""
 
-    def __init__(self, client: RpcClient, cache_dir: Path) -> None:
+    def __init__(self, client: RpcClient) -> None:
         self._client = client
-        self._cache_dir = cache_dir
 
-    def names_in(self, folder: Path) -> Collection[str]:
+    def names_in(self, folder: Path) -> Collection[str]:  # noqa: ARG002 (the run knows it)
         """Return the names of the files that the cache has in its object store."""
-        if folder != self._cache_dir:
-            return ()
         return frozenset(self._client.ask_now("stored_names"))
 
     def fetch(self, *paths: Path) -> bool:
         """Bring files of pages into the cache's folder."""
-        missing = [path.name for path in paths if path.parent == self._cache_dir and not path.exists()]
+        missing = [path.name for path in paths if not path.exists()]
         return bool(missing) and bool(self._client.ask_now("fetch", names=missing))
 
 

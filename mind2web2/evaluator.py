@@ -81,16 +81,13 @@ class Evaluator(Rubric):
         """Start an evaluation and return the root of its rubric.
 
         Args:
-            task_id: names the task.
             strategy: how the root's children make up the score.
             client: an ``LLMClient`` or any object with ``async_response``.
             task_description: shown to the judge, and the root's description.
             answer: the markdown to judge.
-            global_cache: the task's stored pages.
             global_semaphore: the run's limits, a ``DualSemaphore``.
             default_model: for extraction and verification unless they are named apart; in a run, the
                 run's judge answers whatever is named here.
-            config: settings in place of the defaults.
             browser_manager: captures pages that are not stored.
             unknown: ignored; the run says so in the end.
         """
@@ -148,40 +145,23 @@ class Evaluator(Rubric):
             raise ValueError("extract needs a client: call initialize(..., client=...) first")
         if source is not None and not isinstance(source, str):
             raise ValueError(f"extract takes one URL as source, not {source!r}")
-        value = await self._extracted(
-            self.extractor,
-            prompt,
-            template_class,
-            extraction_name,
-            source,
-            additional_instruction,
-            use_screenshot,
-        )
+        instruction = additional_instruction or NO_INSTRUCTION
+        if source is None:
+            value = await self.extractor.simple_extract(
+                prompt, template_class, instruction, extraction_name=extraction_name
+            )
+        else:
+            value = await self.extractor.extract_from_url(
+                prompt,
+                source,
+                template_class,
+                additional_instruction=instruction,
+                use_screenshot=use_screenshot,
+                extraction_name=extraction_name,
+            )
         result = plain_info(value.model_dump(mode="json", warnings=False))
         self._extraction_results.append({"type": extraction_name, "result": result})
         return value
-
-    async def _extracted(
-        self,
-        extractor: Extractor,
-        prompt: str,
-        template_class: type[Template],
-        name: str,
-        source: str | None,
-        additional_instruction: str | None,
-        use_screenshot: bool,
-    ) -> Template:
-        instruction = additional_instruction or NO_INSTRUCTION
-        if source is None:
-            return await extractor.simple_extract(prompt, template_class, instruction, extraction_name=name)
-        return await extractor.extract_from_url(
-            prompt,
-            source,
-            template_class,
-            additional_instruction=instruction,
-            use_screenshot=use_screenshot,
-            extraction_name=name,
-        )
 
     async def verify(
         self,
@@ -198,12 +178,10 @@ class Evaluator(Rubric):
         """Judge ``claim`` and write passed, failed or skipped into ``node``.
 
         Args:
-            claim: the statement to check.
             node: the leaf; ``None`` for the bool alone.
             sources: nothing judges from the answer alone; one URL against that page; of several, the
                 first page that supports the claim decides.
             extra_prerequisites: nodes whose leaves must not have failed.
-            additional_instruction: shown to the judge beside the claim.
             majority_vote: ``False`` lets one request decide.
             num_trials: of the vote, odd.
             use_screenshot: ``False`` shows the judge text alone.

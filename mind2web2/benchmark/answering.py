@@ -28,8 +28,6 @@ class Plan:
     Args:
         runs: answers to each question.
         parallel: questions at once.
-        timeout_s: for one attempt.
-        retries: further attempts after a failure.
         max_cost: dollars for all runs of the agent, earlier ones included.
         retry_failed: ask again where earlier runs ended with an error or an empty answer.
     """
@@ -127,10 +125,6 @@ async def answer_questions(
     on_run: Callable[[RunPlace, RunRecord], None] = lambda _place, _record: None,
 ) -> dict[str, RunRecord]:
     """Ask each question ``plan.runs`` times and return the records by task and answer.
-
-    Args:
-        questions: by task.
-        on_run: is called when a run ends.
 
     Raises:
         UsageError: another command answers for the agent, or no question can be answered.

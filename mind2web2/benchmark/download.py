@@ -114,7 +114,6 @@ async def download_benchmark(
     """Download task lists and eval scripts; files that are complete are not fetched again.
 
     Args:
-        overwrite: replace files that the user changed.
         on_progress: is called with the number of complete files and of all.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -183,8 +183,12 @@ def _entry(name: str) -> ZipInfo:
 
 
 def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tuple[str, Path]]:
-    yield from _tree("answers", paths.answers_root / agent_name)
-    yield from _tree("cache", paths.cache_root / agent_name)
+    for root, folder in {"answers": paths.answers_root, "cache": paths.cache_root}.items():
+        for path in sorted((folder / agent_name).rglob("*")):
+            parts = path.relative_to(folder / agent_name).parts
+            is_internal = any(is_leftover(part) or part.startswith(".") for part in parts)
+            if path.is_file() and not is_internal and path.suffix != ".lock":
+                yield _name(root, folder / agent_name, path), path
     results = paths.eval_results_root / agent_name
     summary = results / "summary.json"
     for path in sorted([*([summary] if summary.is_file() else []), *results.glob("*/*.json")]):
@@ -200,20 +204,6 @@ def _members(paths: PathConfig, agent_name: str, scratch: Path) -> Iterator[tupl
         with JudgmentStore(results / FILE_NAME) as store:
             export_judgments(store, exported)
         yield f"eval_results/{agent_name}/judgments.jsonl", exported
-
-
-def _tree(root: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in _files(folder):
-        yield _name(root, folder, path), path
-
-
-def _files(folder: Path) -> Iterable[Path]:
-    found = [path for path in folder.rglob("*") if path.is_file()]
-    return sorted(path for path in found if not _is_internal(path.relative_to(folder)))
-
-
-def _is_internal(path: Path) -> bool:
-    return any(is_leftover(part) or part.startswith(".") for part in path.parts) or path.suffix == ".lock"
 
 
 def _name(root: str, folder: Path, path: Path) -> str:

@@ -23,7 +23,6 @@ class Task:
 
     Args:
         listed_in: names of the task lists that name it.
-        script_version: the version folder of its eval script.
         question: the text that agents get.
     """
 

@@ -44,13 +44,22 @@ def command_modules() -> tuple[ModuleType, ...]:
 
     Each is loaded for its options, and loads what it runs when it runs; ``run_eval.py`` loads one.
     """
-    from mind2web2.cli import cache, judgments, metrics, pages, show, verify_results
-    from mind2web2.cli.benchmark import answer, get, submit
-    from mind2web2.cli.results import audit, check_judge, compare, merge, rejudge, view
-    from mind2web2.cli.scoring import serve
+    from mind2web2.cli import benchmark, cache, pages, serve
+    from mind2web2.cli.results import (
+        audit,
+        check_judge,
+        compare,
+        judgments,
+        merge,
+        metrics,
+        rejudge,
+        show,
+        verify_results,
+        view,
+    )
 
     looking = (show, view, audit, metrics, compare, rejudge, verify_results, judgments)
-    return (get, answer, cache, pages, check_judge, evaluate, serve, merge, *looking, submit)
+    return (benchmark, cache, pages, check_judge, evaluate, serve, merge, *looking)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,6 @@ from rich.console import Console
 from rich.table import Table
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
-from mind2web2.capture.record import CaptureRecord
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli.console import CrawlDisplay, counted, line, plain_console, warnings_on
 from mind2web2.cli.event_loop import run_to_exit
@@ -42,9 +41,16 @@ _WALLS = {"challenge", "login_wall", "consent_wall"}
 def print_cached(console: Console, tasks: Sequence[TaskPages], command: Callable[..., str]) -> None:
     """Print how each task's cited pages are stored, which have problems, and how to solve them."""
     console.print(_counts_table(tasks))
-    lists = (("Archived", _archived(tasks)), ("Suspect", _suspects(tasks)), ("Failed", _failures(tasks)))
-    for title, urls_by_reason in lists:
-        for reason, urls in sorted(urls_by_reason.items(), key=lambda item: -len(item[1])):
+    reasons: dict[str, Callable[[CitedPage], str | None]]
+    reasons = {"Archived": _copy_text, "Suspect": _trouble_text, "Failed": lambda page: page.failure}
+    for title, reason_of in reasons.items():
+        by_reason: dict[str, dict[str, dict[str, None]]] = {}
+        for task in tasks:
+            for page in task.pages:
+                if reason := reason_of(page):
+                    urls = by_reason.setdefault(" ".join(reason.split()), {})
+                    urls.setdefault(page.url, {})[task.task_id] = None
+        for reason, urls in sorted(by_reason.items(), key=lambda item: -len(item[1])):
             line(console, f"{title}: {reason}")
             for url, task_ids in urls.items():
                 line(console, f"  {url} ({', '.join(task_ids)})")
@@ -76,48 +82,18 @@ def _counts(pages: Sequence[CitedPage]) -> tuple[int, ...]:
     return len(pages), len(stored) - pdfs, pdfs, suspect, failed, len(pages) - len(stored) - failed
 
 
-Urls = dict[str, list[str]]
+def _copy_text(page: CitedPage) -> str | None:
+    record = page.record
+    if page.kind is None or record is None or record.archived_at is None:
+        return None
+    return f"copy of {record.archived_at[:10]}"
 
 
-def _archived(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
-    return _by_reason(
-        (f"copy of {page.record.archived_at[:10]}", page.url, task.task_id)
-        for task in tasks
-        for page in task.pages
-        if page.kind is not None and page.record is not None and page.record.archived_at is not None
-    )
-
-
-def _suspects(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
-    return _by_reason(
-        (_trouble_text(page.record), page.url, task.task_id)
-        for task in tasks
-        for page in task.pages
-        if page.is_suspect and page.record is not None
-    )
-
-
-def _trouble_text(record: CaptureRecord) -> str:
+def _trouble_text(page: CitedPage) -> str | None:
+    if not page.is_suspect or page.record is None:
+        return None
     # All of a page's troubles together, so that it is listed once.
-    return "; ".join(f"{trouble.kind.replace('_', ' ')}: {trouble.detail}" for trouble in record.troubles)
-
-
-def _failures(tasks: Iterable[TaskPages]) -> Mapping[str, Urls]:
-    return _by_reason(
-        (page.failure, page.url, task.task_id)
-        for task in tasks
-        for page in task.pages
-        if page.failure is not None
-    )
-
-
-def _by_reason(found: Iterable[tuple[str, str, str]]) -> Mapping[str, Urls]:
-    grouped: dict[str, Urls] = {}
-    for reason, url, task_id in found:
-        task_ids = grouped.setdefault(" ".join(reason.split()), {}).setdefault(url, [])
-        if task_id not in task_ids:
-            task_ids.append(task_id)
-    return grouped
+    return "; ".join(f"{each.kind.replace('_', ' ')}: {each.detail}" for each in page.record.troubles)
 
 
 def _advice(command: Callable[..., str], pages: Sequence[CitedPage]) -> Iterator[str]:

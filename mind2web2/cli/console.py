@@ -29,7 +29,7 @@ from mind2web2.utils.invisible_characters import made_visible
 from mind2web2.utils.text import dollars
 
 if TYPE_CHECKING:
-    from mind2web2.judge.batch.transfer import JobProgress
+    from mind2web2.judge.batch.endpoints import JobProgress
     from mind2web2.judge.protocol import RunUsage
     from mind2web2.pages.crawl import CrawlProgress, PageOutcome
     from mind2web2.runs.answer import AnswerOutcome
@@ -245,12 +245,19 @@ class LiveDisplay(ABC):
 
 
 class RunDisplay(LiveDisplay):
-    """Shows finished answers and the judge's use."""
+    """Shows finished answers, the judge's use, and the batch jobs of a run that has some."""
 
     def __init__(
-        self, console: Console, progress: RunProgress, usage: RunUsage, file: ProgressFile | None = None
+        self,
+        console: Console,
+        progress: RunProgress,
+        usage: RunUsage,
+        file: ProgressFile | None = None,
+        jobs: Sequence[JobProgress] = (),
     ) -> None:
         super().__init__(console)
+        self._jobs = jobs
+        self._printed_jobs: dict[int, str] = {}
         self._progress = progress
         self._usage = usage
         self._file = file
@@ -260,7 +267,8 @@ class RunDisplay(LiveDisplay):
         self._first_with: dict[str, str] = {}
 
     def news(self) -> Iterator[str]:
-        """Yield a line for each answer, and for each that another process judges."""
+        """Yield a line for each answer, for each that another process judges, and for each batch job."""
+        yield from self._job_news()
         for name in self._progress.waiting.keys() - self._shown_waiting:
             self._shown_waiting.add(name)
             yield f"{name}.md: another process is judging it; waiting until that is done"
@@ -272,17 +280,14 @@ class RunDisplay(LiveDisplay):
         """Return how many answers are done, the judge's use, and the answers that are being judged."""
         progress = self._progress
         done, total = len(progress.outcomes), progress.answers_total
-        line = Table.grid(padding=(0, 2))
-        line.add_row(
-            ProgressBar(total=max(total, 1), completed=done, width=24),
-            f"{done}/{total} answers",
-            f"{progress.tasks_done}/{progress.tasks_total} tasks",
-            self._time_text(),
-        )
+        parts = (f"{progress.tasks_done}/{progress.tasks_total} tasks", self._time_text())
         names = [*progress.running, *(f"{name} (another process)" for name in progress.waiting)]
         more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
         return Group(
-            line, Text(totals_text(self._usage)), Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim")
+            _progress_bar(done, total, "answers", *parts),
+            Text(totals_text(self._usage)),
+            Text(", ".join(names[:_NAMES_SHOWN]) + more, style="dim"),
+            *(Text(_job_text(job)) for job in self._jobs if not job.is_over),
         )
 
     async def keep(self, state: RunState) -> None:
@@ -293,6 +298,21 @@ class RunDisplay(LiveDisplay):
     def totals_line(self) -> str:
         """Return the judge's use so far, and the time."""
         return f"{self._count()} so far: {totals_text(self._usage)}; {self._time_text()}"
+
+    def _job_news(self) -> Iterator[str]:
+        """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
+        for job in self._jobs:
+            if job.status == "uploading":
+                continue
+            if not self._printed_jobs:
+                yield MAY_STOP
+            if job.number not in self._printed_jobs:
+                self._printed_jobs[job.number] = _job_text(replace(job, done=0, is_over=False))
+                yield f"batch {job.number}: {job.total} requests, {_submission(job)}"
+            text = _job_text(job)
+            if text != self._printed_jobs[job.number] and (job.is_over or not self.is_live):
+                self._printed_jobs[job.number] = text
+                yield text
 
     def _time_text(self) -> str:
         judged = sum(not outcome.reused for outcome in self._progress.outcomes)
@@ -317,40 +337,10 @@ class RunDisplay(LiveDisplay):
         return f"[{self._shown}/{self._progress.answers_total}]"
 
 
-class BatchDisplay(RunDisplay):
-    """Shows the run's batch jobs as well."""
-
-    def __init__(
-        self,
-        console: Console,
-        progress: RunProgress,
-        usage: RunUsage,
-        jobs: Sequence[JobProgress],
-        file: ProgressFile | None = None,
-    ) -> None:
-        super().__init__(console, progress, usage, file)
-        self._jobs = jobs
-        self._printed: dict[int, str] = {}
-
-    def news(self) -> Iterator[str]:
-        """Yield a line for each job when it is sent and when it is over, off a terminal also in between."""
-        for job in self._jobs:
-            if job.status == "uploading":
-                continue
-            if not self._printed:
-                yield MAY_STOP
-            if job.number not in self._printed:
-                self._printed[job.number] = _job_text(replace(job, done=0, is_over=False))
-                yield f"batch {job.number}: {job.total} requests, {_submission(job)}"
-            text = _job_text(job)
-            if text != self._printed[job.number] and (job.is_over or not self.is_live):
-                self._printed[job.number] = text
-                yield text
-        yield from super().news()
-
-    def state(self) -> RenderableType:
-        """Return the state of the run with a line for each job that is not over."""
-        return Group(super().state(), *(Text(_job_text(job)) for job in self._jobs if not job.is_over))
+def _progress_bar(done: int, total: int, noun: str, *parts: str) -> RenderableType:
+    bar = Table.grid(padding=(0, 2))
+    bar.add_row(ProgressBar(total=max(total, 1), completed=done, width=24), f"{done}/{total} {noun}", *parts)
+    return bar
 
 
 def _job_text(job: JobProgress) -> str:
@@ -404,18 +394,12 @@ class CrawlDisplay(LiveDisplay):
         if progress.answers_read < progress.answers_total:
             return Text(self._reading())
         done, total = len(progress.outcomes), progress.pages_total
-        line = Table.grid(padding=(0, 2))
-        line.add_row(
-            ProgressBar(total=max(total, 1), completed=done, width=24),
-            f"{done}/{total} pages",
-            f"{progress.pages_cited} cited",
-        )
         urls = list(progress.running)
         more = [f"and {len(urls) - _URLS_SHOWN} more"] if len(urls) > _URLS_SHOWN else []
         lines = [
             Text(url, style="dim", no_wrap=True, overflow="ellipsis") for url in (*urls[:_URLS_SHOWN], *more)
         ]
-        return Group(line, *lines)
+        return Group(_progress_bar(done, total, "pages", f"{progress.pages_cited} cited"), *lines)
 
     def totals_line(self) -> str:
         """Return how many answers are read, or how many pages are running and which takes longest."""

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 from mind2web2.cli.options import (
     JUDGE_PROVIDERS,
     JUDGE_PROVIDERS_HELP,
+    RAY,
     REPLAY,
     Subcommands,
     add_browser_options,
+    add_engine_options,
     add_folder_options,
     add_task_option,
     as_of,
@@ -25,6 +27,7 @@ from mind2web2.cli.options import (
     temperature,
 )
 from mind2web2.cli.settings_file import add_judge_server_options, apply_settings_file
+from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
     from mind2web2.runs.sharding.shards import Shard
@@ -84,6 +87,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_judging_options(parser)
     _add_capture_options(parser)
+    add_engine_options(parser)
     barred = parser.add_mutually_exclusive_group()
     barred.add_argument(
         "--barred",
@@ -319,7 +323,6 @@ def _shard(text: str) -> Shard:
 
 def run(options: argparse.Namespace) -> int:
     """Evaluate and return the exit status."""
-    from mind2web2.errors import UsageError
     from mind2web2.utils.gc_tuning import loading
 
     agent_name = _agent_name(options)
@@ -358,7 +361,7 @@ def prepare(options: argparse.Namespace) -> None:
         UsageError: options contradict each other, or this system lacks something that they need.
     """
     check_options(options)
-    if not options.estimate and _is_isolated(options):
+    if _is_isolated(options) and not options.estimate and options.engine != RAY:
         # It loads what scripts need while this process loads what judges need.
         from mind2web2.scripts.isolation.processes import fork_server
 
@@ -368,7 +371,6 @@ def prepare(options: argparse.Namespace) -> None:
 def _is_isolated(options: argparse.Namespace) -> bool:
     if options.isolate is False:  # check_options refuses --as_of with it
         return False
-    from mind2web2.errors import UsageError
     from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 
     if options.isolate and not IS_POSSIBLE:
@@ -382,8 +384,6 @@ def _is_isolated(options: argparse.Namespace) -> bool:
 
 
 def _agent_name(options: argparse.Namespace) -> str:
-    from mind2web2.errors import UsageError
-
     given = [name for name in (options.agent_name, options.agent) if name]
     if not given:
         raise UsageError(

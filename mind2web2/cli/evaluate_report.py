@@ -9,7 +9,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
@@ -177,7 +177,6 @@ class RunReport:
         summary: the agent's metrics, ``None`` where they could not be written.
         problems: failures beside the answers, one line each.
         recapture: the command that captures suspect pages again.
-        show: the command that shows why an answer has its score.
     """
 
     work: Sequence[TaskWork]
@@ -196,7 +195,11 @@ def print_run(console: Console, run: RunReport) -> None:
     console.print(_scores_table(run.work, run.outcomes))
     if run.summary is not None and run.summary["num_runs"]:
         print_metrics(console, run.summary)
-    for reason, names in _by_reason(run.outcomes).items():
+    unscored: dict[str, list[str]] = {}
+    for outcome in run.outcomes:
+        if outcome.reason is not None:
+            unscored.setdefault(outcome.reason, []).append(f"{outcome.task_id}/{outcome.answer_name}")
+    for reason, names in unscored.items():
         line(console, f"No result: {name_list(names)}: {reason}")
     for warning in (*cautions(run.outcomes, run.recapture), *run.problems):
         line(console, f"Warning: {warning}")
@@ -215,14 +218,6 @@ def print_run(console: Console, run: RunReport) -> None:
     line(console, f"Results: {run.folders.agent_results}")
 
 
-def _by_reason(outcomes: Sequence[AnswerOutcome]) -> dict[str, list[str]]:
-    names: dict[str, list[str]] = {}
-    for outcome in outcomes:
-        if outcome.reason is not None:
-            names.setdefault(outcome.reason, []).append(f"{outcome.task_id}/{outcome.answer_name}")
-    return names
-
-
 def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -> Table:
     table = Table(title="Scores")
     table.add_column("task", overflow="fold")
@@ -233,13 +228,10 @@ def _scores_table(work: Sequence[TaskWork], outcomes: Sequence[AnswerOutcome]) -
         own = [outcome for outcome in outcomes if outcome.task_id == task.task_id]
         scores = [outcome.score for outcome in own if outcome.score is not None]
         mean = sum(scores) / len(scores) if scores else None
-        listed = "  ".join(f"{_short_name(outcome)}: {number(outcome.score)}" for outcome in own)
+        named = {each.answer_name.removeprefix("answer_").removesuffix(".md"): each.score for each in own}
+        listed = "  ".join(f"{name}: {number(score)}" for name, score in named.items())
         table.add_row(task.task_id, task.script_version or "none", listed or "none", number(mean))
     return table
-
-
-def _short_name(outcome: AnswerOutcome) -> str:
-    return outcome.answer_name.removeprefix("answer_").removesuffix(".md")
 
 
 def print_usage(console: Console, usage: RunUsage) -> None:
@@ -294,12 +286,8 @@ _SCORES = {"passed": 1.0, "failed": 0.0, "skipped": 0.0, "initialized": 0.0}
 
 
 def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
-    """Return, one line each, reasons why scores may be wrong.
-
-    Args:
-        recapture: the command that captures suspect pages again.
-    """
-    results = [_Scored(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
+    """Return, one line each, reasons why scores may be wrong."""
+    results = _scored(outcomes)
     lines = [
         _unavailable_line(results),
         _suspect_line(results, recapture),
@@ -316,27 +304,34 @@ def cautions(outcomes: Sequence[AnswerOutcome], recapture: str) -> list[str]:
 
 def lasting_cautions(outcomes: Sequence[AnswerOutcome]) -> list[str]:
     """Return the cautions about stored results that the table of doubtful verdicts does not count."""
-    results = [_Scored(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
+    results = _scored(outcomes)
     lines = [_unavailable_line(results), _downloads_line(results), _ignored_arguments_line(results)]
     return [line for line in (*lines, *map(_undecided_line, results)) if line]
 
 
-class _Scored:
-    """A result with its task, its answer's name and the leaves of its trees."""
+class _Scored(NamedTuple):
+    task_id: str
+    answer_name: str
+    result: Mapping[str, Any]
+    leaves: Sequence[Mapping[str, Any]]
 
-    def __init__(self, outcome: AnswerOutcome, result: Mapping[str, Any]) -> None:
-        self.task_id, self.answer_name, self.result = outcome.task_id, outcome.answer_name, result
-        self.leaves = list(leaves_of(result))
+    @property
+    def name(self) -> str:
+        return f"{self.task_id}/{self.answer_name}"
 
 
-def _unavailable_line(results: Iterable[_Scored]) -> str | None:
-    judged: set[tuple[str, str]] = set()
-    read: list[tuple[str, str]] = []
-    refused: set[tuple[str, str]] = set()
-    for found in results:
-        judged |= {(found.task_id, url) for leaf in found.leaves for url in pages_not_had(leaf)}
-        read += [(found.task_id, url) for url in pages_not_read(found.result)]
-        refused |= {(found.task_id, url) for url in refused_pages(found.result)}
+def _scored(outcomes: Iterable[AnswerOutcome]) -> list[_Scored]:
+    return [
+        _Scored(each.task_id, each.answer_name, each.result, list(leaves_of(each.result)))
+        for each in outcomes
+        if each.result is not None
+    ]
+
+
+def _unavailable_line(results: Sequence[_Scored]) -> str | None:
+    judged = {(one.task_id, url) for one in results for leaf in one.leaves for url in pages_not_had(leaf)}
+    read = [(one.task_id, url) for one in results for url in pages_not_read(one.result)]
+    refused = {(one.task_id, url) for one in results for url in refused_pages(one.result)}
     pages = judged | set(read)
     if not pages:
         return None
@@ -365,7 +360,7 @@ def _suspect_line(results: Iterable[_Scored], recapture: str) -> str | None:
 
 
 def _answer_lines(found: _Scored) -> Iterator[str]:
-    name, result = f"{found.task_id}/{found.answer_name}", found.result
+    name, result = found.name, found.result
     errors = [leaf["id"] for leaf in found.leaves if leaf.get("evidence", {}).get("decided_by") == "error"]
     if errors:
         yield f"{name}: failed because of an error, see its log: {', '.join(errors)}"
@@ -387,7 +382,7 @@ def _undecided_line(found: _Scored) -> str | None:
     if not isinstance(undecided, list) or not undecided:
         return None
     listed = ", ".join(map(str, undecided))
-    return f"{found.task_id}/{found.answer_name}: never decided by the script, counted 0: {listed}"
+    return f"{found.name}: never decided by the script, counted 0: {listed}"
 
 
 def _is_contradictory(leaf: Mapping[str, Any]) -> bool:
@@ -415,64 +410,63 @@ def _downloads_line(results: Iterable[_Scored]) -> str | None:
 
 
 def _declined_line(results: Iterable[_Scored]) -> str | None:
-    votes: Counter[str] = Counter()
-    extractions: Counter[str] = Counter()
+    tasks, kinds = Counter[str](), Counter[str]()
     for found in results:
-        of_votes, of_extractions = declined_counts(found.result)
-        votes[found.task_id] += of_votes
-        extractions[found.task_id] += of_extractions
-    tasks = +(votes + extractions)
-    if not tasks:
+        votes, extractions = declined_counts(found.result)
+        tasks[found.task_id] += votes + extractions
+        kinds.update(votes=votes, extractions=extractions)
+    if not tasks.total():
         return None
     return (
-        f"the judge refused to answer, twice each: votes {votes.total()}, extractions {extractions.total()} "
-        f"({_by_name(tasks)}); such votes count as not supported, such extractions as empty"
+        f"the judge refused to answer, twice each: votes {kinds['votes']}, extractions "
+        f"{kinds['extractions']} ({_by_name(+tasks)}); such votes count as not supported, such "
+        "extractions as empty"
     )
 
 
 def _misquoted_line(results: Iterable[_Scored]) -> str | None:
-    quotes = [(found.task_id, quote_counts(found.result)) for found in results]
-    tasks: Counter[str] = Counter()
-    for task, counts in quotes:
-        tasks[task] += counts.get("not_found", 0)
-    if not +tasks:
+    tasks, matches = Counter[str](), Counter[str]()
+    for found in results:
+        counts = quote_counts(found.result)
+        tasks[found.task_id] += counts["not_found"]
+        matches.update(counts)
+    if not tasks.total():
         return None
-    total = sum(sum(counts.values()) for _, counts in quotes)
     return (
-        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of {total} "
-        f"({_by_name(+tasks)}); this changes no verdict"
+        f"passages that the judge quoted and that are not in what it was shown: {tasks.total()} of "
+        f"{matches.total()} ({_by_name(+tasks)}); this changes no verdict"
     )
 
 
 def flagged_line(outcomes: Sequence[AnswerOutcome]) -> str | None:
     """Return how many answers, pages and claims were flagged; ``None`` where none was."""
-    results = [(outcome, outcome.result) for outcome in outcomes if outcome.result is not None]
-    answers = {(found.task_id, found.answer_name) for found, result in results if result.get("answer_flags")}
-    pages = {(found.task_id, url) for found, result in results for url in _flagged_pages(result)}
-    claims = {(found.task_id, claim) for found, result in results for claim in _flagged_claims(result)}
-    amounts = (("answer", len(answers)), ("page", len(pages)), ("claim", len(claims)))
-    parts = [counted(amount, noun) for noun, amount in amounts if amount]
+    results = _scored(outcomes)
+    answers = {found.name for found in results if found.result.get("answer_flags")}
+    pages = {(found.task_id, url) for found in results for url in _flagged_pages(found)}
+    claims = {(found.task_id, claim) for found in results for claim in _flagged_claims(found)}
+    amounts = {"answer": len(answers), "page": len(pages), "claim": len(claims)}
+    parts = [counted(amount, noun) for noun, amount in amounts.items() if amount]
     if not parts:
         return None
-    listed = " and ".join(part for part in (", ".join(parts[:-1]), parts[-1]) if part)
-    verb = "tries" if len(answers) + len(pages) + len(claims) == 1 else "try"
+    listed = " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1])))
+    verb = "tries" if sum(amounts.values()) == 1 else "try"
     return (
         f"{listed} {verb} to instruct the judge, as it seems; this changes no verdict: see the flags in the "
         "results"
     )
 
 
-def _flagged_pages(result: Mapping[str, Any]) -> Iterator[str]:
-    records = result.get("extractions")
+def _flagged_pages(found: _Scored) -> Iterator[str]:
+    records = found.result.get("extractions")
     # A script may return anything beside the score.
     shown = [record for record in records if isinstance(record, dict)] if isinstance(records, list) else []
-    for leaf in leaves_of(result):
+    for leaf in found.leaves:
         shown += leaf.get("evidence", {}).get("pages", ())
     return (str(record["url"]) for record in shown if (record.get("page") or {}).get("flags"))
 
 
-def _flagged_claims(result: Mapping[str, Any]) -> Iterator[str]:
-    evidences = (leaf.get("evidence", {}) for leaf in leaves_of(result))
+def _flagged_claims(found: _Scored) -> Iterator[str]:
+    evidences = (leaf.get("evidence", {}) for leaf in found.leaves)
     return (str(evidence.get("claim")) for evidence in evidences if evidence.get("flags"))
 
 
@@ -487,10 +481,9 @@ def _ignored_arguments_line(results: Iterable[_Scored]) -> str | None:
     scripts = "; ".join(
         f"{task}.py: {', '.join(sorted(names[task]))}" for task in sorted(names, key=natural_key)
     )
-    if sum(map(len, names.values())) == 1:
-        return f"1 argument was ignored, as the toolkit does not know it: {scripts}"
-    count = sum(map(len, names.values()))
-    return f"{count} arguments were ignored, as the toolkit does not know them: {scripts}"
+    amount = sum(map(len, names.values()))
+    subject, them = ("1 argument was", "it") if amount == 1 else (f"{amount} arguments were", "them")
+    return f"{subject} ignored, as the toolkit does not know {them}: {scripts}"
 
 
 def _total(amounts: Counter[str]) -> str:

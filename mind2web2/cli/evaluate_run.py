@@ -7,8 +7,8 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,11 +18,12 @@ from rich.console import Console
 
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.cli.console import BatchDisplay, ConsoleHandler, RunDisplay, counted, line, plain_console
+from mind2web2.cli.console import ConsoleHandler, RunDisplay, counted, line, plain_console
 from mind2web2.cli.evaluate_report import RunReport, judge_settings, print_run, print_unreported
 from mind2web2.cli.event_loop import run_to_exit
 from mind2web2.cli.options import (
     BATCHES,
+    RAY,
     REPLAY,
     network_of,
     paths_of,
@@ -42,7 +43,7 @@ from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.judge_check.record import CheckRecord, last_check
-from mind2web2.llm_client.prices import BATCH_PRICE_SHARE
+from mind2web2.llm_client.prices import BATCH_PRICE_SHARE, own_prices
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL, endpoint_of
 from mind2web2.pages.barred import default_barred
 from mind2web2.pages.captures import SharedCaptures
@@ -54,6 +55,7 @@ from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.progress_file import ProgressFile, write_usage
 from mind2web2.runs.results import published, write_file
 from mind2web2.runs.run import (
+    AnswerRunner,
     Concurrency,
     DualSemaphore,
     RunProgress,
@@ -72,6 +74,7 @@ from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
+    from mind2web2.cluster.node import NodeParts
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
@@ -79,8 +82,8 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
-# After the longest block: a script that ignores the interrupt for so long is ended.
-_HANG_AFTER_BLOCK_S = 30.0
+# Beginnings of variables with keys and addresses of judges, maps and storage.
+_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_")
 
 
 @dataclass(frozen=True)
@@ -174,20 +177,16 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
     # If the process ends before the loop comes to the end of this function.
     run.on_stop.append(partial(_keep_usage, run, judge))
     file = ProgressFile(run.folders.agent_results / PROGRESS_NAME)
-    display = RunDisplay(console, run.progress, judge.usage, file)
-    if batches is not None:
-        display = BatchDisplay(console, run.progress, judge.usage, batches.progress, file)
+    jobs = () if batches is None else batches.progress
+    display = RunDisplay(console, run.progress, judge.usage, file, jobs)
     try:
         with _logging(console, run.folders):
             await _print_beforehand(run, store, captures)
-            # An isolated script is guarded in its own process.
-            guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
-            with downloads_from(network_of(options)), loaded_for_good():
-                async with batches or nullcontext(), captures or nullcontext(), guard, display:
-                    concurrency = _concurrency(options, parts.limits.llm)
-                    outcomes = await evaluate_work(
-                        run.work, run.folders, parts, concurrency, run.progress, dump_cache=options.dump_cache
-                    )
+            here = _this_machine(options, parts, batches) if options.engine != RAY else None
+            async with here or _cluster(run, judge, judge_check, store) as (runner, concurrency), display:
+                outcomes = await evaluate_work(
+                    run.work, run.folders, runner, concurrency, run.progress, dump_cache=options.dump_cache
+                )
     finally:
         run.on_stop.clear()
         await asyncio.to_thread(_keep_usage, run, judge)
@@ -217,6 +216,85 @@ async def _evaluate(run: _Run, settings: JudgeSettings, store: JudgmentStore) ->
         run.print(f"How often is this judge right? {suggested_check(checked)}")
     print_run(console, report)
     return outcomes
+
+
+@asynccontextmanager
+async def _this_machine(
+    options: argparse.Namespace, parts: RunParts, batches: BatchJobs | None
+) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+    """Open what evaluates answers in this process."""
+    # An isolated script is guarded in its own process.
+    guard = nullcontext() if options.isolate else LoopGuard(_longest_block_s(options))
+    with downloads_from(network_of(options)), loaded_for_good():
+        async with batches or nullcontext(), parts.captures or nullcontext(), guard:
+            yield parts, _concurrency(options, parts.limits.llm)
+
+
+@asynccontextmanager
+async def _cluster(
+    run: _Run, judge: RecordedJudge, judge_check: CheckRecord | None, store: JudgmentStore
+) -> AsyncIterator[tuple[AnswerRunner, Concurrency]]:
+    """Open a Ray cluster, whose nodes evaluate the answers."""
+    from mind2web2.cluster.engine import RayEngine, ray_connected
+    from mind2web2.cluster.node import NodeSetup
+    from mind2web2.judge.shared_store import SharedJudgmentStore
+
+    options = run.options
+    assert isinstance(store, SharedJudgmentStore), "check_options refuses another one"
+    setup = NodeSetup(
+        open_parts=partial(node_parts, _for_other_machines(options), judge_check),
+        agent_name=run.folders.agent_name,
+        roots=paths_of(options).roots,
+        variables=_variables(options),
+        prices=own_prices(),
+    )
+    async with ray_connected(options.ray_address) as ray:
+        engine = RayEngine(ray, setup, judge.usage, store)
+        async with engine.opened():
+            tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
+            yield engine, Concurrency(tasks or _ALL, answers or _ALL, engine)
+
+
+def _for_other_machines(options: argparse.Namespace) -> argparse.Namespace:
+    """Return the options with folders and files that mean the same in any working directory."""
+    names = ("answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    given = vars(options) | {
+        name: getattr(options, name) or root
+        for name, root in zip(names, paths_of(options).roots, strict=True)
+    }
+    absolute = {name: value.absolute() for name, value in given.items() if isinstance(value, Path)}
+    return argparse.Namespace(**given | absolute)
+
+
+def _variables(options: argparse.Namespace) -> dict[str, str]:
+    """Return the variables that judge, storage and scripts need on other machines too."""
+    server = judge_server(options)
+    keys = () if isinstance(server, str | None) else (listed.key_name for listed in server.servers)
+    named = {*options.script_env, *keys}
+    return {name: text for name, text in os.environ.items() if name in named or name.startswith(_SERVICES)}
+
+
+@asynccontextmanager
+async def node_parts(
+    options: argparse.Namespace, judge_check: CheckRecord | None
+) -> AsyncIterator[NodeParts]:
+    """Open the parts of a run on a node of a cluster."""
+    from mind2web2.cluster.node import NodeParts, NodeStore
+
+    with loading():
+        client = judge_client(options)
+    assert client is not None, "check_options refuses replays"
+    with NodeStore(options.judgments) as store, loaded_for_good():
+        judge = RecordedJudge(judge_settings(options), client, store, overwrite=options.overwrite)
+        parts = _parts(options, judge, _captures(options, judge), None, judge_check)
+        try:
+            async with parts.captures or nullcontext():
+                admission = _concurrency(options, parts.limits.llm).admission
+                roots, network = paths_of(options).roots, network_of(options)
+                yield NodeParts(parts, store, roots, admission or nullcontext(), network)
+        finally:
+            await judge.write_rest()
+            await client.close()
 
 
 def _parts(
@@ -251,7 +329,7 @@ def _parts(
 
 def _print_reused(run: _Run, outcomes: Sequence[AnswerOutcome]) -> None:
     """Print the stored values of reused results, as their scripts did not run and logged nothing."""
-    from mind2web2.cli.show import stored_values
+    from mind2web2.cli.results.show import stored_values
 
     for outcome in outcomes:
         if outcome.reused and outcome.result is not None:
@@ -275,10 +353,9 @@ def _open_batches(run: _Run, model: str, store: JudgmentStore) -> BatchJobs | No
     options = run.options
     if not options.batch:
         return None
-    from mind2web2.judge.batch.endpoints import batch_endpoints
+    from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.judge.batch.state import BatchFolder
-    from mind2web2.judge.batch.transfer import BatchPace
 
     endpoints = batch_endpoints(options.llm_provider, *options.judge_base_url or ())
 
@@ -297,7 +374,7 @@ def _concurrency(options: argparse.Namespace, requests: Any) -> Concurrency:
     tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
     bounds = tasks or _ALL, answers or _ALL
     # In a batch most answers wait for the provider.
-    if options.batch or (tasks and answers):
+    if options.batch or (tasks and answers and options.engine != RAY):
         return Concurrency(*bounds)
     least = max(_LEAST_ANSWERS, tasks or 0, answers or 0)
     # A replay waits for no judge, and a budget must not be spread over answers that it leaves unfinished.
@@ -343,14 +420,11 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
 def _isolation(options: argparse.Namespace) -> Isolation | None:
     if not options.isolate:
         return None
-    from mind2web2.scripts.isolation.fork_server import DEFAULT_MEMORY_BYTES, ScriptLimits
+    from mind2web2.scripts.isolation.processes import DEFAULT_MEMORY_BYTES, ScriptLimits
     from mind2web2.scripts.isolation.run import Isolation
 
-    block_s = _longest_block_s(options)
     limits = ScriptLimits(
-        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES,
-        block_s=block_s,
-        hang_s=block_s + _HANG_AFTER_BLOCK_S,
+        memory_bytes=options.script_memory or DEFAULT_MEMORY_BYTES, block_s=_longest_block_s(options)
     )
     variables = {name: os.environ[name] for name in options.script_env}
     return Isolation(limits, network_of(options), variables=variables)

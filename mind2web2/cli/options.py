@@ -28,6 +28,7 @@ Subcommands = Any  # the type of argparse's subparsers action is private
 JUDGE_PROVIDERS = ("openai", "azure_openai", "anthropic", "gemini", "bedrock_anthropic")
 BATCH_PROVIDERS = ("openai", "azure_openai")
 REPLAY = "replay"
+RAY = "ray"
 DATABASE_URLS = ("postgresql://", "postgres://")
 # The folder of an agent's results that keeps the state of its batches.
 BATCHES = "batches"
@@ -88,8 +89,7 @@ class CommandParser(argparse.ArgumentParser):
         given = sys.argv[1:] if args is None else args
         known, unknown = super().parse_known_args([_with_underscores(word) for word in given], namespace)
         if unknown:
-            typed = " ".join(getattr(word, "typed", word) for word in unknown)
-            self.error(f"unrecognized arguments: {typed}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
         return known, unknown
 
 
@@ -128,13 +128,6 @@ class _GivenUrls(argparse.Action):
         setattr(namespace, self.dest, [*urls, values])
 
 
-class _OptionWord(str):
-    """An option with underscores, which remembers how it was typed."""
-
-    __slots__ = ("typed",)
-    typed: str
-
-
 def given_options(options: argparse.Namespace) -> frozenset[str]:
     """Return the names of the single-valued options on the command line."""
     given: frozenset[str] = getattr(options, "given", frozenset())
@@ -143,11 +136,7 @@ def given_options(options: argparse.Namespace) -> frozenset[str]:
 
 def _with_underscores(word: str) -> str:
     name = _LONG_OPTION.match(word)
-    if name is None or isinstance(word, _OptionWord):
-        return word
-    option = _OptionWord("--" + name[0][2:].replace("-", "_") + word[name.end() :])
-    option.typed = word
-    return option
+    return word if name is None else "--" + name[0][2:].replace("-", "_") + word[name.end() :]
 
 
 # Types of values
@@ -155,23 +144,17 @@ def _with_underscores(word: str) -> str:
 
 def positive_int(text: str) -> int:
     """Return a whole number of at least 1."""
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
+    return _whole(text, "a whole number of at least 1", least=1)
 
 
 def count(text: str) -> int:
     """Return a whole number, 0 included."""
-    if not text.isascii() or not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
+    return _whole(text, "a whole number")
 
 
 def port_number(text: str) -> int:
     """Return the number of a port, 0 for a free one."""
-    if not text.isascii() or not text.isdecimal() or int(text) > _MAX_PORT:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a port from 0 (a free one) to {_MAX_PORT}")
-    return int(text)
+    return _whole(text, f"a port from 0 (a free one) to {_MAX_PORT}", most=_MAX_PORT)
 
 
 def image_count(text: str) -> int:
@@ -181,36 +164,40 @@ def image_count(text: str) -> int:
     return positive_int(text)
 
 
+def _whole(text: str, kind: str, least: int = 0, most: float = math.inf) -> int:
+    if not text.isascii() or not text.isdecimal() or not least <= int(text) <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}")
+    return int(text)
+
+
 def positive_seconds(text: str) -> float:
     """Return a positive number of seconds."""
-    seconds = number(text)
-    if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return seconds
+    return _amount(text, "a positive number of seconds", least=sys.float_info.min)
 
 
 def positive_dollars(text: str) -> float:
     """Return a positive number of dollars."""
-    dollars = number(text.removeprefix("$"))
-    if not 0 < dollars < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of dollars")
-    return dollars
+    return _amount(text.removeprefix("$"), "a positive number of dollars", least=sys.float_info.min)
 
 
 def temperature(text: str) -> float:
     """Return a sampling temperature."""
-    value = number(text)
-    if not 0 <= value <= 2:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a temperature from 0 to 2")
-    return value
+    return _amount(text, "a temperature from 0 to 2", most=2)
 
 
-def number(text: str) -> float:
-    """Return a number; "not a number" for other texts."""
+def share(text: str) -> float:
+    """Return a score, or a difference of scores."""
+    return _amount(text, "a score from 0 to 1", most=1)
+
+
+def _amount(text: str, kind: str, least: float = 0, most: float = sys.float_info.max) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        return math.nan
+        value = math.nan
+    if not least <= value <= most:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {kind}")
+    return value
 
 
 def byte_count(text: str) -> int:
@@ -319,6 +306,24 @@ def _root(text: str) -> Path | str:
     return text if "://" in text else Path(text)
 
 
+def add_engine_options(parser: argparse.ArgumentParser) -> None:
+    """Add on which machines the work is done."""
+    group = parser.add_argument_group("machines")
+    group.add_argument(
+        "--engine",
+        choices=("plain", RAY),
+        default="plain",
+        help="ray: on all nodes of a Ray cluster, see docs/scale.md (needs the extra 'ray'); limits such as "
+        "--max_webpage_retrieval then hold on each node (default: plain, this machine)",
+    )
+    group.add_argument(
+        "--ray_address",
+        metavar="HOST:PORT",
+        help="with --engine ray: the head of the cluster (default: RAY_ADDRESS, then a cluster that runs on "
+        "this machine, then a new one of this machine alone)",
+    )
+
+
 def add_browser_options(group: argparse._ArgumentGroup) -> None:
     """Add how pages are captured."""
     group.add_argument(
@@ -391,15 +396,12 @@ def storage_state_of(options: argparse.Namespace) -> Mapping[str, Any] | None:
             f"--storage_state {options.storage_state} has neither cookies nor origins: save it by "
             "Playwright's context.storage_state(path=...)"
         )
-    if not all(isinstance(entry, dict) for name in fields for entry in _entries(state.get(name, []))):
+    lists = [state.get(name, []) for name in fields]
+    if not all(isinstance(found, list) and all(isinstance(one, dict) for one in found) for found in lists):
         raise UsageError(
             f"--storage_state {options.storage_state}: cookies and origins must be lists of objects"
         )
-    return {name: state.get(name, []) for name in fields}
-
-
-def _entries(value: object) -> Sequence[object]:
-    return value if isinstance(value, list) else [value]
+    return dict(zip(fields, lists, strict=True))
 
 
 def paths_of(options: argparse.Namespace) -> PathConfig:
@@ -489,8 +491,24 @@ def _conflicts(options: argparse.Namespace) -> Iterator[str]:
         )
     if options.batch and options.max_llm_requests is not None:
         yield "--max_llm_requests does not limit a batch: leave it out with --batch"
+    yield from _cluster_conflicts(options)
     yield from _capture_conflicts(options)
     yield from _script_conflicts(options)
+
+
+def _cluster_conflicts(options: argparse.Namespace) -> Iterator[str]:
+    if options.engine != RAY:
+        if options.ray_address is not None:
+            yield "--ray_address goes with --engine ray"
+        return
+    if options.llm_provider == REPLAY:
+        yield "a replay asks no judge, and reads a file of this machine: leave --engine ray out"
+    elif not str(options.judgments).startswith(DATABASE_URLS):
+        yield "the nodes of a cluster share judgments: add --judgments postgresql://HOST/DATABASE"
+    if here := _given(options, "batch", "self_debug", "headed", "cdp_url"):
+        yield f"{here} belongs to one machine: leave it out with --engine ray"
+    if options.isolate is False:
+        yield "--no_isolate is for debugging on one machine: leave it out with --engine ray"
 
 
 def _own_browser_conflicts(options: argparse.Namespace) -> Iterator[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, web_address
+from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
     from mind2web2.pages.importing import ImportOutcome
@@ -59,7 +60,6 @@ def run_import(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.cli.console import counted
-    from mind2web2.errors import UsageError
 
     if not options.file.exists():
         raise UsageError(f"there is no file {options.file}")
@@ -114,7 +114,6 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
 def run_export(options: argparse.Namespace) -> int:
     """Write stored pages to a file and return the exit status."""
     from mind2web2.cli.console import counted
-    from mind2web2.errors import UsageError
     from mind2web2.pages.agent_cache import AgentCache
     from mind2web2.pages.cache_files import file_names_in
     from mind2web2.pages.warc import export_warc

@@ -192,14 +192,9 @@ def _read(path: Path) -> dict[str, Any]:
 
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: it is a link to a file that does not exist") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: it is not UTF-8 text") from error
-    except ValueError as error:
-        raise UsageError(f"cannot read {FILE_NAME}: {error}") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"cannot read {FILE_NAME}: {reason}") from error
     _check_keys(content, [*_SETTINGS, "prices"], FILE_NAME)
     return {name: value if name == "prices" else _checked(name, value) for name, value in content.items()}
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mind2web2.cli.options import REPLAY, given_options, paths_of
+from mind2web2.utils.text import mapping
 
 _FOLDERS = {
     "cache": ("answer_folder", "cache_root"),
@@ -31,8 +32,6 @@ def suggested_command(options: argparse.Namespace, command: str, *words: str) ->
 
     Args:
         options: of the present command; its folders are named again.
-        command: a subcommand of ``mind2web2``.
-        words: its arguments and options.
     """
     given = vars(options)
     folders = [(name, given.get(name)) for name in _FOLDERS[command]]
@@ -68,12 +67,7 @@ def suggested_check(options: argparse.Namespace) -> str:
 def suggested_evaluation(
     options: argparse.Namespace, agent_name: str, result: Mapping[str, Any] | None, *words: str
 ) -> str:
-    """Return the command that evaluates the agent with the judge and options of one of its results.
-
-    Args:
-        result: the content of a result file, where there is one.
-        words: further options.
-    """
+    """Return the command that evaluates the agent with the judge and options of one of its results."""
     return suggested_command(options, "evaluate", agent_name, *words, *evaluation_options(result))
 
 
@@ -106,18 +100,18 @@ def caching_command(agent_name: str, options: argparse.Namespace, *more: str) ->
 
 def evaluation_options(result: Mapping[str, Any] | None) -> list[str]:
     """Return the options of ``evaluate`` with which a result was made, as far as its provenance tells."""
-    made_from = _mapping(None if result is None else result.get("provenance"))
-    judge = _mapping(made_from.get("judge"))
+    made_from = mapping(None if result is None else result.get("provenance"))
+    judge = mapping(made_from.get("judge"))
     if not judge:
         return []
     words = [word for name, value in _judge_options(judge) for word in (f"--{name}", value)]
-    replayed_from = _mapping(made_from.get("replayed_from"))
+    replayed_from = mapping(made_from.get("replayed_from"))
     if replayed_from.get("path"):
         words += ["--judgments", str(replayed_from["path"])]
     if judge.get("max_images") == 0:
         words.append("--no_screenshots")
-    inputs = _mapping(made_from.get("inputs"))
-    words += [word for name in _mapping(inputs.get("variables")) for word in ("--script_env", str(name))]
+    inputs = mapping(made_from.get("inputs"))
+    words += [word for name in mapping(inputs.get("variables")) for word in ("--script_env", str(name))]
     if inputs.get("as_of") and not replayed_from:
         words += ["--as_of", str(inputs["as_of"])]
     if made_from.get("with_private_network"):
@@ -158,7 +152,3 @@ def _program() -> list[str]:
     if started_as == "__main__.py" or (started_as.endswith(".py") and shutil.which("mind2web2") is None):
         return ["python", "-m", "mind2web2"]
     return ["mind2web2"]
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}

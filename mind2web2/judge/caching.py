@@ -66,7 +66,6 @@ class JudgeSettings:
     """The model that judges a run, and its parameters.
 
     Args:
-        provider: as given on the command line.
         replayed_endpoint: for a replay, the server whose judgments count; ``None`` takes any server's.
         replayed_from: for a replay, the file of its judgments.
         temperature: ``None`` is the client's default: 0, and none for reasoning models.
@@ -113,11 +112,8 @@ class RecordedJudge:
     """The judge of a whole run: stored judgments are reused, new ones are stored as they arrive.
 
     Args:
-        settings: model and parameters.
         provider: sends requests; ``None`` answers from the store alone (replay).
-        store: where judgments are kept.
         overwrite: reuse only judgments that this run has requested itself.
-        budget: limits the cost of the requests; ``None`` for any amount.
     """
 
     def __init__(
@@ -190,9 +186,7 @@ class RecordedJudge:
 
         Args:
             request: complete, with this run's model and parameters.
-            subject: context for records and messages.
             source: task id and answer name.
-            limit: entered around each HTTP request.
         """
         await loop_turn()
         extra = request.extra
@@ -345,15 +339,9 @@ class RecordedJudge:
         )
 
     def _as_judgment(self, key: str, subject: Subject, source: tuple[str, str], **fields: Any) -> Judgment:
-        settings = self.settings
         return Judgment(
             key=key,
-            endpoint=self.endpoint,
-            model=settings.model,
-            temperature=settings.temperature,
-            reasoning_effort=settings.reasoning_effort,
-            max_images=settings.max_images,
-            extra_body=self._keyed_body,
+            **self.identity.model_dump(),
             created=datetime.now(UTC).isoformat(timespec="milliseconds"),
             task_id=source[0],
             answer_name=source[1],
@@ -450,7 +438,6 @@ class AnswerJudge(JudgeSession, AsyncCalls):
     """The client that one answer's script receives: the run's judge, whatever model the script names.
 
     Args:
-        run: the run's judge.
         limit: entered around each HTTP request. A script that holds the semaphore it received does not
             block itself: this is the run's own.
     """

@@ -54,9 +54,6 @@ class JudgeLedger:
         served: number of judgments by the model and backend that the server reported.
         first_created: when the earliest judgment was made, UTC, ISO 8601; ``last_created`` the latest.
         doubts: reasons why another machine or day may give another verdict; such a result is not reused.
-        refused_downloads: private addresses from which the script tried to download.
-        ignored_arguments: names of the script's arguments that have no effect.
-        services: replies of map and paper services.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -156,10 +153,6 @@ class DualSemaphore:
     """The limits that a script receives.
 
     ``async with`` on the pair itself holds neither permit: every request inside enters its own limit.
-
-    Args:
-        webpage_semaphore: entered around each page capture.
-        llm_semaphore: entered around each judge request.
     """
 
     def __init__(self, webpage_semaphore: Any, llm_semaphore: Any) -> None:
@@ -179,7 +172,6 @@ class CheckedLimit:
     """A limit with a check after entering, so that requests which waited for the limit are checked too.
 
     Args:
-        limit: entered first; ``None`` for no limit.
         check: raises to refuse the request, which leaves the limit.
     """
 
@@ -203,8 +195,6 @@ class Admission:
     """Entered by each answer: more answers start while fewer judge requests are in flight than allowed.
 
     Args:
-        requests: the limit of judge requests.
-        least: answers that may always run at once.
         most: answers that may run at once at most, as each takes a process and memory.
     """
 

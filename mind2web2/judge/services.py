@@ -77,9 +77,6 @@ class ServiceAnswers:
     ) -> tuple[Any, ServiceAnswer]:
         """Return an answer and its record.
 
-        Args:
-            source: task id and answer name.
-
         Raises:
             JudgmentMissingError: a replay lacks it.
         """

@@ -274,14 +274,17 @@ class SharedJudgmentStore(JudgmentStore):
     run.
 
     Args:
-        path: the own file. Judgments that it has alone are added to the database, since a connection may have
-            been lost before they were.
+        path: the own file, ``None`` for memory. Judgments that it has alone are added to the database, since
+            a connection may have been lost before they were.
         url: as for ``JudgmentDatabase``.
         outage_wait_s: likewise.
+        most: as for ``JudgmentStore``.
     """
 
-    def __init__(self, path: Path, url: str, outage_wait_s: float = OUTAGE_WAIT_S) -> None:
-        super().__init__(path)
+    def __init__(
+        self, path: Path | None, url: str, outage_wait_s: float = OUTAGE_WAIT_S, *, most: int | None = None
+    ) -> None:
+        super().__init__(path, most=most)
         try:
             self._database = JudgmentDatabase(url, outage_wait_s)
         except BaseException:
@@ -296,12 +299,16 @@ class SharedJudgmentStore(JudgmentStore):
             return own
         shared = await self._database.find(key, endpoint)
         if shared is not None:
-            await super().put(shared)
+            await self.put_own(shared)
         return shared
+
+    async def put_own(self, judgment: Judgment) -> None:
+        """Store a judgment in the own file alone."""
+        await super().put(judgment)
 
     async def put(self, judgment: Judgment) -> None:
         """Store a judgment in the own file and in the database."""
-        await super().put(judgment)
+        await self.put_own(judgment)
         if judgment.purpose != "gate":
             await self._database.put(judgment)
 
@@ -310,7 +317,7 @@ class SharedJudgmentStore(JudgmentStore):
         """Hold a question among all machines, or yield the judgment that another one got."""
         async with self._database.claimed(key, endpoint) as theirs:
             if theirs is not None:
-                await super().put(theirs)
+                await self.put_own(theirs)
             yield theirs
 
     def close(self) -> None:

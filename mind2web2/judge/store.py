@@ -30,8 +30,6 @@ class Judgment(BaseModel):
 
     Args:
         key: hash of everything that determines the reply (``judgment_key``).
-        endpoint: the server.
-        temperature: as requested; ``None`` is the client's default.
         max_images: the run's ``--max_images``; ``None`` for any number.
         extra_body: the part of the run's ``--judge_extra_body`` that can change replies.
         outcome: ``reply`` (``text`` holds it), ``declined`` (``text`` gives the reason), ``too_long`` (the
@@ -42,8 +40,6 @@ class Judgment(BaseModel):
         node: id of the leaf, or the name of the extraction.
         batch: set for replies from a batch job, which cost less.
         cost_usd: dollars of all its requests; ``None`` in older files and for unknown prices.
-        seconds: from the first request to the reply, retries included.
-        created: UTC, ISO 8601.
     """
 
     model_config = ConfigDict(frozen=True)

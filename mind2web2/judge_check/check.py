@@ -16,8 +16,14 @@ from mind2web2.judge.budget import request_tokens
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import TaskUsage
 from mind2web2.judge.store import JudgeIdentity, JudgmentStore
-from mind2web2.judge_check.labelled_set import LabelledClaim, LabelledForm, LabelledPage, LabelledSet
-from mind2web2.judge_check.screenshot import can_be_drawn, screenshot
+from mind2web2.judge_check.labelled_set import (
+    LabelledClaim,
+    LabelledForm,
+    LabelledPage,
+    LabelledSet,
+    can_be_drawn,
+    screenshot,
+)
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit, Usage
 from mind2web2.pages.captures import PageKind
 from mind2web2.pages.library import PageLibrary
@@ -42,8 +48,6 @@ class CaseOutcome:
     Args:
         is_right: ``None`` where the judge failed, which says nothing about its verdicts.
         given: the verdict, or the values of the form.
-        votes: of a claim, by page.
-        failure: why there is no reply.
         is_invalid: the reply could not be read, however often it was asked for.
     """
 
@@ -121,8 +125,6 @@ class Checking:
 
     Args:
         votes: of each claim at most; a vote ends as soon as it is settled.
-        limit: entered around each request.
-        on_reply: called after each case.
         library: keeps the prepared pages for the next judge.
     """
 
@@ -217,7 +219,6 @@ class CountingProvider:
     """Sends nothing: counts the requests that a check takes, and their tokens.
 
     Args:
-        endpoint: the judge's server.
         store: whose judgments are free; ``None`` where none count.
     """
 

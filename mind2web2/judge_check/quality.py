@@ -1,4 +1,4 @@
-"""What the replies to the labelled set say of a judge: accuracy, errors by category, comparison; pure."""
+"""A judge's quality by its replies to the labelled set: accuracy, errors by category, comparison; pure."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class Quality:
 
 
 def quality(check: JudgeCheck) -> Quality:
-    """Return what a judge's replies say of it."""
+    """Return a judge's quality by its replies."""
     by_category = {
         name: rates(outcome for outcome in check.outcomes if outcome.case.category == name)
         for name in check.labelled.categories

@@ -26,11 +26,8 @@ class CheckRecord(BaseModel):
 
     Args:
         judge: ``None`` in a result, which names its judge itself.
-        set_digest: the beginning of the SHA-256 of the labelled set.
         cases: to which the judge replied; a sample is less than the whole set.
-        low: lower bound of the 95% interval of the accuracy; ``high`` the upper one.
         version: of this package, whose prompts were used.
-        checked: UTC, ISO 8601.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -8,8 +8,7 @@ from typing import Any, Self
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_protocol import OpenAITransport, azure_connection, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient, SyncProviderClient
-from mind2web2.llm_client.rate_limiter import Slowdown
-from mind2web2.llm_client.retry import Retries, RetryPolicy
+from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.utils.api_misuse import script_api
 
@@ -97,6 +96,11 @@ class LLMClient:
     Raises:
         ValueError: there is no such provider.
         UsageError: a key, an address or an optional package is missing; the text names it.
+
+    Attributes:
+        endpoint: provider and address, such as ``openai https://api.openai.com/v1``.
+        slowdown: the delays by rate limits.
+        retries: the number of retries and their reasons.
     """
 
     def __init__(
@@ -110,23 +114,11 @@ class LLMClient:
     ) -> None:
         self.provider = provider
         self.is_async = is_async
-        self._async_client = _build(provider, base_url, api_key, retry)
-        self._sync_client = None if is_async else SyncProviderClient(self._async_client)
-
-    @property
-    def endpoint(self) -> str:
-        """Return provider and address, such as ``openai https://api.openai.com/v1``."""
-        return self._async_client.endpoint
-
-    @property
-    def slowdown(self) -> Slowdown:
-        """Return the delays by rate limits."""
-        return self._async_client.slowdown
-
-    @property
-    def retries(self) -> Retries:
-        """Return the number of retries and their reasons."""
-        return self._async_client.retries
+        self._async_client = client = _build(provider, base_url, api_key, retry)
+        self._sync_client = None if is_async else SyncProviderClient(client)
+        self.endpoint = client.endpoint
+        self.slowdown = client.slowdown
+        self.retries = client.retries
 
     def response(self, **keywords: Any) -> Any:
         """Return the reply's text or the filled ``response_format``, with ``count_token`` the tokens too.
@@ -188,9 +180,9 @@ def _build(
         return AsyncProviderClient(transport, retry or RetryPolicy())
     if provider in ("anthropic", "bedrock_anthropic"):
         # Most runs do not need it.
-        from mind2web2.llm_client.claude_client import AsyncAnthropicClient, AsyncBedrockClient
+        from mind2web2.llm_client.claude_client import anthropic_client, bedrock_client
 
         if provider == "anthropic":
-            return AsyncAnthropicClient(base_url=base_url, api_key=api_key, retry=retry)
-        return AsyncBedrockClient(base_url=base_url, retry=retry)
+            return anthropic_client(base_url, api_key, retry)
+        return bedrock_client(base_url, retry)
     raise ValueError(f"no such provider: {provider!r}, expected one of {', '.join(PROVIDERS)}")

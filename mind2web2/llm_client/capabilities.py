@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
 import re
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from mind2web2.errors import ImagesRefusedError
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, OutputMode, TemplateSchema, WireRequest
@@ -56,14 +53,11 @@ class Capabilities:
 
     Args:
         modes: the provider's ways to fill a template, the best first.
-        one_by_one: whether a request with more images than any before is sent alone, so that a limit costs
-            one refusal instead of one for each concurrent request.
     """
 
-    def __init__(self, modes: Sequence[OutputMode], *, one_by_one: bool = True) -> None:
+    def __init__(self, modes: Sequence[OutputMode]) -> None:
         self._modes = modes
-        self._one_by_one = one_by_one
-        self._images: defaultdict[str, _ImagesTaken] = defaultdict(_ImagesTaken)
+        self._image_limits: defaultdict[str, ImageLimit] = defaultdict(ImageLimit)
         self._refused: set[tuple[str, str]] = set()
 
     def wire(
@@ -100,33 +94,12 @@ class Capabilities:
         self._refused.add((wire.model, refused))
         return True
 
-    @asynccontextmanager
-    async def image_turn(self, model: str, images: Sequence[str]) -> AsyncIterator[None]:
-        """Wait while another request tests whether the model takes so many images, or be the test.
-
-        Raises:
-            ImagesRefusedError: the model does not take these.
-        """
-        known, count = self._images[model], len(images)
-        while self._one_by_one and count > known.taken and known.probe is not None:
-            await known.probe.wait()
-        known.check(model, images)
-        if count <= known.taken or not self._one_by_one:
-            yield
-            return
-        known.probe = probe = asyncio.Event()
-        try:
-            yield
-            known.taken = max(known.taken, count)
-        except ImagesRefusedError:
-            raise
-        except Exception:
-            # Not about images, such as an outage: other requests need not go alone.
-            known.taken = max(known.taken, count)
-            raise
-        finally:
-            known.probe = None
-            probe.set()
+    def check_images(self, model: str, images: Sequence[str]) -> None:
+        """Raise ``ImagesRefusedError`` for images beyond the known limit of a model."""
+        limit = self._image_limits[model]
+        is_too_many = limit.max_images is not None and len(images) > limit.max_images
+        if is_too_many or (limit.max_side_px is not None and longest_side_px(images) > limit.max_side_px):
+            raise limit.refusal(f"judge {model} takes {limit.in_words()}, as an earlier reply stated")
 
     def image_refusal(self, wire: WireRequest, failure: RequestFailedError) -> ImagesRefusedError | None:
         """Remember the image limit in a refusal; return the error if fewer or smaller images may pass."""
@@ -138,15 +111,16 @@ class Capabilities:
         limit = _image_limit(failure, images)
         if limit is None:
             return None
-        known = self._images[wire.model]
-        known.limit = known.limit.merged(limit)
-        log.warning(
-            "judge refuses images, less of each page is shown from now on model=%s takes=%s reason=%s",
-            wire.model,
-            known.limit.in_words(),
-            failure,
-        )
-        return known.limit.refusal(f"judge {wire.model} takes {known.limit.in_words()}: {failure}")
+        known = self._image_limits[wire.model]
+        merged = self._image_limits[wire.model] = known.merged(limit)
+        if merged != known:
+            log.warning(
+                "judge refuses images, less of each page is shown from now on model=%s takes=%s reason=%s",
+                wire.model,
+                merged.in_words(),
+                failure,
+            )
+        return merged.refusal(f"judge {wire.model} takes {merged.in_words()}: {failure}")
 
     def _takes(self, model: str, feature: str) -> bool:
         return (model, feature) not in self._refused
@@ -180,28 +154,6 @@ class Capabilities:
             return None
         is_this_schema_only = any(word in failure.words for word in _ONE_SCHEMA_WORDS)
         return _one_schema(wire.mode, wire.schema) if is_this_schema_only else wire.mode.value
-
-
-@dataclass(slots=True)
-class _ImagesTaken:
-    """The known image limits of a model.
-
-    Args:
-        taken: most images in an accepted request.
-        probe: set once the request that was sent alone has a reply.
-    """
-
-    limit: ImageLimit = field(default_factory=ImageLimit)
-    taken: int = 0
-    probe: asyncio.Event | None = None
-
-    def check(self, model: str, images: Sequence[str]) -> None:
-        """Refuse images beyond the known limit."""
-        limit = self.limit
-        is_too_many = limit.max_images is not None and len(images) > limit.max_images
-        side_px = 0 if limit.max_side_px is None else longest_side_px(images)
-        if is_too_many or side_px > (limit.max_side_px or 0):
-            raise limit.refusal(f"judge {model} takes {limit.in_words()}, as an earlier reply stated")
 
 
 def _image_limit(failure: RequestFailedError, images: Sequence[str]) -> ImageLimit | None:

@@ -109,10 +109,8 @@ class ChatRequest:
     """One question to a model.
 
     Args:
-        model: the provider's name of the model or deployment.
         template: the pydantic class that the reply must fill; ``None`` for free text.
         temperature: ``None`` for the default: 0, and none for reasoning models.
-        extra: further parameters of the provider's call.
         name: distinguishes equal questions, such as trials; not sent to the model.
         check: checks a reply where the template's class is in another process.
     """
@@ -133,11 +131,9 @@ class ChatReply:
 
     Args:
         text: JSON if the request has a template and the model complied.
-        value: the filled template; ``None`` without one or if declined.
         declined: the reason if the model declined the content (refusal, content filter), else ``None``.
         usage: of all attempts, repairs included.
         served_model: as the provider reported it, like ``system_fingerprint``.
-        attempts: HTTP requests, retries and repairs included.
         judgment: the key of the stored judgment.
     """
 
@@ -212,7 +208,6 @@ class WireRequest:
     """One HTTP request in its final form; ``ChatRequest`` describes the common fields.
 
     Args:
-        mode: ``PLAIN`` without a template.
         schema: ``None`` for free text.
         temperature: ``None`` sends none, like ``reasoning_effort``.
         marks_cache: whether to mark the part of the prompt that later requests share, for Claude.
@@ -234,9 +229,7 @@ class Completion:
     """The reply to one HTTP request; ``ChatReply`` describes the common fields.
 
     Args:
-        text: empty if there was none.
         is_truncated: whether a token limit cut the reply off.
-        allowances: the state of the server's rate limits.
     """
 
     text: str

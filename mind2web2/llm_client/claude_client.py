@@ -84,8 +84,10 @@ class _Body(ReplyPart):
     model: str | None = None
 
 
-class AsyncAnthropicClient(AsyncProviderClient):
-    """A judge at Anthropic, or behind a gateway that speaks its messages protocol.
+def anthropic_client(
+    base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
+) -> AsyncProviderClient:
+    """Return a judge at Anthropic, or behind a gateway that speaks its messages protocol.
 
     Args:
         base_url: without ``/v1``; default ``ANTHROPIC_BASE_URL``, else Anthropic itself.
@@ -94,74 +96,53 @@ class AsyncAnthropicClient(AsyncProviderClient):
     Raises:
         UsageError: the key or the optional package is missing, or the address is invalid.
     """
-
-    def __init__(
-        self, *, base_url: str | None = None, api_key: str | None = None, retry: RetryPolicy | None = None
-    ) -> None:
-        key = setting(api_key, KEY_GIVEN, "ANTHROPIC_API_KEY")
-        require_all({"ANTHROPIC_API_KEY": key.value})
-        address = setting(base_url, ADDRESS_GIVEN, "ANTHROPIC_BASE_URL")
-        address = Setting(address.value or ANTHROPIC_ADDRESS, address.name)
-        service = checked_service("anthropic", address, {key.name: key.value})
-        anthropic = _package("anthropic", "Anthropic's API", "anthropic")
-        connect = partial(
-            anthropic.AsyncAnthropic, api_key=key.value, base_url=address.value, **_connecting(anthropic)
-        )
-        super().__init__(ClaudeTransport(connect, service), retry or RetryPolicy())
+    key = setting(api_key, KEY_GIVEN, "ANTHROPIC_API_KEY")
+    require_all({"ANTHROPIC_API_KEY": key.value})
+    address = setting(base_url, ADDRESS_GIVEN, "ANTHROPIC_BASE_URL")
+    address = Setting(address.value or ANTHROPIC_ADDRESS, address.name)
+    service = checked_service("anthropic", address, {key.name: key.value})
+    anthropic = _package("anthropic", "Anthropic's API", "anthropic")
+    connect = partial(
+        anthropic.AsyncAnthropic, api_key=key.value, base_url=address.value, **_connecting(anthropic)
+    )
+    return AsyncProviderClient(ClaudeTransport(connect, service), retry or RetryPolicy())
 
 
-class AsyncBedrockClient(AsyncProviderClient):
-    """A judge on Bedrock.
+def bedrock_client(base_url: str | None = None, retry: RetryPolicy | None = None) -> AsyncProviderClient:
+    """Return a judge on Bedrock; keys and region come from ``AWS_...`` variables.
 
     Args:
         base_url: default the region's own address.
-        access_key: default ``AWS_ACCESS_KEY``.
-        secret_key: default ``AWS_SECRET_KEY``.
-        region: default ``AWS_REGION``.
 
     Raises:
         UsageError: a key, the region or the optional package is missing.
     """
-
-    def __init__(
-        self,
-        *,
-        base_url: str | None = None,
-        access_key: str | None = None,
-        secret_key: str | None = None,
-        region: str | None = None,
-        retry: RetryPolicy | None = None,
-    ) -> None:
-        keys = {
-            "AWS_ACCESS_KEY": access_key or variable("AWS_ACCESS_KEY"),
-            "AWS_SECRET_KEY": secret_key or variable("AWS_SECRET_KEY"),
-        }
-        region = region or variable("AWS_REGION")
-        require_all({**keys, "AWS_REGION": region})
-        check_keys({"AWS_REGION": region})
-        address = Setting(
-            base_url or f"https://bedrock-runtime.{region}.amazonaws.com",
-            ADDRESS_GIVEN if base_url else "AWS_REGION",
-        )
-        service = checked_service("bedrock_anthropic", address, keys)
-        anthropic = _package("anthropic", "Bedrock", "bedrock")
-        _package(
-            "boto3", "Bedrock", "bedrock"
-        )  # signs the requests; the SDK imports it only with the first one
-        connect = partial(
-            anthropic.AsyncAnthropicBedrock,
-            aws_access_key=keys["AWS_ACCESS_KEY"],
-            aws_secret_key=keys["AWS_SECRET_KEY"],
-            aws_session_token=variable("AWS_SESSION_TOKEN") or None,
-            aws_region=region,
-            base_url=address.value,
-            **_connecting(anthropic),
-        )
-        try:
-            transport = ClaudeTransport(connect, service, lists_models=False)
-        except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
-            raise UsageError(f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}") from error
-        super().__init__(transport, retry or RetryPolicy())
+    keys = {name: variable(name) for name in ("AWS_ACCESS_KEY", "AWS_SECRET_KEY")}
+    region = variable("AWS_REGION")
+    require_all({**keys, "AWS_REGION": region})
+    check_keys({"AWS_REGION": region})
+    address = Setting(
+        base_url or f"https://bedrock-runtime.{region}.amazonaws.com",
+        ADDRESS_GIVEN if base_url else "AWS_REGION",
+    )
+    service = checked_service("bedrock_anthropic", address, keys)
+    anthropic = _package("anthropic", "Bedrock", "bedrock")
+    # It signs the requests; the SDK imports it only with the first one.
+    _package("boto3", "Bedrock", "bedrock")
+    connect = partial(
+        anthropic.AsyncAnthropicBedrock,
+        aws_access_key=keys["AWS_ACCESS_KEY"],
+        aws_secret_key=keys["AWS_SECRET_KEY"],
+        aws_session_token=variable("AWS_SESSION_TOKEN") or None,
+        aws_region=region,
+        base_url=address.value,
+        **_connecting(anthropic),
+    )
+    try:
+        transport = ClaudeTransport(connect, service, lists_models=False)
+    except ValueError as error:  # the SDK reads a bearer token, too, and takes one of the two
+        raise UsageError(f"unset AWS_BEARER_TOKEN_BEDROCK to use AWS_ACCESS_KEY: {error}") from error
+    return AsyncProviderClient(transport, retry or RetryPolicy())
 
 
 def _package(name: str, judge: str, extra: str) -> Any:
@@ -177,13 +158,7 @@ def _connecting(anthropic: Any) -> dict[str, Any]:
 
 
 class ClaudeTransport:
-    """Speaks Claude's messages protocol; a template is a tool that Claude must call.
-
-    Args:
-        connect: makes the SDK's client, without retries.
-        service: the server.
-        lists_models: whether the server has a list of its models.
-    """
+    """Speaks Claude's messages protocol; a template is a tool that Claude must call."""
 
     modes = (OutputMode.TOOL, OutputMode.PLAIN)
 
@@ -272,10 +247,9 @@ def read_completion(content: bytes, secrets: tuple[str, ...] = ()) -> Completion
 def claude_messages(
     messages: Sequence[Mapping[str, Any]], *, marks_cache: bool
 ) -> tuple[list[Block], list[Block]]:
-    """Return the system blocks and the turns.
+    """Return the system blocks and the turns of checked messages.
 
     Args:
-        messages: checked messages.
         marks_cache: mark the end of the part that later requests share: the user's first turn without its
             last part.
     """

@@ -204,7 +204,6 @@ class RequestFailedError(Exception):
     """One HTTP request failed; the client turns it into a ``JudgeError``.
 
     Args:
-        text: the server's message or the client's.
         is_sent: ``False`` if no connection was made.
         is_connection_lost: the connection failed, before or after the request was sent.
 

@@ -139,11 +139,7 @@ CONNECT_TIMEOUT_S = 30.0
 
 
 class SdkPool:
-    """The SDK's client with an HTTP client on aiohttp, which takes half the time of httpcore.
-
-    Args:
-        connect: makes the SDK's client with this HTTP client, without retries.
-    """
+    """The SDK's client with an HTTP client on aiohttp, which takes half the time of httpcore."""
 
     def __init__(self, connect: Callable[[httpx2.AsyncClient], AsyncOpenAI]) -> None:
         self._http = _http_client()
@@ -333,12 +329,7 @@ class _Models(ReplyPart):
 
 
 class OpenAITransport:
-    """Speaks chat completions.
-
-    Args:
-        connect: makes the SDK's client and its connections.
-        service: where it leads.
-    """
+    """Speaks chat completions."""
 
     modes = (OutputMode.STRICT_SCHEMA, OutputMode.JSON, OutputMode.PLAIN)
 

@@ -16,7 +16,7 @@ from mind2web2.errors import JudgeUnusableError, UsageError
 from mind2web2.llm_client.chat import Completion, Limit, Transport, WireRequest
 from mind2web2.llm_client.failures import RequestFailedError, Service
 from mind2web2.llm_client.openai_protocol import OpenAITransport, openai_connection
-from mind2web2.llm_client.provider import AsyncProviderClient, Sending
+from mind2web2.llm_client.provider import AsyncProviderClient
 from mind2web2.llm_client.rate_limiter import RateLimiter, Sent, Slowdown
 from mind2web2.llm_client.retry import Attempts, Retries, RetryPolicy
 from mind2web2.llm_client.settings import POOL_ENDPOINT, PoolServer, PoolSource
@@ -161,7 +161,7 @@ class PoolClient(AsyncProviderClient):
             log.warning("Judge servers out of reach, asked again during the run: %s", reasons)
         return None
 
-    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Sending]:
+    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
         if model != self._source.model:
             # A server that takes any name would answer as another model than the judgment says.
             raise JudgeUnusableError(f"the judge pool serves {self._source.model}, not {model}")

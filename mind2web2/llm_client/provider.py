@@ -6,12 +6,12 @@ import asyncio
 import atexit
 import difflib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 from anyio.from_thread import start_blocking_portal
 from pydantic import BaseModel
@@ -133,31 +133,18 @@ _MOST_MODELS = 5
 _REPLY_TRIES = 3
 
 
-class Sending(Protocol):
-    """Sends the requests of one question, with retries, and counts them (``Attempts``)."""
-
-    made: int
-
-    async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
-        """Return the completion of a request."""
-
-
 class AsyncProviderClient(AsyncCalls):
     """A judge behind one transport.
-
-    Args:
-        transport: speaks the provider's protocol.
-        one_by_one: whether a request that may be refused for its images is sent alone.
 
     Attributes:
         slowdown: the delays by rate limits.
         retries: the number of retries and their reasons.
     """
 
-    def __init__(self, transport: Transport, retry: RetryPolicy, *, one_by_one: bool = True) -> None:
+    def __init__(self, transport: Transport, retry: RetryPolicy) -> None:
         self._transport = transport
         self._retry = retry
-        self._capabilities = Capabilities(transport.modes, one_by_one=one_by_one)
+        self._capabilities = Capabilities(transport.modes)
         self._limiters: dict[str, RateLimiter] = {}
         # The names that the server lists.
         self._models: list[str] = []
@@ -217,11 +204,11 @@ class AsyncProviderClient(AsyncCalls):
             f"{self._transport.service.shown} has no model {model}; {hint}", is_for_all=True
         )
 
-    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Sending]:
+    def _route(self, model: str, limit: Limit | None) -> tuple[Transport, Attempts]:
         """Return the way of one question's requests to the server."""
         return self._transport, self._attempts(model, limit)
 
-    def _attempts(self, model: str, limit: Limit | None) -> Sending:
+    def _attempts(self, model: str, limit: Limit | None) -> Attempts:
         return Attempts(self._retry, limit, self._limiter(model), self.retries)
 
     def _limiter(self, model: str) -> RateLimiter:
@@ -251,7 +238,7 @@ class _Exchange:
         transport: Transport,
         capabilities: Capabilities,
         request: ChatRequest,
-        attempts: Sending,
+        attempts: Attempts,
         retries: Retries,
     ) -> None:
         self._transport = transport
@@ -267,7 +254,7 @@ class _Exchange:
         messages = checked_messages(self._request.messages)
         turns = messages
         for number in range(1, _REPLY_TRIES + 1):
-            completion = await self._ask(turns, must_show_schema=number > 1)
+            completion = await self._answered(turns, must_show_schema=number > 1)
             try:
                 return await self._read(completion)
             except InvalidOutputError as problem:
@@ -308,12 +295,9 @@ class _Exchange:
             attempts=self._attempts.made,
         )
 
-    async def _ask(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
-        async with self._capabilities.image_turn(self._request.model, image_urls(messages)):
-            return await self._answered(messages, must_show_schema=must_show_schema)
-
     async def _answered(self, messages: list[dict[str, Any]], *, must_show_schema: bool) -> Completion:
         """Send the messages in the best form that the server accepts."""
+        self._capabilities.check_images(self._request.model, image_urls(messages))
         while True:
             wire = self._capabilities.wire(self._request, messages, self._schema)
             if self._schema is not None and (must_show_schema or wire.mode.shows_schema):

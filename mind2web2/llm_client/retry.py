@@ -51,7 +51,6 @@ class SentRequests:
     Args:
         requests: those sent over a connection.
         reported: those whose price is known: the server reported the tokens, or an error.
-        replies: usage of each reply.
     """
 
     requests: int = 0
@@ -144,10 +143,8 @@ class Attempts:
     """Sends the requests of one question, retries them, and counts those that were sent.
 
     Args:
-        policy: when to stop.
         limit: entered around each HTTP request, not during a wait between two tries.
         limiter: shared by all requests to a model.
-        retries: updated for each retry.
     """
 
     def __init__(

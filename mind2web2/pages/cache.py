@@ -65,8 +65,8 @@ class CacheFileSys:
         self._failures = UrlNotes(self.task_dir / FAILURES_NAME)
         self._redirects = UrlNotes(self.task_dir / REDIRECTS_NAME)
         self._reported_missing: set[str] = set()
-        self._index_file.current()  # a damaged index is set aside now, not in the middle of a run
-        # Pages that a damaged index no longer lists are found by their file names, which are hashes of URLs.
+        self._index_file.current()  # a damaged index is an error now, not in the middle of a run
+        # Pages that the index no longer lists are found by their file names, which are hashes of URLs.
         self._has_nameless_pages = any(self.task_dir.glob("index.json.damaged-*"))
 
     def put_web(self, url: str, text: str, screenshot: bytes | str | None) -> None:

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
-from urllib.parse import unquote
+from typing import TYPE_CHECKING
 
-from mind2web2.errors import CacheWriteError
+from mind2web2.errors import CacheReadError, CacheWriteError
 from mind2web2.pages.cache_files import (
     PageKind,
     file_names_in,
     file_state,
     finish_replacing,
-    is_page_file,
     known_kind,
     main_file_name,
     read_file,
@@ -93,48 +90,6 @@ def _page_of_index_key(key: str) -> str | None:
     return lookup_key(key)
 
 
-_PAIR = re.compile(r'("(?:[^"\\]|\\.)*+")\s*+:\s*+"(web|pdf)"')
-
-
-def salvaged_entries(folder: Path, damaged: bytes, file_names: Set[str]) -> dict[str, PageKind]:
-    """Return the index entries that the damaged text or the task's URL list names and whose files exist."""
-    entries = {
-        key: kind
-        for key, kind in (*_pairs_in(damaged), *_pages_of_known_urls(folder, file_names))
-        if is_unicode_text(key) and main_file_name(key, kind) in file_names
-    }
-    return dict(sorted(entries.items()))
-
-
-def _pairs_in(damaged: bytes) -> Iterator[tuple[str, PageKind]]:
-    for quoted_key, kind in _PAIR.findall(damaged.decode(errors="replace")):
-        try:
-            yield json.loads(quoted_key, strict=False), cast(PageKind, kind)
-        except ValueError:  # an invalid escape: the key itself is damaged
-            continue
-
-
-def _pages_of_known_urls(folder: Path, file_names: Set[str]) -> Iterator[tuple[str, PageKind]]:
-    """Yield what the list of cited URLs beside the folder (file-layouts.md) adds."""
-    kinds: tuple[PageKind, ...] = ("web", "pdf")
-    for url in _known_urls(folder):
-        if not is_unicode_text(url):
-            continue
-        fully_decoded = unquote(url.partition("#")[0]).rstrip("/")  # the key of older tools
-        for key in (storage_key(url), fully_decoded):
-            yield from ((key, kind) for kind in kinds if main_file_name(key, kind) in file_names)
-
-
-def _known_urls(folder: Path) -> list[str]:
-    raw = read_file(folder.absolute().parent / f"{folder.absolute().name}.json")
-    try:
-        cited = json.loads(raw or b"{}")
-    except (ValueError, RecursionError):
-        return []
-    urls = cited.get("all_unique_urls") if isinstance(cited, dict) else None
-    return [url for url in urls if isinstance(url, str)] if isinstance(urls, list) else []
-
-
 _INDEX_NAME = "index.json"
 _LOCK_NAME = ".index.lock"
 _LOCK_TIMEOUT_S = 60.0
@@ -153,12 +108,15 @@ class IndexFile:
         self._lock_path = folder / _LOCK_NAME
         self._index = PageIndex()
         self._state: FileState | None = None
-        self._is_damaged_on_disk = False
         self._thread_lock = threading.RLock()
         self._process_lock: BaseFileLock | None = None
 
     def current(self) -> PageIndex:
-        """Return the index as it is on disk now."""
+        """Return the index as it is on disk now.
+
+        Raises:
+            CacheReadError: it is damaged.
+        """
         if self._state_on_disk() != self._state:
             with self._thread_lock:
                 # The state is taken before the file is read: one replaced in between is read once more.
@@ -227,16 +185,13 @@ class IndexFile:
             _log.warning(
                 "entries without files dropped count=%d old_index=%s", len(entries) - len(kept), aside
             )
-        if kept != self._index.listed or self._state is None or self._is_damaged_on_disk:
+        if kept != self._index.listed or self._state is None:
             self._write(kept)
 
     def _write(self, entries: Mapping[str, object]) -> None:
-        if self._is_damaged_on_disk:
-            self._set_aside()
         # Other programs' entries are kept as they are; half a surrogate in them becomes its JSON escape.
         listing = json.dumps(entries, ensure_ascii=False, indent=2).encode("utf-8", "backslashreplace")
         write_whole(self._path, listing)
-        self._is_damaged_on_disk = False
         self._index = self._index.updated(entries)
         self._state = self._state_on_disk()
 
@@ -244,38 +199,12 @@ class IndexFile:
         raw = read_file(self._path)
         listed = {} if raw is None else _parsed(raw)
         if listed is None:
-            self._rebuild()
-            return
+            raise CacheReadError(
+                f"{self._path} is damaged: repair it (a JSON object of URLs and kinds) or restore a copy; "
+                "without it the folder counts as empty"
+            )
         self._index = self._index.updated(listed)
         self._state = state
-        self._is_damaged_on_disk = False
-
-    def _rebuild(self) -> None:
-        """Set a damaged index aside and list the entries that can be saved, if necessary in memory only."""
-        try:
-            with self.writing():
-                state = self._state_on_disk()
-                raw = read_file(self._path)
-                if raw is not None and _parsed(raw) is None:
-                    self._is_damaged_on_disk = True
-                    self._write(self._salvaged(raw))
-                else:  # another process was faster
-                    self._read(state)
-        except CacheWriteError as error:
-            _log.warning("damaged index left in place: %s", error)
-            self._state = self._state_on_disk()
-            self._is_damaged_on_disk = True
-            self._index = self._index.updated(self._salvaged(read_file(self._path) or b""))
-
-    def _salvaged(self, damaged: bytes) -> dict[str, PageKind]:
-        file_names = file_names_in(self._folder)
-        saved = salvaged_entries(self._folder, damaged, file_names)
-        stems = {name[:32] for name in file_names if is_page_file(name)}
-        nameless = stems - {main_file_name(key, kind)[:32] for key, kind in saved.items()}
-        _log.warning(
-            "%s is damaged pages_saved=%d pages_of_unknown_url=%d", self._path, len(saved), len(nameless)
-        )
-        return saved
 
     def _set_aside(self) -> Path:
         """Keep the index file under a name of its own; it stays in place until it is replaced."""

@@ -9,8 +9,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self
+from typing import Any, ClassVar, Literal, Protocol, Self
 from weakref import WeakValueDictionary
+
+from pydantic import ConfigDict
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.capture.settings import CaptureSettings
@@ -47,35 +49,11 @@ class PageSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class PageContent:
-    """The prepared content of a page, whatever its URL and cache.
-
-    Args:
-        notes: parts that were left out.
-        flags: passages that look as if they were written for the judge.
-        doubt: why another machine or day might give another content.
-    """
-
-    kind: PageKind
-    text: HashedText
-    text_chars: int
-    text_chars_stored: int
-    images: tuple[HashedText, ...] = ()
-    notes: tuple[str, ...] = ()
-    flags: tuple[Flag, ...] = ()
-    doubt: str | None = None
-
-    @property
-    def memory_bytes(self) -> int:
-        """Return how much memory texts and images take."""
-        return sum(text.memory_bytes for text in (self.text, *self.images))
-
-
-@dataclass(frozen=True, slots=True)
 class PreparedPage:
     """A page as the judge is shown it.
 
     Args:
+        url: empty for a content that several URLs may share.
         text: cut to the limit, with a mark where it was.
         text_chars: characters of the page's own text in ``text``.
         text_chars_stored: characters before the cut.
@@ -89,6 +67,9 @@ class PreparedPage:
         captured_by: the browser that it was captured with.
         doubt: why another machine or day might give another content.
     """
+
+    # For messages that carry its fields (scripts.isolation).
+    __pydantic_config__: ClassVar = ConfigDict(arbitrary_types_allowed=True)
 
     url: str
     kind: PageKind
@@ -105,6 +86,11 @@ class PreparedPage:
     captured_at: str | None = None
     captured_by: str | None = None
     doubt: str | None = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """Return how much memory texts and images take."""
+        return sum(text.memory_bytes for text in (self.text, *self.images))
 
     def shown(self) -> PageShown:
         """Return the record for the evidence."""

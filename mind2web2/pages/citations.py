@@ -9,7 +9,6 @@ import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -26,7 +25,7 @@ from mind2web2.errors import (
 from mind2web2.judge.direct import ScriptedClient, as_provider
 from mind2web2.judge.protocol import ask_twice_if_declined
 from mind2web2.llm_client.chat import ChatProvider, ChatReply, ChatRequest, Limit, Message
-from mind2web2.pages.cache_files import PageKind, known_kind, read_file
+from mind2web2.pages.cache_files import PageKind, read_file
 from mind2web2.prompts import BlockChain, instructions
 from mind2web2.urls.markdown import markdown_addresses
 from mind2web2.urls.parts import (
@@ -140,69 +139,39 @@ class StoredPages(Protocol):
         """Return the kind of the stored page; ``None`` if none is stored."""
 
 
-@dataclass(frozen=True)
-class Citations:
-    """The citations of an agent's answers to one task.
-
-    Args:
-        answers_by_url: the names of the answer files that cite a URL, in natural order.
-        kinds: how the pages are stored that are.
-    """
-
-    agent_name: str
-    task_id: str
-    answers_by_url: Mapping[str, tuple[str, ...]]
-    kinds: Mapping[str, PageKind]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the file's content."""
-        urls = sorted(self.answers_by_url, key=_ignoring_case)
-        most_cited_first = sorted(urls, key=lambda url: -len(self.answers_by_url[url]))
-        kinds = {url: self.kinds[url] for url in urls if url in self.kinds}
-        return {
-            "agent_name": self.agent_name,
-            "task_id": self.task_id,
-            "total_unique_urls": len(urls),
-            "all_unique_urls": urls,
-            "urls": {url: list(self.answers_by_url[url]) for url in most_cited_first},
-            "url_types": kinds,
-            "cached_url_count": len(kinds),
-        }
-
-
-def gathered_citations(
+def citations_as_json(
     agent_name: str,
     task_id: str,
     urls_by_answer: Mapping[str, Iterable[str]],
     pages: StoredPages | None = None,
-) -> Citations:
-    """Return the citations of a task's answers, given by file name, each page under one spelling.
+) -> dict[str, Any]:
+    """Return the list of a task's citations (file-layouts.md), each page under one spelling.
 
     Args:
+        urls_by_answer: by the name of the answer's file.
         pages: where it is looked up how a page is stored; ``None`` for nowhere yet.
     """
     names = sorted(urls_by_answer, key=natural_key)
     urls_by_name = {name: list(urls_by_answer[name]) for name in names}
     spellings = one_spelling_each(url for urls in urls_by_name.values() for url in urls)
     by_page = {lookup_key(url): url for url in spellings}
-    answers: dict[str, list[str]] = {url: [] for url in spellings}
-    for name, urls in urls_by_name.items():
-        cited = dict.fromkeys(by_page.get(lookup_key(url)) for url in urls)
-        for url in cited:
+    urls = sorted(spellings, key=lambda url: (url.lower(), url))
+    answers: dict[str, list[str]] = {url: [] for url in urls}
+    for name, cited in urls_by_name.items():
+        for url in dict.fromkeys(by_page.get(lookup_key(url)) for url in cited):
             if url is not None:
                 answers[url].append(name)
-    kinds = {url: pages.has(url) for url in spellings} if pages else {}
-    return Citations(
-        agent_name=agent_name,
-        task_id=task_id,
-        answers_by_url={url: tuple(names) for url, names in answers.items()},
-        kinds={url: kind for url, kind in kinds.items() if kind is not None},
-    )
-
-
-def citations_path(agent_folder: Path, task_id: str) -> Path:
-    """Return the file of a task in an agent's cache folder."""
-    return agent_folder / f"{task_id}.json"
+    kinds = {url: kind for url in urls if pages is not None and (kind := pages.has(url)) is not None}
+    return {
+        "agent_name": agent_name,
+        "task_id": task_id,
+        "total_unique_urls": len(urls),
+        "all_unique_urls": urls,
+        # Most cited first.
+        "urls": dict(sorted(answers.items(), key=lambda item: -len(item[1]))),
+        "url_types": kinds,
+        "cached_url_count": len(kinds),
+    }
 
 
 def write_citations(
@@ -216,11 +185,10 @@ def write_citations(
     Raises:
         CacheWriteError: the folder cannot be written.
     """
-    citations = gathered_citations(agent_folder.resolve().name, task_id, urls_by_answer, pages)
-    text = json.dumps(citations.as_json(), ensure_ascii=False, indent=2)
-    path = citations_path(agent_folder, task_id)
+    citations = citations_as_json(agent_folder.resolve().name, task_id, urls_by_answer, pages)
+    path = agent_folder / f"{task_id}.json"
     try:
-        write_whole(path, as_unicode_text(text) + "\n")
+        write_whole(path, as_unicode_text(json.dumps(citations, ensure_ascii=False, indent=2)) + "\n")
         remove_leftovers(agent_folder)
     except OSError as error:
         raise CacheWriteError(
@@ -228,59 +196,20 @@ def write_citations(
         ) from error
 
 
-def read_citations(agent_folder: Path, task_id: str) -> Citations | None:
-    """Return the list of a task's citations; ``None`` if there is none.
-
-    Files of older tools may lack parts: URLs without answers are kept, and pages of unknown kind count as not
-    cached. Totals are counted again.
+def listed_urls(path: Path) -> list[str]:
+    """Return the URLs in a list of citations, also of an older tool's; none if there is no such file.
 
     Raises:
         CacheReadError: the file cannot be read or is damaged.
     """
-    path = citations_path(agent_folder, task_id)
-    raw = read_file(path)
-    if raw is None:
-        return None
     try:
-        content = json.loads(raw)
-    except (ValueError, RecursionError) as error:
-        raise _damaged(path, "is no JSON") from error
-    if not isinstance(content, dict):
-        raise _damaged(path, "holds no JSON object")
-    listed = [url for url in _as_list(content.get("all_unique_urls")) if isinstance(url, str)]
-    named = {url: _names(names) for url, names in _as_dict(content.get("urls")).items()}
-    kinds = {url: known_kind(kind) for url, kind in _as_dict(content.get("url_types")).items()}
-    return Citations(
-        agent_name=_as_text(content.get("agent_name")) or agent_folder.resolve().name,
-        task_id=_as_text(content.get("task_id")) or task_id,
-        answers_by_url=dict.fromkeys(listed, ()) | named,
-        kinds={url: kind for url, kind in kinds.items() if kind is not None},
-    )
-
-
-def _ignoring_case(url: str) -> tuple[str, str]:
-    return url.lower(), url
-
-
-def _damaged(path: Path, fault: str) -> CacheReadError:
-    return CacheReadError(f"{path} {fault}: delete it, and the next caching run writes a new one")
-
-
-def _names(answers: object) -> tuple[str, ...]:
-    names = {name for name in _as_list(answers) if isinstance(name, str)}
-    return tuple(sorted(names, key=natural_key))
-
-
-def _as_list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _as_dict(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+        content = json.loads(read_file(path) or b"{}")
+        urls = [*(content.get("all_unique_urls") or ()), *(content.get("urls") or ())]
+    except (ValueError, RecursionError, AttributeError, TypeError) as error:
+        raise CacheReadError(
+            f"{path} is damaged: delete it, and the next caching run writes a new one"
+        ) from error
+    return list(dict.fromkeys(url for url in urls if isinstance(url, str)))
 
 
 log = logging.getLogger(__name__)

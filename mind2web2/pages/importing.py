@@ -24,7 +24,7 @@ from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, Usage
 from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import file_names_in, screenshot_bytes
-from mind2web2.pages.warc import WarcFile
+from mind2web2.pages.warc import Fault, FoundPage, warc_pages
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.aio import all_or_first_error
 from mind2web2.utils.files import read_regular_file
@@ -38,38 +38,6 @@ _CONTENT_ID = "https://cid.invalid/"
 # Responses of these show no document in a browser.
 _WITHOUT_CONTENT = (204, 205, 304)
 _MAIN_TYPES = ("text/html", "application/xhtml+xml")
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """Why a part of a file cannot be imported."""
-
-    place: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class FoundPage:
-    """A page of a file.
-
-    Args:
-        place: where in the file, such as ``line 3``.
-        text: as the agent saw it; without, that of the rendered page.
-        screenshot: JPEG; without, that of the rendered page.
-        stored: what to render the page from.
-        fetched_at: UTC, ISO 8601.
-    """
-
-    place: str
-    url: str
-    text: str | None = None
-    screenshot: bytes | None = None
-    stored: StoredResponses | None = None
-    status: int | None = None
-    fetched_at: str | None = None
 
 
 class PageRenderer(Protocol):
@@ -302,7 +270,7 @@ def reader_of(path: Path, url: str | None) -> Found:
     if name.endswith((".jsonl", ".ndjson", ".json")):
         return lambda: _json_pages(path)
     if name.endswith(".warc"):
-        return lambda: _warc_pages(path)
+        return lambda: warc_pages(path)
     if name.endswith((".mhtml", ".mht")):
         return lambda: _mhtml_page(path, url)
     if name.endswith(".pdf"):
@@ -396,22 +364,6 @@ def _moment(text: str | None, name: str) -> str | None:
 
 def _is_web_address(url: str) -> bool:
     return lookup_key(url) is not None and split_url(clean_url(url)).scheme in ("http", "https")
-
-
-def _warc_pages(path: Path) -> Iterator[FoundPage | Fault]:
-    try:
-        warc = WarcFile(path)
-    except UsageError as error:
-        yield Fault(path.name, str(error))
-        return
-    for page in warc.pages():
-        try:
-            screenshot = screenshot_bytes(page.screenshot)
-        except DocumentError as error:
-            yield Fault(page.place, str(error))
-            continue
-        stored = warc if page.is_response else None
-        yield FoundPage(page.place, page.url, page.text, screenshot, stored, page.status, page.fetched_at)
 
 
 def _mhtml_page(path: Path, url: str | None) -> Iterator[FoundPage | Fault]:

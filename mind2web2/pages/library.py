@@ -7,7 +7,7 @@ import base64
 import logging
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,7 +16,6 @@ from mind2web2.errors import CaptureError, DocumentError, MachineError, WorkerEr
 from mind2web2.pages.captures import (
     DoubtfulPageError,
     PageCache,
-    PageContent,
     PageKind,
     PageRequest,
     PageSettings,
@@ -49,15 +48,15 @@ class PageMemory:
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes
         self._used_bytes = 0
-        self._contents: OrderedDict[Hashable, PageContent] = OrderedDict()
+        self._contents: OrderedDict[Hashable, PreparedPage] = OrderedDict()
 
-    def get(self, key: Hashable) -> PageContent | None:
+    def get(self, key: Hashable) -> PreparedPage | None:
         """Return a content, which counts as used now, or ``None`` where it is not kept."""
         if key in self._contents:
             self._contents.move_to_end(key)
         return self._contents.get(key)
 
-    def keep(self, key: Hashable, content: PageContent) -> list[Hashable]:
+    def keep(self, key: Hashable, content: PreparedPage) -> list[Hashable]:
         """Keep a content under a new key, and return the keys of those that are dropped for it."""
         self._contents[key] = content
         self._used_bytes += content.memory_bytes
@@ -77,7 +76,7 @@ _SCREENSHOT_TIMEOUT_S = 60.0
 _PDF_TIMEOUT_S = 120.0
 
 
-async def prepared_content(request: PageRequest, kind: PageKind) -> PageContent:
+async def prepared_content(request: PageRequest, kind: PageKind) -> PreparedPage:
     """Return the content of a stored page as the judge sees it.
 
     Raises:
@@ -95,7 +94,7 @@ async def _read(read: Callable[..., Stored], *arguments: object) -> Stored:
         raise CaptureError(f"no longer in the cache: {error}") from error
 
 
-async def _web_page(request: PageRequest) -> PageContent:
+async def _web_page(request: PageRequest) -> PreparedPage:
     text, screenshot = await _read(request.cache.get_web, request.url, request.with_images)
     images: tuple[HashedText, ...] = ()
     notes: tuple[str, ...] = ()
@@ -136,7 +135,7 @@ def screenshot_note(shown_px: int, height_px: int) -> str:
     return f"screenshot cut: {shown_px} of {height_px} pixels from the top are shown"
 
 
-async def _pdf_page(request: PageRequest) -> PageContent:
+async def _pdf_page(request: PageRequest) -> PreparedPage:
     from mind2web2.capture.pdf import render_pdf
 
     pdf = await _read(request.cache.get_pdf, request.url)
@@ -178,7 +177,7 @@ def page_content(
     notes: tuple[str, ...],
     doubt: str | None = None,
     hidden: str = "",
-) -> PageContent:
+) -> PreparedPage:
     """Return a page's text, cut to the limit, with its images and all that is noted of it."""
     limit = settings.max_text_chars
     # Hidden text of a PDF is not shown, but flagged.
@@ -186,8 +185,10 @@ def page_content(
     text = made_visible(encodable(text))
     if len(text) > limit:
         notes = (*notes, f"text cut: the first {limit} of {len(text)} characters are shown")
-    return PageContent(
+    return PreparedPage(
+        url="",
         kind=kind,
+        sha256=None,
         text=cut_text(text, limit, len(text)),
         text_chars=min(len(text), limit),
         text_chars_stored=len(text),
@@ -224,14 +225,13 @@ class PageLibrary:
     def __init__(self, memory_bytes: int = DEFAULT_MEMORY_BYTES) -> None:
         self._memory = PageMemory(memory_bytes)
         self._known: dict[_PageKey, _Known] = {}
-        self._pages_of: dict[Hashable, set[_PageKey]] = {}
         # The caches themselves, so that their ids stay taken.
         self._caches: dict[int, PageCache] = {}
         # Counts the writes to each cache, so that a lookup that began before one is not remembered.
         self._editions: Counter[int] = Counter()
         self._addresses_at_first: dict[int, frozenset[str] | None] = {}
         self._looking_up: SharedWork[_PageKey, _Known] = SharedWork()
-        self._preparing: SharedWork[Hashable, PageContent | None] = SharedWork()
+        self._preparing: SharedWork[Hashable, PreparedPage | None] = SharedWork()
         self._listing: SharedWork[int, frozenset[str] | None] = SharedWork()
 
     async def page(self, request: PageRequest) -> PreparedPage:
@@ -313,11 +313,8 @@ class PageLibrary:
     def _remember(self, key: _PageKey, known: _Known) -> None:
         if key.edition != self._editions[key.cache_id]:
             return
-        if not isinstance(known.page, CaptureError):
-            if self._memory.get(known.content_key) is None:
-                return
-            self._pages_of.setdefault(known.content_key, set()).add(key)
-        self._known[key] = known
+        if isinstance(known.page, CaptureError) or self._memory.get(known.content_key) is not None:
+            self._known[key] = known
 
     async def _prepared(
         self, key: _PageKey, request: PageRequest, kind: PageKind | None
@@ -340,7 +337,7 @@ class PageLibrary:
 
     async def _prepare(
         self, content_key: Hashable, request: PageRequest, kind: PageKind, sha256: str | None
-    ) -> PageContent | None:
+    ) -> PreparedPage | None:
         """Prepare a page and keep it; ``None`` if it was replaced and has another digest."""
         try:
             content = await prepared_content(request, kind)
@@ -350,9 +347,9 @@ class PageLibrary:
             return None  # another cache may still have the same page
         if sha256 is not None and await asyncio.to_thread(request.digest) != sha256:
             return None
-        for dropped in self._memory.keep(content_key, content):
-            for key in self._pages_of.pop(dropped, ()):
-                self._known.pop(key, None)
+        if dropped := self._memory.keep(content_key, content):
+            kept = {key: known for key, known in self._known.items() if known.content_key not in dropped}
+            self._known = kept
         return content
 
     async def _addresses(self, shared: PageCache) -> frozenset[str] | None:
@@ -421,35 +418,26 @@ def _why_not_there(request: PageRequest) -> str:
     return "not in the cache, and this run captures no pages"
 
 
-def _page(request: PageRequest, content: PageContent, sha256: str | None) -> PreparedPage:
+def _page(request: PageRequest, content: PreparedPage, sha256: str | None) -> PreparedPage:
     """Return a page with the notes on its capture; reads the record."""
-    notes, doubt = content.notes, content.doubt
-    troubles: tuple[str, ...] = ()
-    captured_at = captured_by = None
+    flags = one_a_kind((*content.flags, *address_flags(request.url)))
+    page = replace(content, url=request.url, sha256=sha256, flags=flags)
     record = request.record()
-    if record is not None and record.kind == content.kind:
-        notes = (*notes, *notes_for_judge(record))
-        troubles = tuple(dict.fromkeys(trouble.kind for trouble in record.troubles))
-        captured_at, captured_by = record.captured_at, record.browser or None
+    if record is not None and record.kind == page.kind:
+        doubt = page.doubt
         if record.is_transient and doubt is None:
             doubt = f"the server answered with an error that may pass: HTTP status {record.status}"
-    if not content.images and not content.text.strip():
-        raise CaptureError("; ".join(("the stored page is empty", *notes)))
-    return PreparedPage(
-        url=request.url,
-        kind=content.kind,
-        sha256=sha256,
-        text=content.text,
-        text_chars=content.text_chars,
-        text_chars_stored=content.text_chars_stored,
-        images=content.images,
-        notes=notes,
-        troubles=troubles,
-        flags=one_a_kind((*content.flags, *address_flags(request.url))),
-        captured_at=captured_at,
-        captured_by=captured_by,
-        doubt=doubt,
-    )
+        page = replace(
+            page,
+            notes=(*page.notes, *notes_for_judge(record)),
+            troubles=tuple(dict.fromkeys(trouble.kind for trouble in record.troubles)),
+            captured_at=record.captured_at,
+            captured_by=record.browser or None,
+            doubt=doubt,
+        )
+    if not page.images and not page.text.strip():
+        raise CaptureError("; ".join(("the stored page is empty", *page.notes)))
+    return page
 
 
 def _addresses(cache: PageCache) -> frozenset[str] | None:

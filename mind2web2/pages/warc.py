@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from zlib import error as ZlibError  # noqa: N812 - an exception's name
 
-from mind2web2.capture.settings import StoredResponse
-from mind2web2.errors import CacheMiss, UsageError
+from mind2web2.capture.settings import StoredResponse, StoredResponses
+from mind2web2.errors import CacheMiss, DocumentError, UsageError
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.cache_files import sidecar_text
+from mind2web2.pages.cache_files import screenshot_bytes, sidecar_text
 from mind2web2.urls.parts import lookup_key
 
 log = logging.getLogger(__name__)
@@ -30,21 +30,35 @@ _DROPPED_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 
 
 @dataclass(frozen=True, slots=True)
-class WarcPage:
-    """A page of a WARC file.
+class Fault:
+    """Why a part of a file cannot be imported."""
+
+    place: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page of a file.
 
     Args:
-        place: its record, such as ``record 3``.
-        is_response: the file has a response to render it from.
+        place: where in the file, such as ``line 3``.
+        text: as the agent saw it; without, that of the rendered page.
+        screenshot: JPEG; without, that of the rendered page.
+        stored: what to render the page from.
+        fetched_at: UTC, ISO 8601.
     """
 
     place: str
     url: str
-    is_response: bool
-    text: str | None
-    screenshot: bytes | None
-    status: int | None
-    fetched_at: str | None
+    text: str | None = None
+    screenshot: bytes | None = None
+    stored: StoredResponses | None = None
+    status: int | None = None
+    fetched_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +100,27 @@ class WarcFile:
             reason = " ".join(str(error).split())[:200]
             raise UsageError(f"the file is damaged after record {number}: {reason}") from error
 
-    def pages(self) -> Iterator[WarcPage]:
-        """Return the pages, in the order of the file."""
+    def pages(self) -> Iterator[FoundPage | Fault]:
+        """Yield the pages, in the order of the file."""
         for entry in self._entries.values():
             if entry.response is None and entry.text is None:
                 continue
             status, date = entry.status, entry.date
             if entry.metadata is not None:
                 status, date = _recorded(self._read(entry.metadata).body, status, date)
-            yield WarcPage(
-                entry.place,
-                entry.url,
-                entry.response is not None,
-                None if entry.text is None else self._read(entry.text).body.decode(errors="replace"),
-                None if entry.screenshot is None else self._read(entry.screenshot).body,
-                status,
-                _in_utc(date),
-            )
+            screenshot = None if entry.screenshot is None else self._read(entry.screenshot).body
+            try:
+                yield FoundPage(
+                    place=entry.place,
+                    url=entry.url,
+                    text=None if entry.text is None else self._read(entry.text).body.decode(errors="replace"),
+                    screenshot=screenshot_bytes(screenshot),
+                    stored=None if entry.response is None else self,
+                    status=status,
+                    fetched_at=_in_utc(date),
+                )
+            except DocumentError as error:
+                yield Fault(entry.place, str(error))
 
     def get(self, url: str) -> StoredResponse | None:
         """Return the response to any spelling of a URL, ``None`` for none; reads the file."""
@@ -150,6 +168,16 @@ class WarcFile:
                 headers["content-type"] = record.rec_headers.get_header("Content-Type") or ""
             status = int(record.http_headers.get_statuscode() or 200) if record.http_headers else 200
         return StoredResponse(bytes(body[:MAX_BODY_BYTES]), headers, status)
+
+
+def warc_pages(path: Path) -> Iterator[FoundPage | Fault]:
+    """Yield the pages of a WARC file, or why it cannot be read."""
+    try:
+        warc = WarcFile(path)
+    except UsageError as error:
+        yield Fault(path.name, str(error))
+        return
+    yield from warc.pages()
 
 
 def _check_end(path: Path) -> None:

@@ -156,7 +156,7 @@ _FEWEST_PLAIN_HIDDEN = 16
 _LONGEST_PERIOD = 4
 _RIGHT_TO_LEFT_OVERRIDE = "\u202e"
 
-# What stands for more in the patterns below. A blank is last: whatever may stand between two words,
+# Abbreviations in the patterns below. A blank is last: any characters that may stand between two words,
 # punctuation and Markdown's signs included; so words of their own have bounds and no underscores.
 _STANDS_FOR = {
     "CLAIMED": (

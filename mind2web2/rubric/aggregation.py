@@ -45,7 +45,7 @@ class Scored(Protocol):
 
     @property
     def verdict(self) -> Outcome:
-        """Return what was decided about a leaf."""
+        """Return the verdict on a leaf."""
 
     def walk(self) -> Iterator[Self]:
         """Yield this node and all below it, each before its children."""

@@ -1,4 +1,4 @@
-"""The record of what decided a leaf, and the verdict that it implies; pure."""
+"""The evidence for a leaf's verdict, and the verdict that it implies; pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_trials(num_trials: int) -> None:
 
 
 def outcome(votes: Sequence[bool], num_trials: int) -> bool | None:
-    """Return what the votes decide, or ``None`` while they do not.
+    """Return the decision of the votes, ``None`` while there is none.
 
     Two first trials that agree settle the vote, and so does an absolute majority of ``num_trials``.
     """
@@ -57,10 +57,10 @@ def implied_verdict(evidence: Evidence) -> Outcome | None:
 
 
 def evidence_faults(evidence: Evidence, *, is_recorded: bool = True) -> Iterator[str]:
-    """Yield, one line each, what cannot be so in evidence that a run has left.
+    """Yield the contradictions in the evidence of a result, one line each.
 
     Args:
-        is_recorded: whether its version kept a record of what of a page was shown.
+        is_recorded: whether its version recorded the part of a page that was shown.
     """
     if evidence.decided_by == "judge":
         yield from _judge_faults(evidence, is_recorded)
@@ -160,12 +160,12 @@ class Flag(BaseModel):
 
 
 class Quote(BaseModel):
-    """The passage that a judge names as decisive, and where it stands in what was shown.
+    """The passage that a judge names as decisive, and its place in the texts shown.
 
     Args:
         match: ``found`` but for typography, white space and letter case; ``approximate``, where a passage is
             nearly like it; or ``not_found``, which leaves the verdict as it is.
-        source: what the passage stands in; ``None`` where it is not found, like its place.
+        source: the text that has the passage; ``None`` where it is not found, like its place.
         start: of the passage, in characters of the text as it was shown.
         end: likewise, behind the last character.
     """
@@ -198,18 +198,16 @@ class Vote(BaseModel):
 
 
 class PageShown(BaseModel):
-    """What of a page the judge was shown.
+    """The part of a page that the judge was shown.
 
     Args:
-        kind: how the cache keeps the page.
-        sha256: hex digest of the stored content.
         captured_at: UTC, ISO 8601; ``None`` where the cache does not know.
         captured_by: the browser that it was captured with.
         text_chars: characters of text shown, out of ``text_chars_stored``.
         images: screenshot parts or rendered PDF pages shown.
-        notes: what was left out or looked wrong, one line each.
+        notes: the parts left out and the signs of trouble, one line each.
         troubles: the kinds of trouble that the page's capture met (``CaptureRecord``).
-        flags: what in its text or address looks as if it were meant for the judge.
+        flags: passages of its text or address that seem to address the judge.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -244,13 +242,11 @@ class Evidence(BaseModel):
     Args:
         decided_by: ``judge`` (votes decided), ``prerequisite`` (skipped), ``page`` (no source was
             available), ``script`` (a custom node) or ``error`` (an exception inside the verification).
-        claim: what was to be verified.
-        additional_instruction: the script's extra instruction to the judge.
         num_trials: of each vote, at most; a vote ends as soon as it is settled.
         votes: the votes on the answer alone; votes on pages are with their page.
         pages: every page checked, in order.
         reason: the cause in one line where no judge decided.
-        flags: what in the claim looks as if it were meant for the judge.
+        flags: passages of the claim that seem to address the judge.
         prerequisites: ids of the nodes that the script named as ``extra_prerequisites``.
     """
 

@@ -36,8 +36,8 @@ class AggregationStrategy(StrEnum, metaclass=_StrategyNames):
 class TreeWatch(Protocol):
     """The scheduler of a tree's pending verdicts."""
 
-    def refuse(self, what: str) -> NoReturn:
-        """Raise, since ``what`` needs verdicts that are pending."""
+    def refuse(self, reason: str) -> NoReturn:
+        """Raise, since ``reason`` needs verdicts that are pending."""
 
     def note_change(self) -> None:
         """Take note of a change of the tree; raises where it comes from elsewhere than the program itself."""
@@ -50,7 +50,6 @@ class _Tree:
         nodes: every node by its id; of equal ids the first one added.
         version: grows with every change that may alter a score.
         watch: set while verdicts are pending.
-        pending: the number of pending verdicts.
     """
 
     __slots__ = ("nodes", "pending", "version", "watch")
@@ -424,13 +423,8 @@ class VerificationNode:
         return self._blocks
 
     @property
-    def blocking_children(self) -> set[int]:
-        """Return the positions of children with a failed or skipped leaf here or below."""
-        return self._blocking_children
-
-    @property
     def verdict(self) -> Outcome:
-        """Return what was decided about this leaf, whatever scoring wrote over it."""
+        """Return the verdict on this leaf, which scoring does not overwrite."""
         self._check_decided("the verdict on")
         return self._verdict
 
@@ -465,11 +459,6 @@ class VerificationNode:
         """Tell whether the verdict of this leaf is pending."""
         return self._pending is not None
 
-    @property
-    def pending_children(self) -> set[int]:
-        """Return the positions of children with a pending leaf here or below."""
-        return self._pending_children
-
     def mark_pending(self, watch: TreeWatch) -> None:
         """Report reads of the verdict to ``watch`` until there is one."""
         self._pending = self._tree.watch = watch
@@ -494,14 +483,14 @@ class VerificationNode:
                 return
             node = parent
 
-    def _check_decided(self, what: str) -> None:
+    def _check_decided(self, access: str) -> None:
         if self._pending is not None:
-            self._pending.refuse(f"{what} node '{self._id}'")
+            self._pending.refuse(f"{access} node '{self._id}'")
 
-    def check_settled(self, what: str) -> None:
-        """Refuse the attempt if ``what`` depends on pending verdicts of this tree."""
+    def check_settled(self, access: str) -> None:
+        """Refuse the attempt if ``access`` depends on pending verdicts of this tree."""
         if self._tree.watch is not None:
-            self._tree.watch.refuse(f"{what} node '{self._id}'")
+            self._tree.watch.refuse(f"{access} node '{self._id}'")
 
     # Verdicts and scores
 
@@ -565,7 +554,7 @@ def possible_blocks(
         yield from _possible_leaves(named, besides=node)
     while node is not None and node.parent is not None:
         parent, own = node.parent, {node.position}
-        pending, blocking = parent.pending_children - own, parent.blocking_children - own
+        pending, blocking = parent._pending_children - own, parent._blocking_children - own
         critical = {place for place in pending | blocking if parent.children[place].critical}
         for place in _up_to_first(blocking & critical, pending & critical):
             yield from _possible_leaves(parent.children[place])
@@ -595,8 +584,8 @@ def _possible_leaves(
                 yield node
             continue
         # The first one that blocks may do so by the former verdict of ``besides`` itself.
-        blocking = node.blocking_children if besides is not None else sorted(node.blocking_children)[:1]
-        wanted = node.pending_children.union(blocking)
+        blocking = node._blocking_children if besides is not None else sorted(node._blocking_children)[:1]
+        wanted = node._pending_children.union(blocking)
         stack.extend(node.children[position] for position in sorted(wanted, reverse=True))
 
 

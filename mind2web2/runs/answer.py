@@ -131,8 +131,6 @@ class RunParts:
     """Everything that the answers of a run share.
 
     Args:
-        library: prepared pages.
-        limits: how many requests and captures run at once.
         reuse: take earlier results that still hold.
         answer_timeout_s: for one script on one answer; ``None`` for no limit.
         with_private_network: captures and scripts' downloads may visit private addresses.
@@ -178,6 +176,10 @@ class RunParts:
         """Tell whether stored judgments are replayed."""
         return self.judge.settings.replayed_from is not None
 
+    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
+        """Evaluate one answer here, as ``evaluate_job`` does."""
+        return await evaluate_job(job, self)
+
 
 @dataclass(frozen=True)
 class ScriptTime:
@@ -195,11 +197,9 @@ class AnswerOutcome:
     """The outcome of one answer: a result, or the reason why there is none.
 
     Args:
-        result: the content of the result file.
         reason: one line; ``None`` where there is a result.
         reused: the result is an earlier one, or a replay gave the same result again.
         changed: why an earlier result no longer holds, in one line; ``None`` where there was none.
-        word_count: of the answer, where it could be read.
         earlier_result: without a result, the newest result file when the evaluation began; a later file is
             another process's, and counts.
     """
@@ -210,7 +210,6 @@ class AnswerOutcome:
     reason: str | None
     reused: bool = False
     changed: str | None = None
-    word_count: int | None = None
     earlier_result: str | None = None
 
     @property
@@ -225,7 +224,6 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     Returns:
         ``None`` while another process judges the answer; the caller tries again when that has ended.
     """
-    text: str | None = None
     newest: str | None = None
     try:
         for folder in (job.folder, job.task_cache.task_dir):
@@ -242,10 +240,12 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
                 if run.reuse and seen != newest:  # another process has written it since
                     earlier, changed = await _reusable_result(job, run, text, newest)
                 if earlier is None:
-                    return await _judged(job, run, text, changed)
+                    result, is_same = await _evaluate(job, run, text)
+                    changed = None if is_same else changed
+                    return AnswerOutcome(job.task_id, job.answer.name, result, None, is_same, changed)
                 earlier = await asyncio.to_thread(_brought_up_to_date, earlier, job, run, text)
         await _clear_left_lock(job.folder)
-        return _outcome(job, text, earlier.content, reused=True)
+        return AnswerOutcome(job.task_id, job.answer.name, earlier.content, None, reused=True)
     except JudgeUnusableError:
         raise  # it ends the run
     except (Mind2Web2Error, OSError) as error:
@@ -261,8 +261,7 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
         )
     # An answer that cannot be read has no log of its own.
     log.info("no result task=%s answer=%s reason=%s", job.task_id, job.answer.name, reason)
-    words = None if text is None else len(text.split())
-    return AnswerOutcome(job.task_id, job.answer.name, None, reason, word_count=words, earlier_result=newest)
+    return AnswerOutcome(job.task_id, job.answer.name, None, reason, earlier_result=newest)
 
 
 async def _reusable_result(
@@ -284,20 +283,6 @@ async def _reusable_result(
 
 def _is_overwritten(run: RunParts, newest: str | None) -> bool:
     return not run.reuse and not run.is_replay and newest is not None
-
-
-async def _judged(job: AnswerJob, run: RunParts, text: str, changed: str | None) -> AnswerOutcome:
-    result, is_same = await _evaluate(job, run, text)
-    return _outcome(job, text, result, reused=is_same, changed=None if is_same else changed)
-
-
-def _outcome(
-    job: AnswerJob, text: str, result: dict[str, Any], reused: bool = False, changed: str | None = None
-) -> AnswerOutcome:
-    words = len(text.split())
-    return AnswerOutcome(
-        job.task_id, job.answer.name, result, None, reused=reused, changed=changed, word_count=words
-    )
 
 
 def _is_current(found: LoadedResult, job: AnswerJob, run: RunParts) -> bool:
@@ -438,7 +423,7 @@ async def evaluated(
                 update={
                     "variables": variable_digests(run.conditions.variables),
                     "services": services,
-                    "as_of": _as_of_text(run.as_of),
+                    "as_of": run.as_of.isoformat() if isinstance(run.as_of, datetime) else run.as_of,
                 }
             ),
             "replayed_from": run.judge.settings.replayed_from,
@@ -469,21 +454,14 @@ async def evaluated(
             "judge_retries": ledger.usage.requests - ledger.usage.judgments,
             "judged_from": ledger.first_created,
             "judged_to": ledger.last_created,
-            **_judge_check(run.judge_check),
         },
     }
+    if run.judge_check is not None:
+        # The judge itself is in the provenance.
+        complete["run"]["judge_check"] = run.judge_check.model_dump(mode="json", exclude={"judge"})
     bounds = await asyncio.to_thread(score_bounds, complete)
     complete[SCORE_BOUNDS] = None if bounds is None else asdict(bounds)
     return await asyncio.to_thread(with_checksum, complete)
-
-
-def _judge_check(check: CheckRecord | None) -> dict[str, Any]:
-    # The judge itself is in the provenance.
-    return {} if check is None else {"judge_check": check.model_dump(mode="json", exclude={"judge"})}
-
-
-def _as_of_text(as_of: AsOf | None) -> str | None:
-    return as_of.isoformat() if isinstance(as_of, datetime) else as_of
 
 
 def _refused_pages(pages: Mapping[str, str | None], captures: SharedCaptures | None) -> tuple[str, ...]:

@@ -49,10 +49,8 @@ class AnswerFile:
     """One answer of the agent.
 
     Args:
-        name: of its file.
         time_s: the agent's time, from its meta file.
         created: when it was made, as its meta file says it.
-        unknown: unknown keys of its meta file.
     """
 
     name: str
@@ -74,9 +72,7 @@ class RunRecord:
     Args:
         status: ``running``, ``answered``, ``empty``, ``error`` or ``out_of_budget``.
         reason: one line, for an error.
-        seconds: of the last attempt.
         cost_usd: of all attempts, where known.
-        attempts: number of times that the agent was asked.
         agent: the program or model that was asked.
         response_id: of a response that the server still works on.
     """
@@ -129,13 +125,10 @@ class TaskWork:
     """One task of the agent.
 
     Args:
-        task_id: the task.
         answers: its answers in natural order; a folder or a broken link named like an answer is among
             them, so that it is reported instead of vanishing.
         script_path: the script that judges them, ``None`` if there is none.
-        script_version: the version folder of the script.
         unscored_reason: why no answer of this task can be scored, in one line; ``None`` if they can.
-        problems: notes for the user, such as ignored files; one line each.
         failed_runs: why the agent has no answer in runs that count as 0, by answer name.
         stopped_runs: why runs of the agent did not take place, by answer name; they have no score.
         elsewhere: names of further answers, which other shards judge.
@@ -154,12 +147,7 @@ class TaskWork:
 
 @dataclass(frozen=True)
 class AnswerSetting:
-    """The answer with the script and the pages of its task.
-
-    Args:
-        script_version: the version folder of the script.
-        task_cache: shared by the answers of the task.
-    """
+    """The answer with the script and the pages of its task."""
 
     agent_name: str
     task_id: str
@@ -171,11 +159,7 @@ class AnswerSetting:
 
 @dataclass(frozen=True)
 class AnswerJob(AnswerSetting):
-    """One answer to evaluate, whose result is written.
-
-    Args:
-        folder: for results and logs of this answer.
-    """
+    """One answer to evaluate, whose result is written."""
 
     folder: Path
 

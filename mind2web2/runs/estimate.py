@@ -48,8 +48,6 @@ class PlannedRun:
 
     Args:
         endpoint: the judge's server; ``None`` where its address is not set: results of any server count.
-        conditions: the settings that decide which earlier results hold.
-        overwrite: reuse neither results nor judgments.
     """
 
     work: Sequence[TaskWork]
@@ -94,7 +92,6 @@ class RunEstimate:
 
     Args:
         ranges: one for each answer that will be judged, by task.
-        uncached_pages: pages that these answers cite.
         unscored: why answers will have no result, by ``task/answer``.
     """
 

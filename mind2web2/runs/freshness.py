@@ -294,7 +294,6 @@ def results_now(
 
     Args:
         answers: all answers with a record.
-        task_ids: the tasks that count, all by default.
     """
     try:
         selected = select_answers(paths, agent_name)

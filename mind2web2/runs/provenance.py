@@ -80,7 +80,6 @@ class Served(BaseModel):
     Args:
         model: the model's own name, such as one with a date.
         system_fingerprint: the backend's version.
-        judgments: number of replies.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -317,13 +316,4 @@ def _page_with_all_notes() -> PreparedPage:
     record = CaptureRecord(
         requested_url=url, final_url=url, kind="pdf", status=404, captured_at="", troubles=troubles
     )
-    return PreparedPage(
-        url=url,
-        kind=content.kind,
-        sha256=None,
-        text=content.text,
-        text_chars=content.text_chars,
-        text_chars_stored=content.text_chars_stored,
-        images=content.images,
-        notes=(*content.notes, *notes_for_judge(record)),
-    )
+    return replace(content, url=url, notes=(*content.notes, *notes_for_judge(record)))

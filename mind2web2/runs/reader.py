@@ -14,6 +14,7 @@ from typing import Any, Literal, cast, get_args
 
 from mind2web2.rubric.aggregation import Outcome, Status, aggregate, is_score
 from mind2web2.rubric.evidence import TO_THIS_JUDGE, QuoteMatch
+from mind2web2.utils.text import items, mapping, mappings
 
 # Sums of the same numbers may differ by their last digits from one Python to the next.
 _TOLERANCE = 1e-9
@@ -54,12 +55,12 @@ def written_tree(result: Mapping[str, Any]) -> WrittenNode | None:
     parts = result.get("eval_breakdown")
     if not isinstance(parts, list) or len(parts) != 1:
         return None
-    fields = _mapping(parts[0]).get("verification_tree")
+    fields = mapping(parts[0]).get("verification_tree")
     root = _node(fields)
     stack = [(root, fields)]
     while stack:
         node, fields = stack.pop()
-        children = _mapping(fields).get("children", [])
+        children = mapping(fields).get("children", [])
         if node is None or not isinstance(children, list):
             return None
         for child_fields in children:
@@ -72,9 +73,9 @@ def written_tree(result: Mapping[str, Any]) -> WrittenNode | None:
 
 
 def _node(fields: object) -> WrittenNode | None:
-    own = _mapping(fields)
+    own = mapping(fields)
     name, critical, strategy = own.get("id"), own.get("critical"), own.get("strategy")
-    shown = own if own.get("superseded") is None else _mapping(own["superseded"])
+    shown = own if own.get("superseded") is None else mapping(own["superseded"])
     score, status = shown.get("score"), shown.get("status")
     is_sound = isinstance(name, str) and isinstance(critical, bool) and strategy in ("parallel", "sequential")
     if not is_sound or not is_score(score) or status not in get_args(Status):
@@ -107,7 +108,7 @@ def other_pages(
     """
     found: dict[str, set[str | None]] = {}
     for check in (check for leaf in leaves_of(result) for check in _checks(leaf) if _votes(check)):
-        url, sha256 = str(check.get("url")), _text(_mapping(check.get("page")).get("sha256"))
+        url, sha256 = str(check.get("url")), _text(mapping(check.get("page")).get("sha256"))
         if url not in pages or pages[url] != sha256:
             found.setdefault(url, set()).add(sha256)
     return {url: tuple(sorted(digests, key=str)) for url, digests in sorted(found.items())}
@@ -187,7 +188,7 @@ NO_FACTS = ResultFacts()
 
 def result_facts(result: Mapping[str, Any]) -> ResultFacts:
     """Return the facts that a result's content states."""
-    made_from = _mapping(result.get("provenance"))
+    made_from = mapping(result.get("provenance"))
     leaves = list(leaves_of(result))
     return ResultFacts(
         judge=_judge(result, made_from),
@@ -205,7 +206,7 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
         is_barred=bool(barred_sources(result)),
         claims=tuple(leaf_facts(leaf) for leaf in leaves if _evidence(leaf).get("decided_by") in JUDGED),
         extractions=tuple(
-            found for record in _mappings(result.get("extractions")) if (found := _of_extraction(record))
+            found for record in mappings(result.get("extractions")) if (found := _of_extraction(record))
         ),
         bounds=stored_bounds(result),
     )
@@ -213,18 +214,18 @@ def result_facts(result: Mapping[str, Any]) -> ResultFacts:
 
 def stored_bounds(result: Mapping[str, Any]) -> tuple[float, float] | None:
     """Return the bounds that a result states for its score, ``None`` where it has none."""
-    found = _mapping(result.get(SCORE_BOUNDS))
+    found = mapping(result.get(SCORE_BOUNDS))
     low, high = found.get("low"), found.get("high")
     return (low, high) if is_score(low) and is_score(high) and low <= high else None
 
 
 def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves of a result's rubric trees, in rubric order."""
-    parts = reversed(_mappings(result.get("eval_breakdown")))
+    parts = reversed(mappings(result.get("eval_breakdown")))
     stack: list[Any] = [part.get("verification_tree") for part in parts]
     while stack:
-        node = _mapping(stack.pop())
-        children = _mappings(node.get("children"))
+        node = mapping(stack.pop())
+        children = mappings(node.get("children"))
         if node and not children:
             yield node
         stack.extend(reversed(children))
@@ -237,58 +238,54 @@ def pages_not_had(leaf: Mapping[str, Any]) -> list[str]:
 
 def pages_not_read(result: Mapping[str, Any]) -> list[str]:
     """Return the page of each extraction that is empty because its page is unavailable."""
-    records = _mappings(result.get("extractions"))
+    records = mappings(result.get("extractions"))
     return [str(record.get("url")) for record in records if record.get("unavailable")]
 
 
 def barred_sources(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Return the barred sources that the answer cites or was judged on: ``url``, ``rule`` and ``shown``."""
-    return _mappings(_mapping(result.get("barred")).get("sources"))
+    return mappings(mapping(result.get("barred")).get("sources"))
 
 
 def refused_pages(result: Mapping[str, Any]) -> list[str]:
     """Return the pages that were not captured because their addresses are private."""
-    return [str(url) for url in _items(_mapping(result.get("provenance")).get("refused_pages"))]
+    return [str(url) for url in items(mapping(result.get("provenance")).get("refused_pages"))]
 
 
 def refused_downloads(result: Mapping[str, Any]) -> list[str]:
     """Return the files that the script did not get because their addresses are private."""
-    return [str(url) for url in _items(_mapping(result.get("provenance")).get("refused_downloads"))]
+    return [str(url) for url in items(mapping(result.get("provenance")).get("refused_downloads"))]
 
 
 def decisive_troubles(leaf: Mapping[str, Any]) -> frozenset[str]:
     """Return the kinds of trouble of the pages that decided a leaf."""
-    pages = [_mapping(check.get("page")) for check in _decisive(_checks(leaf))]
-    return frozenset(str(kind) for page in pages for kind in _items(page.get("troubles")))
+    pages = [mapping(check.get("page")) for check in _decisive(_checks(leaf))]
+    return frozenset(str(kind) for page in pages for kind in items(page.get("troubles")))
 
 
 def is_shown_in_part(leaf: Mapping[str, Any]) -> bool:
     """Tell whether the judge got only some of the images of one of the leaf's pages."""
-    pages = [_mapping(check.get("page")) for check in _checks(leaf)]
-    return any(TO_THIS_JUDGE in str(note) for page in pages for note in _items(page.get("notes")))
+    pages = [mapping(check.get("page")) for check in _checks(leaf)]
+    return any(TO_THIS_JUDGE in str(note) for page in pages for note in items(page.get("notes")))
 
 
 def declined_counts(result: Mapping[str, Any]) -> tuple[int, int]:
     """Return the numbers of votes and of extractions that the judge declined."""
     entries = [entry for leaf in leaves_of(result) for entry in (_evidence(leaf), *_checks(leaf))]
     votes = sum(bool(vote.get("declined")) for entry in entries for vote in _votes(entry))
-    return votes, sum(bool(record.get("declined")) for record in _mappings(result.get("extractions")))
+    return votes, sum(bool(record.get("declined")) for record in mappings(result.get("extractions")))
 
 
 def quote_counts(result: Mapping[str, Any]) -> dict[str, int]:
     """Return how many quoted passages were found, approximately found, and not found."""
-    found = Counter(match for leaf in leaves_of(result) for match in _quotes(leaf))
+    entries = (entry for leaf in leaves_of(result) for entry in (_evidence(leaf), *_checks(leaf)))
+    found = Counter(match for entry in entries for match in _matches(_votes(entry)))
     return {match: found[match] for match in QUOTE_MATCHES}
-
-
-def _quotes(leaf: Mapping[str, Any]) -> Iterator[QuoteMatch]:
-    for entry in (_evidence(leaf), *_checks(leaf)):
-        yield from _matches(_votes(entry))
 
 
 def _matches(votes: Iterable[Mapping[str, Any]]) -> Iterator[QuoteMatch]:
     for vote in votes:
-        match = _mapping(vote.get("quote")).get("match")
+        match = mapping(vote.get("quote")).get("match")
         if match in QUOTE_MATCHES:
             yield match
 
@@ -303,7 +300,7 @@ def leaf_facts(leaf: Mapping[str, Any]) -> ClaimFacts:
     """Return how far a leaf's verdict can be relied on."""
     # Looked up once each: a benchmark has tens of thousands of claims.
     evidence = _evidence(leaf)
-    checks = _mappings(evidence.get("pages"))
+    checks = mappings(evidence.get("pages"))
     groups = [_votes(entry) for entry in (evidence, *checks)]
     opinions = [
         [bool(vote.get("supported")) for vote in votes if not vote.get("declined")] for votes in groups
@@ -324,11 +321,11 @@ def _reservations(
     votes: Sequence[Mapping[str, Any]],
 ) -> Iterator[Reservation]:
     # The leaf's own verdict, whatever a sequence put in its place.
-    status = (_mapping(leaf.get("superseded")) or leaf).get("status")
+    status = (mapping(leaf.get("superseded")) or leaf).get("status")
     decisive = _decisive(checks)
     if evidence.get("decided_by") == "error":
         yield "error"
-    if any(_mapping(check.get("page")).get("troubles") for check in decisive):
+    if any(mapping(check.get("page")).get("troubles") for check in decisive):
         yield "suspect_page"
     if evidence.get("flags") or any(_is_flagged(check) for check in decisive):
         yield "flagged"
@@ -342,7 +339,7 @@ def _reservations(
 
 
 def _of_extraction(record: Mapping[str, Any]) -> frozenset[Reservation]:
-    page = _mapping(record.get("page"))
+    page = mapping(record.get("page"))
     found: dict[Reservation, object] = {
         "page_not_had": record.get("unavailable"),
         "declined": record.get("declined"),
@@ -353,24 +350,24 @@ def _of_extraction(record: Mapping[str, Any]) -> frozenset[Reservation]:
 
 
 def _is_flagged(entry: Mapping[str, Any]) -> bool:
-    return bool(_mapping(entry.get("page")).get("flags"))
+    return bool(mapping(entry.get("page")).get("flags"))
 
 
 def _votes(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return _mappings(entry.get("votes"))
+    return mappings(entry.get("votes"))
 
 
 def _checks(leaf: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return _mappings(_evidence(leaf).get("pages"))
+    return mappings(_evidence(leaf).get("pages"))
 
 
 def _evidence(leaf: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _mapping(leaf.get("evidence"))
+    return mapping(leaf.get("evidence"))
 
 
 def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | None:
     model = _text(result.get("judge_model"))
-    judge = _mapping(made_from.get("judge"))
+    judge = mapping(made_from.get("judge"))
     if not judge:
         return None if model is None else f"{model}, parameters not recorded"
     names = ("temperature", "reasoning_effort", "max_images", "extra_body")
@@ -379,13 +376,13 @@ def _judge(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> str | Non
 
 
 def _server(made_from: Mapping[str, Any]) -> str | None:
-    endpoint = _text(_mapping(made_from.get("judge")).get("endpoint"))
+    endpoint = _text(mapping(made_from.get("judge")).get("endpoint"))
     # A replay takes judgments of any server; a caller's own client has another name in each process.
     return None if endpoint is None or endpoint == "replay" or endpoint.startswith("client ") else endpoint
 
 
 def _served(made_from: Mapping[str, Any]) -> Iterator[str]:
-    for served in _mappings(made_from.get("served")):
+    for served in mappings(made_from.get("served")):
         model, fingerprint = _text(served.get("model")), _text(served.get("system_fingerprint"))
         words = [model or "a model without a name", *([f"({fingerprint})"] if fingerprint else [])]
         if model or fingerprint:
@@ -394,28 +391,16 @@ def _served(made_from: Mapping[str, Any]) -> Iterator[str]:
 
 def _versions(result: Mapping[str, Any], made_from: Mapping[str, Any]) -> dict[str, str]:
     # Earlier versions record only their own version.
-    own = {"mind2web2": _mapping(result.get("run")).get("version")}
-    found = {**own, **_mapping(made_from.get("versions"))}
+    own = {"mind2web2": mapping(result.get("run")).get("version")}
+    found = {**own, **mapping(made_from.get("versions"))}
     return {str(name): version for name, version in found.items() if isinstance(version, str)}
 
 
 def _capture_days(leaves: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
-    pages = [_mapping(check.get("page")) for leaf in leaves for check in _checks(leaf)]
+    pages = [mapping(check.get("page")) for leaf in leaves for check in _checks(leaf)]
     days = [moment[:10] for page in pages if (moment := _text(page.get("captured_at")))]
     return (min(days), max(days)) if days else ()
 
 
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in _items(value) if isinstance(item, dict)]
-
-
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []

@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider
-from mind2web2.judge.protocol import Admission, DualSemaphore
+from mind2web2.judge.protocol import DualSemaphore
 from mind2web2.judge.store import FILE_NAME, JudgmentStore
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
 from mind2web2.pages.barred import default_barred
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import SharedCaptures
+from mind2web2.pages.citations import listed_urls
 from mind2web2.pages.library import PageLibrary
 from mind2web2.runs.answer import (
     DEFAULT_JUDGE_LIMIT,
     DEFAULT_PAGE_LIMIT,
     AnswerOutcome,
     RunParts,
-    evaluate_job,
     until_unlocked,
 )
 from mind2web2.runs.answers import AnswerJob, RunFolders, TaskWork, answer_files
 from mind2web2.runs.results import answer_dir, answer_results_dir, newest_result_name
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
 from mind2web2.utils.aio import all_or_first_error
-from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import check_name
 
 __all__ = ["DualSemaphore", "evaluate_task", "evaluate_work", "generate_result_summary", "merge_all_results"]
@@ -66,13 +64,20 @@ class Concurrency:
 
     max_tasks: int = 3
     max_answers: int = 3
-    admission: Admission | None = None
+    admission: AbstractAsyncContextManager[None] | None = None
+
+
+class AnswerRunner(Protocol):
+    """Evaluates single answers: in this process (``RunParts``), or on the nodes of a cluster."""
+
+    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
+        """Evaluate one answer, as ``evaluate_job`` does."""
 
 
 async def evaluate_work(
     work: Sequence[TaskWork],
     folders: RunFolders,
-    run: RunParts,
+    run: AnswerRunner,
     concurrency: Concurrency,
     progress: RunProgress,
     *,
@@ -111,7 +116,7 @@ async def evaluate_work(
 async def _evaluate_answers(
     task: TaskWork,
     folders: RunFolders,
-    run: RunParts,
+    run: AnswerRunner,
     concurrency: Concurrency,
     progress: RunProgress,
 ) -> Sequence[AnswerOutcome | AnswerJob]:
@@ -134,13 +139,13 @@ async def _evaluate_answers(
 
 
 async def _evaluated(
-    job: AnswerJob, run: RunParts, concurrency: Concurrency, progress: RunProgress
+    job: AnswerJob, run: AnswerRunner, concurrency: Concurrency, progress: RunProgress
 ) -> AnswerOutcome | None:
     name = f"{job.task_id}/{job.answer.stem}"
     async with concurrency.admission or nullcontext():
         progress.running[name] = None
         try:
-            outcome = await evaluate_job(job, run)
+            outcome = await run.evaluate(job)
         finally:
             del progress.running[name]
     if outcome is not None:
@@ -150,7 +155,7 @@ async def _evaluated(
 
 async def _final_outcome(
     done: AnswerOutcome | AnswerJob,
-    run: RunParts,
+    run: AnswerRunner,
     concurrency: Concurrency,
     places: asyncio.Semaphore,
     progress: RunProgress,
@@ -237,10 +242,9 @@ def uncached_pages(folders: RunFolders, task_id: str) -> int:
     """Return the number of cited pages of a task that are not stored, as far as the citations are known."""
     folder = folders.task_cache(task_id)
     try:
-        cited = json.loads(read_regular_file(folder.with_name(f"{task_id}.json")))["all_unique_urls"]
         cache = CacheFileSys(folder)
-        return sum(cache.has(str(url)) is None for url in cited)
-    except (OSError, ValueError, RecursionError, TypeError, LookupError, CacheReadError) as error:
+        return sum(cache.has(url) is None for url in listed_urls(folder.with_name(f"{task_id}.json")))
+    except CacheReadError as error:
         log.debug("citations not known task=%s reason=%s", task_id, error)
         return 0
 

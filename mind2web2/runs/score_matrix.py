@@ -34,10 +34,7 @@ class ScoredAnswer:
     Args:
         answer_name: the answer's file name; answers of one name are one run.
         word_count: whitespace-separated words of the answer.
-        time_s: the agent's time for it.
-        judge_model: the model that judged it.
         reason: why there is no score, in one line; with a score of 0, how the agent's run failed.
-        facts: the facts that its result states.
 
     Raises:
         ValueError: the score is not a number from 0 to 1.
@@ -136,7 +133,8 @@ def _grid_of_tasks(table: _Table, tasks: Sequence[str]) -> ScoreGrid:
     outside = _ordered(task for task, _ in table if task not in wanted)
     table = {place: answer for place, answer in table.items() if place[0] in wanted}
     runs = _ordered(run for _, run in table)
-    scores = {(task, run): _score_or_zero(table.get((task, run))) for task in tasks for run in runs}
+    own = {place: answer.score for place, answer in table.items() if answer.score is not None}
+    scores = {(task, run): own.get((task, run), 0.0) for task in tasks for run in runs}
     missing = _missing(table, tasks, runs)
     warnings = _missing_warnings(missing, "counted as 0", len(tasks))
     if outside:
@@ -203,10 +201,6 @@ def _few(tasks: Iterable[str]) -> str:
     ordered = _ordered(tasks)
     more = len(ordered) - _TASKS_SHOWN
     return ", ".join(ordered[:_TASKS_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
-def _score_or_zero(answer: ScoredAnswer | None) -> float:
-    return 0.0 if answer is None or answer.score is None else answer.score
 
 
 def _ordered(names: Iterable[str]) -> list[str]:

@@ -45,8 +45,6 @@ def generate_result_summary(
     """Write an agent's ``summary.json`` from its result folders and return its content.
 
     Args:
-        output_dir: the folder of all results.
-        agent_name: whose results.
         task_ids: the tasks that an agent should have answered, see ``agent_metrics``.
 
     Returns:
@@ -151,9 +149,6 @@ def write_task_summary(
     """Write a task's ``summary.json`` and ``unscored.json`` and return its answers.
 
     Args:
-        output_dir: the folder of all results.
-        agent_name: whose answers.
-        task_id: the task.
         unscored: why answers have no result in this run, by answer name. Such an answer is without a
             score even if an earlier run left a result: that may have judged another text or script.
         answer_names: the answers there are now. Results of others, left by earlier runs, are listed as
@@ -215,8 +210,17 @@ def _task_entries(
     current = sorted(names | unscored.keys() | failed.keys(), key=natural_key)
     answers = [found.get(name, ScoredAnswer(folder.name, name, reason=NO_RESULT)) for name in current]
     answers = [_marked(answer, unscored.get(answer.answer_name)) for answer in answers]
-    answers = [_failed(answer, failed.get(answer.answer_name)) for answer in answers]
-    removed = [_removed_entry(name) for name in sorted(found.keys() - current, key=natural_key)]
+    answers = [
+        ScoredAnswer(folder.name, answer.answer_name, score=0.0, reason=failed[answer.answer_name])
+        if answer.answer_name in failed
+        else answer
+        for answer in answers
+    ]
+    reason = "the agent no longer has this answer; an earlier result is not counted"
+    removed = [
+        {"answer_name": name, "score": None, "status": REMOVED, "success": False, "reason": reason}
+        for name in sorted(found.keys() - current, key=natural_key)
+    ]
     entries = [_with_earlier_result(entry, folder) for entry in task_summary(answers) + removed]
     return answers, entries
 
@@ -231,7 +235,7 @@ def task_summary(answers: Iterable[ScoredAnswer]) -> list[dict[str, Any]]:
         entry: dict[str, Any] = {
             "answer_name": answer.answer_name,
             "score": answer.score,
-            "status": _status(answer.score),
+            "status": UNSCORED if answer.score is None else "success" if answer.score > 0 else "failed",
             "success": answer.score == 1.0,
         }
         if answer.score is None or answer.reason is not None:
@@ -281,12 +285,11 @@ def _apply_entry(answers: dict[str, ScoredAnswer], entry: dict[str, Any], folder
 
 
 def _judged_answers(folder: Path) -> dict[str, ScoredAnswer]:
-    stems = [stem for stem in _folders(folder) if _is_answer_folder(folder / stem)]
-    return {f"{stem}.md": _judged_answer(folder, stem) for stem in stems}
-
-
-def _is_answer_folder(folder: Path) -> bool:
-    return (folder / "results").is_dir() or (folder / f"{folder.name}.md").is_file()
+    return {
+        f"{stem}.md": _judged_answer(folder, stem)
+        for stem in _folders(folder)
+        if (folder / stem / "results").is_dir() or (folder / stem / f"{stem}.md").is_file()
+    }
 
 
 def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
@@ -294,10 +297,13 @@ def _judged_answer(folder: Path, stem: str) -> ScoredAnswer:
     results_dir = _results_dir(folder, stem)
     result = latest_result(results_dir)
     if result is None:
-        return replace(answer, reason=_why_no_result(results_dir))
+        damaged = newest_result_name(results_dir)
+        why = f"its newest result {damaged} is damaged: evaluate it again" if damaged else NO_RESULT
+        return replace(answer, reason=why)
     if is_edited(result.content):
         _warn_once(result.path.absolute(), result.path, content_sha256(result.content))
-        return replace(answer, reason=_changed_reason(result.path))
+        why = f"its newest result {result.path.name} was changed after it was written: evaluate it again"
+        return replace(answer, reason=why)
     score, judge_model, time_s = (
         result.content.get(key) for key in ("final_score", "judge_model", "time_seconds")
     )
@@ -321,15 +327,6 @@ def _warn_once(_place: Path, path: Path, _content_sha256: str) -> None:
     log.warning("result was changed after it was written, counts as none path=%s", path)
 
 
-def _changed_reason(result_path: Path) -> str:
-    return f"its newest result {result_path.name} was changed after it was written: evaluate it again"
-
-
-def _why_no_result(results_dir: Path) -> str:
-    damaged = newest_result_name(results_dir)
-    return NO_RESULT if damaged is None else f"its newest result {damaged} is damaged: evaluate it again"
-
-
 def _results_dir(folder: Path, answer_name: str) -> Path:
     return answer_results_dir(folder.parent.parent, folder.parent.name, folder.name, answer_name)
 
@@ -347,28 +344,11 @@ def _marked(answer: ScoredAnswer, reason: str | None) -> ScoredAnswer:
     return replace(answer, score=None, judge_model=None, reason=reason, facts=NO_FACTS)
 
 
-def _failed(answer: ScoredAnswer, reason: str | None) -> ScoredAnswer:
-    if reason is None:
-        return answer
-    return ScoredAnswer(answer.task_id, answer.answer_name, score=0.0, reason=reason)
-
-
-def _removed_entry(answer_name: str) -> dict[str, Any]:
-    reason = "the agent no longer has this answer; an earlier result is not counted"
-    return {"answer_name": answer_name, "score": None, "status": REMOVED, "success": False, "reason": reason}
-
-
 def _with_earlier_result(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
     # Names the result that does not count, so that a later one does: clocks and stamps can be alike.
     earlier = newest_result_name(_results_dir(folder, entry["answer_name"]))
     is_scored = entry["score"] is not None and "reason" not in entry
     return entry if earlier is None or is_scored else entry | {"earlier_result": earlier}
-
-
-def _status(score: float | None) -> str:
-    if score is None:
-        return UNSCORED
-    return "success" if score > 0 else "failed"
 
 
 def _entries_of(summary_path: Path) -> list[dict[str, Any]]:

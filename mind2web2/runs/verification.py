@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import connect
@@ -27,7 +26,7 @@ from mind2web2.runs.answers import RunFolders, TaskWork, answer_files
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.provenance import NO_PROVENANCE, Present, Provenance, provenance_in
-from mind2web2.runs.reader import SCORE_BOUNDS, leaves_of, other_score_by_tree, score_by_tree
+from mind2web2.runs.reader import leaves_of, other_score_by_tree, score_by_tree
 from mind2web2.runs.results import EDITED, LoadedResult, answer_dir, latest_result, newest_result_name
 from mind2web2.runs.run import Concurrency, RunProgress, evaluate_work
 from mind2web2.runs.summaries import (
@@ -41,7 +40,7 @@ from mind2web2.scripts.isolation.processes import IS_POSSIBLE
 from mind2web2.scripts.isolation.run import Isolation
 from mind2web2.utils.files import read_regular_file, text_sha256
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import natural_key
+from mind2web2.utils.text import mapping, mappings, natural_key
 
 Kind = Literal["wrong", "stale", "missing"]
 # The remedy: evaluate; evaluate although the result looks valid; name the file of judgments; look at the
@@ -69,6 +68,11 @@ class AnswerCheck:
     answer_name: str
     found: LoadedResult | None
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def place(self) -> str:
+        """Return task and answer for messages."""
+        return f"{self.task_id}/{self.answer_name}"
 
     @property
     def content(self) -> Mapping[str, Any]:
@@ -305,8 +309,6 @@ async def _replayed(
 
 def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iterator[str]:
     """Yield the differences of a result and its replay; details only where the verdicts are the same."""
-    if SCORE_BOUNDS not in stored:
-        replayed = _without_later_fields(replayed)
     was, now = ({str(leaf.get("id")): leaf for leaf in leaves_of(result)} for result in (stored, replayed))
     for name in sorted(was.keys() ^ now.keys()):
         yield f"leaf {name!r} is {'not there' if name in was else 'missing'}"
@@ -324,15 +326,6 @@ def _differences(stored: Mapping[str, Any], replayed: Mapping[str, Any]) -> Iter
             yield f"its {key} differs"
 
 
-def _without_later_fields(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a result as versions before bounds of scores wrote it."""
-    earlier: dict[str, Any] = deepcopy(dict(result))
-    del earlier[SCORE_BOUNDS]
-    for leaf in leaves_of(earlier):
-        leaf.get("evidence", {}).pop("prerequisites", None)
-    return earlier
-
-
 def _verdict(leaf: Mapping[str, Any]) -> str:
     return f"{leaf.get('status')} ({leaf.get('score')})"
 
@@ -347,23 +340,22 @@ def summary_findings(paths: PathConfig, agent_name: str, task_id: str | None) ->
         if not entries and not path.exists():
             return []
         scores = {entry["answer_name"]: entry["score"] for entry in entries if entry["score"] is not None}
-        stored = {entry.get("answer_name"): entry.get("score") for entry in _entries(_read(path))}
+        stored = {entry.get("answer_name"): entry.get("score") for entry in mappings(_read(path))}
         return _summary_findings(path, stored, scores, folder.glob("*/results/*.md.json"))
-    content = _mapping(_read(path))
-    tasks = _mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
+    content = mapping(_read(path))
+    tasks = mapping(content.get("tasks")) if content.get("missing_counted_as_zero") else None
     derived = agent_metrics(agent_name, agent_answers(root, agent_name), tasks)
-    for name in ("warnings", *({"barred", "bounds", "variation"} - content.keys())):
-        del derived[name]
+    del derived["warnings"]
     findings = _summary_findings(
         path, content, json.loads(json.dumps(derived)), folder.glob("*/*/results/*.md.json")
     )
     merged = root / ALL_RESULTS_NAME
-    of_tasks = _mapping(_read(merged))
+    of_tasks = mapping(_read(merged))
     summaries = sorted(folder.glob(f"*/{SUMMARY_NAME}"))
     # A task without any scored answer has an empty summary, and no entry.
-    by_task = {summary.parent.name: entries for summary in summaries if (entries := _entries(_read(summary)))}
-    own = {task: _mapping(agents).get(agent_name) for task, agents in of_tasks.items()}
-    return findings + _summary_findings(merged, own, by_task, summaries)
+    by_task = {summary.parent.name: own for summary in summaries if (own := mappings(_read(summary)))}
+    stored = {task: mapping(agents).get(agent_name) for task, agents in of_tasks.items()}
+    return findings + _summary_findings(merged, stored, by_task, summaries)
 
 
 def _summary_findings(
@@ -392,14 +384,6 @@ def _read(path: Path) -> Any:
         return json.loads(read_regular_file(path))
     except (OSError, ValueError, RecursionError):
         return None
-
-
-def _mapping(content: object) -> Mapping[str, Any]:
-    return content if isinstance(content, dict) else {}
-
-
-def _entries(content: object) -> list[dict[str, Any]]:
-    return [entry for entry in content if isinstance(entry, dict)] if isinstance(content, list) else []
 
 
 def _is_same(stored: object, derived: object) -> bool:

@@ -115,28 +115,28 @@ def is_watching(thing: object) -> bool:
     return type(thing) in _watching
 
 
-def check_look(what: str) -> None:
-    """Refuse the attempt if its script reads ``what``, which pending verifications may change."""
+def check_look(fields: str) -> None:
+    """Refuse the attempt if its script reads ``fields``, which pending verifications may change."""
     deferral = _current.get()
     if deferral is not None and deferral.has_pending and is_on_the_loop():
-        deferral.refuse(f"a look at {what}")
+        deferral.refuse(f"a look at {fields}")
 
 
-def check_change(what: str) -> None:
-    """Note that the script changes ``what``, which another attempt would find changed.
+def check_change(state: str) -> None:
+    """Note that the script changes ``state``, which another attempt would find changed.
 
     With pending verifications the attempt is refused before the change; otherwise it continues sequentially.
     """
     if is_on_the_loop():
-        check_lasting_effect(f"a change of {what}")
+        check_lasting_effect(f"a change of {state}")
 
 
-def check_lasting_effect(what: str) -> None:
-    """Do what ``check_change`` does, in worker threads as well."""
+def check_lasting_effect(effect: str) -> None:
+    """Act as ``check_change``, in worker threads as well."""
     deferral = _current.get()
     if deferral is not None:
         if deferral.has_pending:
-            deferral.refuse(what)
+            deferral.refuse(effect)
         deferral.is_sequential = True
 
 
@@ -205,7 +205,7 @@ class NotedPrerequisites:
 def noted_prerequisites(
     node: VerificationNode | None, extra: Sequence[VerificationNode], verdicts: Mapping[int, PendingVerdict]
 ) -> NotedPrerequisites:
-    """Return what blocks a verification, or may block it.
+    """Return the leaves that block a verification, or may block it.
 
     Args:
         verdicts: the pending ones, by the ``id`` of the leaf.
@@ -284,7 +284,7 @@ class Deferral:
         self._known_listeners = {**(_listeners(log) or {}), **(_listeners(logger) or {})}
         self._loggers: list[logging.Logger] = []
 
-    # What the script asks for
+    # Requests of the script
 
     async def run(self, method: Callable[..., Awaitable[Any]], /, *arguments: Any, **keywords: Any) -> None:
         """Call a method whose result is not used: deferred where possible."""
@@ -357,7 +357,7 @@ class Deferral:
     def prerequisites(
         self, node: VerificationNode | None, extra: Sequence[VerificationNode]
     ) -> NotedPrerequisites:
-        """Return what blocks a verification, or may block it."""
+        """Return the leaves that block a verification, or may block it."""
         self.check_refusal()
         if self._tasks and not self.is_program():
             self.refuse("a verification in a task of the script's own, beside")
@@ -391,9 +391,9 @@ class Deferral:
         """Tell whether a verification is pending."""
         return bool(self._tasks)
 
-    def refuse(self, what: str) -> NoReturn:
-        """Refuse this attempt: ``what`` needs pending verdicts and cannot wait."""
-        self.refusal = self.refusal or what
+    def refuse(self, reason: str) -> NoReturn:
+        """Refuse this attempt: ``reason`` needs pending verdicts and cannot wait."""
+        self.refusal = self.refusal or reason
         raise MustRunSequentially(self.refusal)
 
     def check_refusal(self) -> None:
@@ -426,7 +426,7 @@ class Deferral:
             self._tasks_beside -= 1
 
     def is_heard(self, logger: object) -> bool:
-        """Tell whether the script may see what a verification logs, by a handler or filter of its own."""
+        """Tell whether the script may see a verification's log records, by a handler or filter of its own."""
         listeners = _listeners(logger)
         if listeners is None or not isinstance(logger, logging.Logger):
             return True
@@ -479,16 +479,16 @@ class Deferral:
         await self.drain()
 
 
-def cut_off(what: str) -> JudgeError:
+def cut_off(name: str) -> JudgeError:
     """Return why there is no result where a time limit of the script's own expired."""
     return JudgeError(
-        f"the script stopped waiting for the judge on {what!r} (a time limit of its own, such as "
+        f"the script stopped waiting for the judge on {name!r} (a time limit of its own, such as "
         "asyncio.timeout or wait_for): raise that limit, or run with --sequential"
     )
 
 
 def _listeners(logger: object) -> dict[int, object] | None:
-    """Return what may see the records of a logger, by the ``id``; ``None`` where that is not known."""
+    """Return the objects that may see a logger's records, by ``id``; ``None`` where they are not known."""
     if logger is None:
         return {}
     if type(logger) not in (logging.Logger, logging.RootLogger):
@@ -513,7 +513,7 @@ def current_deferral() -> Deferral | None:
 
 
 def prerequisites_now(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> NotedPrerequisites:
-    """Return what blocks a verification, or may block it, within a script's run or outside of any."""
+    """Return the leaves that block a verification, or may; within a script's run or outside of any."""
     deferral = _current.get()
     return noted_prerequisites(node, extra, {}) if deferral is None else deferral.prerequisites(node, extra)
 

@@ -53,7 +53,7 @@ from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.aio import LoopThread
 from mind2web2.utils.files import text_sha256
 from mind2web2.utils.path_config import PathConfig, ScriptFile
-from mind2web2.utils.text import check_name
+from mind2web2.utils.text import check_name, mapping, mappings
 
 if TYPE_CHECKING:
     from mind2web2.scripts.isolation.run import Isolation
@@ -122,10 +122,8 @@ class Score:
     @property
     def tree(self) -> Mapping[str, Any]:
         """Return the rubric tree; empty for an empty answer, and where the script returns none."""
-        parts = self.result.get("eval_breakdown")
-        first = parts[0] if isinstance(parts, list) and parts else None
-        tree = first.get("verification_tree") if isinstance(first, Mapping) else None
-        return tree if isinstance(tree, Mapping) else {}
+        parts = mappings(self.result.get("eval_breakdown"))
+        return mapping(parts[0].get("verification_tree")) if parts else {}
 
     @property
     def evidence(self) -> dict[str, Mapping[str, Any]]:

@@ -9,9 +9,8 @@ import logging
 import signal
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -31,9 +30,8 @@ from mind2web2.scheduling.scheduler import (
     stop_script,
 )
 from mind2web2.scripts.load import MODULE_PREFIX, load_eval_script, unload_eval_script
-from mind2web2.utils.api_misuse import ScriptReports, script_reports
+from mind2web2.utils.api_misuse import ScriptReports, is_installed, script_reports
 from mind2web2.utils.files import file_sha256
-from mind2web2.utils.private_attributes import PYTHON, check_private_attributes
 
 # A script that blocks the event loop for so long never releases it.
 LONGEST_BLOCK_S = 60.0
@@ -84,75 +82,25 @@ class LoopGuard:
             frame = frame.f_back
 
 
-_Steps = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
-
 log = logging.getLogger(__name__)
 
 
-class UnseenErrors:
-    """Errors of one script's tasks that were never retrieved, which asyncio would print with a traceback.
+def log_unseen_errors(logger: logging.Logger) -> None:
+    """Log errors of tasks that a script never awaits in one line each, unless the loop has a handler."""
 
-    To be entered before the script's first task begins, in the same context.
-    """
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error, task = context.get("exception"), context.get("future")
+        if error is None or task is None:
+            loop.default_exception_handler(context)
+            return
+        files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
+        script = next((name for name in reversed(files) if not is_installed(name)), "")
+        reason = _where_and_what(error, Path(script))
+        logger.warning("a task that the script started and did not await raised %s", reason)
 
-    def __init__(self) -> None:
-        self._failed: list[asyncio.Task[Any]] = []
-        self._is_over = False
-
-    def enter(self) -> None:
-        """Watch the tasks that are started from here on in this context, and in those that come of it."""
-        check_private_attributes(PYTHON)
-        loop = asyncio.get_running_loop()
-        before = loop.get_task_factory()
-        if not isinstance(before, _WatchingFactory):
-            # It stays for the next: to tasks of others it does nothing.
-            loop.set_task_factory(_WatchingFactory(before))
-        _watching.set(self)
-
-    def take(self) -> list[BaseException]:
-        """Return those so far, once the script is over; later ones go to the package's own log."""
-        self._is_over = True
-        unseen = [error for task in self._failed if (error := _unseen(task)) is not None]
-        self._failed.clear()
-        return unseen
-
-    def note(self, task: asyncio.Task[Any]) -> None:
-        """Remember a failed task; the script may still await it."""
-        if not self._is_over:
-            if task._log_traceback:
-                self._failed.append(task)
-        elif (error := _unseen(task)) is not None:
-            log.info("a script's task failed after the script's end error=%s", type(error).__name__)
-
-
-_watching: ContextVar[UnseenErrors | None] = ContextVar("_watching", default=None)
-
-
-class _WatchingFactory:
-    def __init__(self, before: Any) -> None:  # whatever makes the loop's tasks: its type differs by version
-        self._make = before or _new_task
-
-    def __call__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        steps: _Steps,
-        **options: Any,  # which of them there are differs by version as well
-    ) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = self._make(loop, steps, **options)
-        unseen = _watching.get()
-        if unseen is not None:
-            task.add_done_callback(unseen.note)
-        return task
-
-
-def _new_task(loop: asyncio.AbstractEventLoop, steps: _Steps, **options: Any) -> asyncio.Task[Any]:
-    return asyncio.Task(steps, loop=loop, **options)
-
-
-def _unseen(task: asyncio.Task[Any]) -> BaseException | None:
-    """Return and retrieve a task's error if it was never retrieved."""
-    # No public way tells this without retrieving the error.
-    return task.exception() if task._log_traceback else None
+    loop = asyncio.get_running_loop()
+    if loop.get_exception_handler() is None:
+        loop.set_exception_handler(handle)
 
 
 # A script that swallows its cancellation is left behind after this long.
@@ -316,8 +264,7 @@ async def run_script(
     limit = LogLimit(blocks)
     for handler in logger.handlers[:1]:
         handler.addFilter(limit)
-    unseen = UnseenErrors()
-    unseen.enter()
+    log_unseen_errors(log)
     task = asyncio.ensure_future(_contained(evaluate, path))
     timed_out = False
     try:
@@ -329,9 +276,6 @@ async def run_script(
             task.exception()  # retrieved: the script's own failure is reported below
         for handler in logger.handlers:
             handler.removeFilter(limit)
-        for error in unseen.take():
-            what = _where_and_what(error, path)
-            logger.warning("a task that the script started and did not await raised %s", what)
     if timed_out and timeout_s is not None:
         raise out_of_time(path, timeout_s)
     if task.cancelled():

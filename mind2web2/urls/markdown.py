@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -314,18 +314,20 @@ def _leave_out(lines: dict[int, str], extent: Sequence[int]) -> None:
 
 
 def _shown_addresses(pieces: Sequence[_Piece]) -> Iterator[str]:
-    closings = [index for index, piece in enumerate(pieces) if isinstance(piece, _Closing)]
-    hidden_until = 0
-    for index, piece in enumerate(pieces):
-        if index < hidden_until:
+    hidden: list[str] | None = None
+    for piece in pieces:
+        if isinstance(piece, _Closing):
+            hidden = None
             continue
+        address = piece.address if isinstance(piece, _Opening) else piece
+        if hidden is not None:
+            hidden.append(address)
+            continue
+        yield address
         if isinstance(piece, _Opening):
-            yield piece.address
-            closing = bisect_left(closings, index)
-            # A link that never ends has no name.
-            hidden_until = closings[closing] if closing < len(closings) else 0
-        elif isinstance(piece, str):
-            yield piece
+            hidden = []
+    # A link that never ends has no name.
+    yield from hidden or ()
 
 
 def _pieces(token: Token) -> list[_Piece]:

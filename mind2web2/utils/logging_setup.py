@@ -136,7 +136,8 @@ def _file_stem(name: str) -> str:
     return re.sub(r"[^\w.-]", "_", name)[:50].strip(".") or "log"
 
 
-def _message(record: logging.LogRecord) -> str:
+def message_of(record: logging.LogRecord) -> str:
+    """Return a record's message, without its format where the arguments do not fit."""
     try:
         return record.getMessage()
     except (TypeError, ValueError, KeyError):
@@ -144,11 +145,16 @@ def _message(record: logging.LogRecord) -> str:
         return f"{record.msg} {record.args!r}"
 
 
-def _trace(record: logging.LogRecord) -> str | None:
+def trace_of(record: logging.LogRecord) -> str | None:
     """Return the traceback; a record from another process brings it as text."""
-    if record.exc_info:
+    if record.exc_info and record.exc_info[0] is not None:
         return logging.Formatter().formatException(record.exc_info)
     return record.exc_text
+
+
+def extra_fields(record: logging.LogRecord) -> dict[str, Any]:
+    """Return the fields that were given with ``extra=``."""
+    return {name: value for name, value in vars(record).items() if name not in _RECORD_FIELDS}
 
 
 class _TextFormatter(logging.Formatter):
@@ -156,8 +162,8 @@ class _TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         when = datetime.fromtimestamp(record.created).strftime("%Y-%m-%d %H:%M:%S")
-        text = f"{when} {record.levelname:<7} {record.name}: {_message(record)}"
-        if (trace := _trace(record)) is not None:
+        text = f"{when} {record.levelname:<7} {record.name}: {message_of(record)}"
+        if (trace := trace_of(record)) is not None:
             text += "\n" + trace
         if record.stack_info:
             text += "\n" + record.stack_info
@@ -172,7 +178,7 @@ class _LineFormatter(logging.Formatter):
         self._where = "/".join(fields.values())
 
     def format(self, record: logging.LogRecord) -> str:
-        text = f"{record.levelname.lower()} {self._where or record.name}: {_message(record)}"
+        text = f"{record.levelname.lower()} {self._where or record.name}: {message_of(record)}"
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             text += f" ({type(error).__name__}: {error})"
@@ -193,13 +199,12 @@ class _JsonFormatter(logging.Formatter):
             "time": datetime.fromtimestamp(record.created).astimezone().isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": _message(record),
+            "message": message_of(record),
         }
-        if (trace := _trace(record)) is not None:
+        if (trace := trace_of(record)) is not None:
             entry["exception"] = trace
-        given = {name: value for name, value in vars(record).items() if name not in _RECORD_FIELDS}
         # The first mention of a key fixes its place, the last one its value: no extra can pose as ours.
-        return _json_line({**entry, **given, **self._fields, **entry})
+        return _json_line({**entry, **extra_fields(record), **self._fields, **entry})
 
 
 def _json_line(entry: dict[str, Any]) -> str:

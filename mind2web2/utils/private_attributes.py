@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import platform
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from typing import NamedTuple
 
 from mind2web2.errors import MachineError
-
-PYTHON = "python"
 
 
 class PrivateAttribute(NamedTuple):
@@ -38,7 +35,6 @@ REQUIREMENTS = {
     "httpx2": "httpx2[socks]>=2.16,<3",
     "openai": "openai[aiohttp]>=3.52,<4",
     "pydantic": "pydantic>=2.14,<3",
-    PYTHON: "Python 3.11",
     "time-machine": "time-machine>=3.6,<4",
 }
 _UNASKED = "drop a connection on which a reply came that no request asked for"
@@ -55,9 +51,6 @@ PRIVATE_ATTRIBUTES = (
         "pydantic", "pydantic", "BaseModel", "__pydantic_serializer__", "write nodes in a script's own models"
     ),
     PrivateAttribute(
-        PYTHON, "asyncio", "Task", "_log_traceback", "find errors of tasks that an eval script never awaited"
-    ),
-    PrivateAttribute(
         "time-machine", "time_machine", "Traveller", "time_ns", "set the clock of eval scripts (--as_of)"
     ),
 )
@@ -72,10 +65,9 @@ def check_private_attributes(*packages: str) -> None:
     """
     for each in PRIVATE_ATTRIBUTES:
         if each.package in packages and not _is_there(each):
-            installed = platform.python_version() if each.package == PYTHON else version(each.package)
             raise MachineError(
-                f"{each.package} {installed} lacks {each.kind}.{each.attribute}, which mind2web2 needs to "
-                f"{each.purpose}: install {REQUIREMENTS[each.package]}"
+                f"{each.package} {version(each.package)} lacks {each.kind}.{each.attribute}, which mind2web2 "
+                f"needs to {each.purpose}: install {REQUIREMENTS[each.package]}"
             )
 
 

@@ -1,4 +1,4 @@
-"""Functions on text: valid Unicode, dollars, syntax trees, dates and file names."""
+"""Functions on text and JSON: valid Unicode, dollars, syntax trees, dates, file names and fields."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from mind2web2.errors import UsageError
 
@@ -160,3 +160,21 @@ def _seconds_until(date: str) -> float | None:
         return max(0.0, (moment - datetime.now(UTC)).total_seconds())
     except (ValueError, TypeError, OverflowError):
         return None
+
+
+# Fields of JSON files, whatever other programs wrote there
+
+
+def mapping(value: object) -> Mapping[str, Any]:
+    """Return a field that should be an object, empty where it is none."""
+    return value if isinstance(value, dict) else {}
+
+
+def mappings(value: object) -> list[Mapping[str, Any]]:
+    """Return the objects of a field that should be a list of them."""
+    return [item for item in items(value) if isinstance(item, dict)]
+
+
+def items(value: object) -> list[Any]:
+    """Return a field that should be a list, empty where it is none."""
+    return value if isinstance(value, list) else []

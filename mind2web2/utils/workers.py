@@ -123,7 +123,7 @@ async def run_in_worker(function: Callable[[*Arguments], T], *args: *Arguments, 
     """
     call = _Call(function, args, timeout_s)
     # A thread waits, not the loop's own subprocess support, since workers outlive event loops.
-    pending = asyncio.get_running_loop().run_in_executor(_waiting_threads, call.run)
+    pending = asyncio.get_running_loop().run_in_executor(_pool.threads, call.run, _pool)
     try:
         return cast(T, await pending)
     except asyncio.CancelledError:
@@ -136,7 +136,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.calls_made = 0
-        self._is_ready = False
+        self.is_ready = False
         self._process = subprocess.Popen(
             _COMMAND,
             stdin=subprocess.PIPE,
@@ -148,21 +148,11 @@ class _Worker:
             process_group=0 if sys.platform != "win32" else None,
         )
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether the process has not ended."""
-        return self._process.poll() is None
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the process ever came up."""
-        return self._is_ready
-
     def wait_until_ready(self) -> None:
         """Wait for the process to start, unless it has started before."""
         assert self._process.stdout is not None
-        if not self._is_ready:
-            self._is_ready = self._process.stdout.readline() == READY
+        if not self.is_ready:
+            self.is_ready = self._process.stdout.readline() == READY
 
     def call(self, request: bytes) -> tuple[bool, Any]:
         """Send a pickled call and return the reply; OSError or EOFError if the worker dies."""
@@ -172,6 +162,10 @@ class _Worker:
         succeeded, outcome = pickle.load(self._process.stdout)
         self.calls_made += 1
         return succeeded, outcome
+
+    def has_died(self) -> bool:
+        """Return whether the process has ended."""
+        return self._process.poll() is not None
 
     def kill(self) -> None:
         """End the process at once; ``call`` in another thread then fails."""
@@ -186,38 +180,33 @@ class _Worker:
         self._process.wait()
 
 
-class _IdleWorkers:
-    """Workers that wait for their next call, most recently used last."""
+class _Pool:
+    """Threads that wait for workers, and idle workers, most recently used last: no more than threads."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._workers: list[_Worker] = []
+        self.threads = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
+        # Threads share it without a lock: append and pop are atomic.
+        self._idle: list[_Worker] = []
 
     def take(self) -> _Worker:
         """Return an idle worker that is alive, or a new one."""
-        while True:
-            with self._lock:
-                worker = self._workers.pop() if self._workers else None
-            if worker is None:
-                return _Worker()
-            if worker.is_alive:
-                return worker
-            worker.close()
+        with contextlib.suppress(IndexError):
+            while (worker := self._idle.pop()).has_died():
+                worker.close()
+            return worker
+        return _Worker()
 
     def give_back(self, worker: _Worker) -> None:
         """Keep a worker for further calls, or end it after its share of them."""
         if worker.calls_made >= MAX_CALLS_PER_WORKER:
             worker.close()
-            return
-        with self._lock:
-            self._workers.append(worker)
+        else:
+            self._idle.append(worker)
 
     def close(self) -> None:
         """End all idle workers."""
-        with self._lock:
-            workers, self._workers = self._workers, []
-        for worker in workers:
-            worker.close()
+        while self._idle:
+            self._idle.pop().close()
 
 
 class _Call:
@@ -231,11 +220,11 @@ class _Call:
         self._worker: _Worker | None = None
         self._stop_reason: str | None = None
 
-    def run(self) -> object:
+    def run(self, pool: _Pool) -> object:
         """Return the function's result or raise its error."""
         content = (self._function, self._args, self._timeout_s)
         request = pickle.dumps(content, protocol=pickle.HIGHEST_PROTOCOL)
-        worker = _idle_workers.take()
+        worker = pool.take()
         was_used = worker.calls_made > 0
         reply = self._try_worker(worker, request)
         if reply is None and was_used and self._stop_reason is None:
@@ -244,6 +233,7 @@ class _Call:
             reply = self._try_worker(worker, request)
         if reply is None:
             raise self._explain_death(worker)
+        pool.give_back(worker)
         succeeded, outcome = reply
         if not succeeded:
             raise outcome
@@ -276,8 +266,6 @@ class _Call:
             if reply is None:
                 worker.kill()
                 worker.close()
-        if reply is not None:
-            _idle_workers.give_back(worker)
         return reply
 
     @contextlib.contextmanager
@@ -298,26 +286,15 @@ class _Call:
         return WorkerError(f"{self._name} {self._stop_reason or 'crashed its worker process'}")
 
 
-def _new_waiting_threads() -> ThreadPoolExecutor:
-    """Return the threads that wait for workers, one each; their number limits that of workers."""
-    return ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="worker-wait")
+_pool = _Pool()
+atexit.register(_pool.close)
 
 
-_idle_workers = _IdleWorkers()
-_waiting_threads = _new_waiting_threads()
-
-
-@atexit.register
-def _end_idle_workers() -> None:
-    _idle_workers.close()
-
-
-def _forget_idle_workers() -> None:
+def _forget_workers() -> None:
     """After a fork: the pipes belong to the parent, and two readers would get each other's replies."""
-    global _idle_workers, _waiting_threads  # noqa: PLW0603 - one pool a process
-    _idle_workers = _IdleWorkers()
-    _waiting_threads = _new_waiting_threads()
+    global _pool  # noqa: PLW0603 - one pool a process
+    _pool = _Pool()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_idle_workers)
+    os.register_at_fork(after_in_child=_forget_workers)

@@ -6,12 +6,12 @@ import asyncio
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
-from types import TracebackType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel
 
@@ -43,7 +43,7 @@ _LONGEST_CHARS = 240
 # A text of this length is looked through in about a millisecond.
 _CHARS_ON_THE_LOOP = 20_000
 
-# Soft hyphens, and what markdown sets for emphasis and between the cells of a table.
+# Soft hyphens, and markdown's signs for emphasis and between the cells of a table.
 _LEFT_OUT = "\u00ad*|"
 _PLAIN = {
     **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u02bc\u00b4\u0060", "'"),
@@ -66,7 +66,7 @@ class _Span(NamedTuple):
 
 
 async def looked_up(quote: str, shown: Sequence[tuple[QuoteSource, str]]) -> Quote | None:
-    """Return where a quotation stands in what was shown, ``None`` where nothing is quoted.
+    """Return the place of a quotation in the texts shown, ``None`` where nothing is quoted.
 
     Args:
         shown: the texts by name; the first that has the quotation counts.
@@ -193,43 +193,26 @@ def _place(text: str, folded: str, position: int) -> int:
     return word.start() + bisect_right(ends, within, key=lambda end: len(_fold(word[0][:end])))
 
 
-class PagesAhead:
-    """Prepares the next few of a claim's pages; an async context manager that gives up what is not needed.
+@asynccontextmanager
+async def pages_ahead(
+    prepare: Callable[[str], Coroutine[Any, Any, object]], urls: Sequence[str], at_once: int
+) -> AsyncIterator[Callable[[int], None]]:
+    """Yield a function that begins to prepare the pages which follow the one with a number.
 
-    Errors are ignored here: the check of the page raises them again.
-
-    Args:
-        prepare: makes a page ready, for all who want it.
-        urls: in the order in which they are checked.
-        at_once: pages in work, the one that is checked included.
+    At most ``at_once`` pages are in work, that one included. Pages that are not needed are given up in the
+    end; errors are ignored here, as the check of the page raises them again.
     """
+    tasks: list[asyncio.Task[object]] = []
 
-    def __init__(
-        self, prepare: Callable[[str], Awaitable[object]], urls: Sequence[str], at_once: int
-    ) -> None:
-        self._prepare = prepare
-        self._urls = urls
-        self._at_once = at_once
-        self._tasks: list[asyncio.Task[object]] = []
+    def reach(number: int) -> None:
+        tasks.extend(asyncio.create_task(prepare(url)) for url in urls[len(tasks) + 1 : number + at_once])
 
-    def reach(self, number: int) -> None:
-        """Begin on the pages that follow the one with this number, which is being checked now."""
-        begun = len(self._tasks) + 1
-        for url in self._urls[begun : number + self._at_once]:
-            self._tasks.append(asyncio.create_task(self._prepared(url)))
-
-    async def _prepared(self, url: str) -> object:
-        return await self._prepare(url)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for task in self._tasks:
+    try:
+        yield reach
+    finally:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 # How many of a claim's pages are prepared, or captured, at the same time.
@@ -268,7 +251,7 @@ class ClaimJudging:
     async def judged(
         self, verification: Verification, urls: Sequence[str], had_sources: bool
     ) -> tuple[bool, Evidence]:
-        """Return whether the claim is supported, and by what.
+        """Return whether the claim is supported, and the evidence.
 
         Args:
             urls: one a page.
@@ -318,9 +301,9 @@ class ClaimJudging:
         """Check pages that are equally cheap to have, in order, while the next pages are prepared."""
         checks: list[PageCheck | JudgmentMissingError] = []
         prepare = partial(self._context.prepare, with_images=verification.use_screenshot)
-        async with PagesAhead(prepare, urls, 1 if current_options().sequential else PAGES_AT_ONCE) as ahead:
+        async with pages_ahead(prepare, urls, 1 if current_options().sequential else PAGES_AT_ONCE) as reach:
             for number, url in enumerate(urls):
-                ahead.reach(number)
+                reach(number)
                 try:
                     checks.append(await self._check_page(verification, url, is_only_page=is_only_page))
                 except JudgmentMissingError as error:
@@ -408,7 +391,7 @@ def _is_supported(checks: Sequence[PageCheck | JudgmentMissingError]) -> bool:
 
 
 def evidence_of(verification: Verification, decided_by: Any, **details: Any) -> Evidence:
-    """Return what decided a verification, ``details`` being fields of ``Evidence``."""
+    """Return the evidence for a verdict, ``details`` being fields of ``Evidence``."""
     # Any: pydantic checks both against the model's fields.
     instruction = verification.additional_instruction
     return Evidence(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from typing import Any, Generic, TypeVar, cast
 
@@ -174,12 +174,8 @@ class EvaluationContext:
     """One answer under evaluation, as the judge's questions need it.
 
     Args:
-        judge: who answers.
-        model: the model a script asked for.
-        task: the task's description.
-        answer: the answer's markdown.
+        model: the model that a script named.
         cache: the task's stored pages; ``None`` where there are none.
-        library: prepares pages.
         capture: for pages that are not stored; ``None`` where none are captured.
         llm_limit: entered around each judge request.
         page_limit: entered around each capture.
@@ -208,24 +204,18 @@ class EvaluationContext:
         if self.cache is None:
             report_misuse("needs cited pages: call initialize(..., global_cache=cache)")
             raise CaptureError("this evaluation has no page cache")
-        try:
-            page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
+        with self._failures_noted(f"page {url} cannot be prepared"):
+            try:
+                page = await self.library.page(self._page_request(self.cache, url, with_images, limit))
+            except DoubtfulPageError as error:
+                self.judge.note("doubts", f"{url}: {error}")
+                raise
             if page.doubt is not None:
                 self.judge.note("doubts", f"{url}: {page.doubt}")
             note_shown = getattr(self.cache, "note_shown", None)
             if note_shown is not None:
                 note_shown(url, page.sha256)
             return page.within(limit) if with_images else page
-        except CaptureError as error:
-            if isinstance(error, DoubtfulPageError):
-                self.judge.note("doubts", f"{url}: {error}")
-            raise
-        except Mind2Web2Error as error:
-            # A disk that fails says nothing about the claim: like a judge's failure, it costs the result.
-            raise self.judge.fail(error) from error.__cause__
-        except (OSError, MemoryError) as error:
-            failure = MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}")
-            raise self.judge.fail(failure) from error
 
     def note_captured(self, url: str) -> None:
         """Show a page in the script's view of the cache, after a verdict or value from it."""
@@ -243,12 +233,20 @@ class EvaluationContext:
         """Tell of each page whether it was stored before this run captured any (``PageLibrary.cached``)."""
         if self.cache is None:
             return [False] * len(urls)
-        try:
+        with self._failures_noted("stored pages cannot be listed"):
             return await self.library.cached(self.cache, urls)
+
+    @contextmanager
+    def _failures_noted(self, effect: str) -> Iterator[None]:
+        """Let a failing disk, like a failing judge, cost the result: it says nothing about a claim."""
+        try:
+            yield
+        except CaptureError:
+            raise
         except Mind2Web2Error as error:
             raise self.judge.fail(error) from error.__cause__
-        except OSError as error:
-            failure = MachineError(f"stored pages cannot be listed: {type(error).__name__}: {error}")
+        except (OSError, MemoryError) as error:
+            failure = MachineError(f"{effect}: {type(error).__name__}: {error}")
             raise self.judge.fail(failure) from error
 
     def _page_request(self, cache: PageCache, url: str, with_images: bool, limit: ImageLimit) -> PageRequest:
@@ -306,7 +304,7 @@ class EvaluationContext:
             return None
         if isinstance(error, ContextTooLongError):
             return None if page.times_halved == _FURTHER_CUTS else page.halved()
-        # What a replay lacks may have been asked when the judge was known to take no more.
+        # A judgment that a replay lacks may date from a time when the judge was known to take no more.
         is_missing = isinstance(error, JudgmentMissingError)
         limits = self.judge.recorded_limits if is_missing else [self.judge.image_limit]
         stricter = [merged for limit in limits if (merged := page.limit.merged(limit)) != page.limit]

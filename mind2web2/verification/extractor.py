@@ -39,7 +39,6 @@ class ExtractionRecord(BaseModel):
 
     Args:
         url: the page read; ``None`` for the answer.
-        page: what of it was shown.
         unavailable: why the page is unavailable; the value is then empty.
         declined: why the judge declined the content; the value is then empty.
         judgment: the key that the judge's reply is stored under, where it is.
@@ -59,7 +58,7 @@ def empty_instance(template: type[Template]) -> Template:
     """Return the template with nothing in it, built without validation (eval-scripts.md, ``extract``).
 
     Defaults stand; required fields are ``None`` where optional, ``""`` for strings, empty for lists and
-    dicts, nested templates empty in turn, and ``None`` for what has no empty value.
+    dicts, nested templates empty in turn, and ``None`` for types without an empty value.
     """
     return template.model_construct(
         **{name: empty_value(field) for name, field in template.model_fields.items() if field.is_required()}
@@ -92,7 +91,7 @@ _VALUE_CHARS = 2_000
 
 @script_api
 class Extractor(ScriptAccess):
-    """Fills pydantic templates with what an answer or a page says."""
+    """Fills pydantic templates from an answer or a page."""
 
     def __init__(self, context: EvaluationContext) -> None:
         super().__init__(context)

@@ -48,8 +48,6 @@ class Verifier(ScriptAccess):
 
     def __init__(self, context: EvaluationContext) -> None:
         super().__init__(context)
-        self._judging = ClaimJudging(context)
-        self._config = context.config
         # The tasks that ask for verdicts, beginning with the script's own; kept, so that no later one passes
         # for one of them.
         self._asking_tasks: set[asyncio.Task[object] | None] = {_current_task()}
@@ -61,7 +59,7 @@ class Verifier(ScriptAccess):
             return False
         if sources is None or cache is None:
             return True
-        # What is captured shows in a cache, unless that keeps a view of its own for the script.
+        # Captured pages show in a cache, unless that keeps a view of its own for the script.
         return is_watching(cache) and (capture is None or hasattr(cache, "note_captured"))
 
     async def simple_verify(self, claim: str, node: VerificationNode | None = None, **kwargs: Any) -> bool:
@@ -119,12 +117,11 @@ class Verifier(ScriptAccess):
         sources: Sources,
         *,
         extra_prerequisites: Prerequisites = None,
-        additional_instruction: str | None = None,
-        majority_vote: bool | None = None,
-        num_trials: int | None = None,
-        use_screenshot: bool | None = None,
+        **options: Any,
     ) -> Coroutine[Any, Any, bool]:
         """Note a verification with all it depends on, as it stands now, and return the rest of the work.
+
+        The keywords are those of ``verify``.
 
         Raises:
             ValueError: ``num_trials`` is even, or the node is its own prerequisite.
@@ -133,15 +130,14 @@ class Verifier(ScriptAccess):
         if deferral is not None:
             deferral.count_verification()
         extra = _nodes(extra_prerequisites)
-        verification = replace(
-            self._filled_in(claim, node, additional_instruction, majority_vote, num_trials, use_screenshot),
-            prerequisites=tuple(encodable(each.id) for each in extra),
-        )
+        names = tuple(encodable(each.id) for each in extra)
+        verification = replace(self._filled_in(claim, node, **options), prerequisites=names)
         prerequisites = prerequisites_now(node, extra)
-        # While there is one such task, one call comes after another, and what is decided by then is the same
+        # While there is one such task, one call comes after another, and the verdicts by then are the same
         # in every run.
         self._asking_tasks.add(_current_task())
-        judging = self._judging_as_configured()
+        # The configuration is the script's, and may change.
+        judging = ClaimJudging(replace(self._context, config=copy(self._context.config)))
         return self._verified(judging, verification, node, _noted_urls(sources), prerequisites)
 
     async def _verified(
@@ -195,21 +191,14 @@ class Verifier(ScriptAccess):
         )
         return supported
 
-    def _judging_as_configured(self) -> ClaimJudging:
-        """Return what judges by the configuration of this moment: it is the script's, and may change."""
-        if vars(self._context.config) != vars(self._config) or self._config is self._context.config:
-            self._config = copy(self._context.config)
-            self._judging = ClaimJudging(replace(self._context, config=self._config))
-        return self._judging
-
     def _filled_in(
         self,
         claim: str,
         node: VerificationNode | None,
-        additional_instruction: str | None,
-        majority_vote: bool | None,
-        num_trials: int | None,
-        use_screenshot: bool | None,
+        additional_instruction: str | None = None,
+        majority_vote: bool | None = None,
+        num_trials: int | None = None,
+        use_screenshot: bool | None = None,
     ) -> Verification:
         config = self._context.config
         trials = config.default_num_trials if num_trials is None else num_trials
@@ -260,7 +249,7 @@ def _noted_urls(sources: Sources) -> NotedSources:
     try:
         noted = urls_of(sources), _are_given(sources)
     except Exception as error:
-        # It is part of what is judged: it will cost this leaf only.
+        # The sources are part of the question: the error will cost this leaf only.
         return _raising(error)
     return lambda: noted
 
@@ -347,7 +336,7 @@ class VerificationBatch:
     """Verifies ``(claim, sources, node, additional_instruction)`` tuples.
 
     Args:
-        verifier: returns who verifies; what it raises stands in the place of a verdict.
+        verifier: returns the verifier; an error that it raises stands in the place of a verdict.
         options: of all of them, as ``Verifier.verify`` takes them.
     """
 

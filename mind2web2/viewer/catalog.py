@@ -14,8 +14,7 @@ from typing import Any
 
 from mind2web2.errors import UsageError
 from mind2web2.rubric.aggregation import is_score
-from mind2web2.runs.analysis.ranking import ranking
-from mind2web2.runs.comparison import NoSharedTaskError
+from mind2web2.runs.analysis.comparison import NoSharedTaskError, ranking
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.reader import SCORE_BOUNDS, ResultFacts, result_facts
 from mind2web2.runs.results import (
@@ -30,7 +29,7 @@ from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import SUMMARY_NAME, agent_answers, stored_metrics
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.utils.text import is_file_name, name_list, natural_key
+from mind2web2.utils.text import is_file_name, mapping, mappings, name_list, natural_key
 from mind2web2.viewer.markdown import markdown_tree
 
 Json = dict[str, Any]
@@ -74,7 +73,6 @@ class Catalog:
 
     Args:
         agents: the agents to show, in this order; empty for all that have results.
-        tasks: only these tasks; empty for all.
     """
 
     def __init__(self, paths: PathConfig, agents: Sequence[str] = (), tasks: Sequence[str] = ()) -> None:
@@ -85,11 +83,7 @@ class Catalog:
         self._reading = Lock()
 
     def agents(self) -> list[str]:
-        """Return the names of the agents.
-
-        Raises:
-            NoSuchResultError: an agent has no results, or none has.
-        """
+        """Return the names of the agents. Raises NoSuchResultError: an agent has no results, or none has."""
         root = self.paths.eval_results_root
         # A first run writes its progress before its summary.
         files = [*root.glob(f"*/{SUMMARY_NAME}"), *root.glob(f"*/{PROGRESS_NAME}")]
@@ -161,7 +155,10 @@ class Catalog:
                 for tree in _trees({} if result is None else result.content):
                     for row in tree_rows(tree):
                         if row["is_leaf"] or row["depth"] == 0:
-                            status, text = str(row.get("status")), _claim(row) or str(row.get("desc"))
+                            status, text = (
+                                str(row.get("status")),
+                                mapping(row["evidence"]).get("claim") or str(row.get("desc")),
+                            )
                             name = str(row.get("id")) if row["is_leaf"] else ""
                             found.append([agent, key.task, key.answer, name, status, text])
         return found
@@ -186,8 +183,8 @@ class Catalog:
             "markdown": markdown_tree(text or ""),
             "has_text": text is not None,
             "trees": [list(tree_rows(tree)) for tree in _trees(result)],
-            "info": [part.get("info") for part in _mappings(result.get("eval_breakdown"))],
-            "extractions": _mappings(result.get("extractions")),
+            "info": [part.get("info") for part in mappings(result.get("eval_breakdown"))],
+            "extractions": mappings(result.get("extractions")),
             "facts": _making(result),
         }
 
@@ -308,11 +305,10 @@ def tree_rows(tree: Mapping[str, Any]) -> Iterator[Json]:
     stack: list[tuple[Mapping[str, Any], int]] = [(tree, 0)] if tree else []
     while stack:
         node, depth = stack.pop()
-        children = _mappings(node.get("children"))
+        children = mappings(node.get("children"))
         row = {name: value for name, value in node.items() if name != "children"}
         row |= {name: str(node.get(name) or "") for name in ("id", "desc", "status")}
-        evidence = node.get("evidence")
-        row["evidence"] = evidence if isinstance(evidence, dict) else None
+        row["evidence"] = mapping(node.get("evidence")) or None
         yield row | {"depth": depth, "is_leaf": not children}
         stack.extend((child, depth + 1) for child in reversed(children))
 
@@ -360,16 +356,6 @@ def _intervals(summary: Mapping[str, Any], passes: str) -> Json:
     }
 
 
-def _claim(leaf: Mapping[str, Any]) -> str:
-    evidence = leaf.get("evidence")
-    claim = evidence.get("claim") if isinstance(evidence, Mapping) else None
-    return claim if isinstance(claim, str) else ""
-
-
 def _trees(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    trees = (part.get("verification_tree") for part in _mappings(result.get("eval_breakdown")))
+    trees = (part.get("verification_tree") for part in mappings(result.get("eval_breakdown")))
     return [tree for tree in trees if isinstance(tree, Mapping)]
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

@@ -1,4 +1,4 @@
-"""An agent's pages and a person's decisions about them: right, wrong, capture again, upload, remove, undo."""
+"""A person's decisions about an agent's pages: right, wrong, capture again, upload, remove, undo."""
 
 from __future__ import annotations
 
@@ -15,19 +15,27 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.routing import Route
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, Review
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.errors import CacheReadError, CacheWriteError, UsageError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import screenshot_bytes
-from mind2web2.pages.citations import read_citations
-from mind2web2.pages.importing import Fault, reader_of
+from mind2web2.pages.citations import listed_urls
+from mind2web2.pages.importing import reader_of
+from mind2web2.pages.warc import Fault
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.files import read_regular_file
 from mind2web2.utils.text import is_file_name
-from mind2web2.viewer.catalog import Catalog, Json
+from mind2web2.viewer.catalog import Catalog, Json, NoSuchResultError
+from mind2web2.viewer.server import json_route, page_key
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
 if TYPE_CHECKING:
@@ -35,6 +43,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_UPLOAD_BYTES = 200 * 1024**2
+Model = TypeVar("Model", bound=BaseModel)
 Decision = Literal["right", "wrong", "remove"]
 # Beside the pages of a task: all decisions, a line each, in the order made, and each page as it was before.
 REVIEWS_NAME = "reviews.jsonl"
@@ -266,11 +276,9 @@ class PageReview:
         cache = self._pages.cache(PageKey(agent, task, ""))
         urls = [*cache.get_all_urls(), *cache.capture_records()]
         try:
-            citations = read_citations(self._catalog.paths.cache_root / agent, task)
+            urls += listed_urls(self._catalog.paths.cache_root / agent / f"{task}.json")
         except CacheReadError as error:
             log.warning("list of cited pages not read: %s", error)
-            citations = None
-        urls += citations.answers_by_url if citations is not None else ()
         pages: dict[str, str] = {}
         for url in urls:
             pages.setdefault(_page(url), url)
@@ -306,3 +314,172 @@ def _append(path: Path, made: Json) -> None:
             os.fsync(file.fileno())
     except OSError as error:
         raise CacheWriteError(f"cannot write to {path}: {error.strerror or error}") from error
+
+
+# Routes for the front end and the browser extension
+
+
+class Asked(BaseModel):
+    """A page, and the decision about it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    agent: str
+    task: str
+    url: str
+    decision: Decision = "right"
+
+    @property
+    def key(self) -> PageKey:
+        """Return the page."""
+        return PageKey(self.agent, self.task, self.url)
+
+
+class ExtensionCapture(BaseModel):
+    """A page as the browser extension sends it; ``actual_url`` is where the browser ended up."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: str
+    url: str
+    text: str = ""
+    screenshot_base64: str | None = None
+    actual_url: str | None = None
+
+
+class ExtensionTarget(BaseModel):
+    """The page that the extension is to capture next."""
+
+    model_config = ConfigDict(frozen=True)
+
+    task_id: str
+    url: str
+    agent: str | None = None
+
+
+class PageRoutes:
+    """The routes of one session; they share the page that the extension is to capture."""
+
+    def __init__(self, review: PageReview, agents: list[str]) -> None:
+        self._review = review
+        self._agents = agents
+        self._target: ExtensionTarget | None = None
+
+    def routes(self) -> list[Route]:
+        """Return the routes."""
+        return [
+            json_route("/api/pages", self._list),
+            json_route("/api/page-decision", self._decide, "POST"),
+            json_route("/api/page-undo", self._undo, "POST"),
+            json_route("/api/page-recapture", self._recapture, "POST"),
+            json_route("/api/page-upload", self._upload, "POST"),
+            json_route("/api/capture/target", lambda _: self._target and self._target.model_dump()),
+            json_route("/api/capture/target", self._set_target, "POST"),
+            json_route("/api/capture", self._extension_capture, "POST"),
+            json_route("/api/upload-pdf/{task}", self._upload_pdf, "POST"),
+            json_route("/api/upload-mhtml/{task}", self._upload_mhtml, "POST"),
+        ]
+
+    def _list(self, request: Request) -> list[Json]:
+        return self._review.listed(request.query_params.get("agent", ""))
+
+    async def _decide(self, request: Request) -> Json:
+        asked = await _read(request, Asked)
+        return await run_in_threadpool(self._review.decide, asked.key, asked.decision)
+
+    async def _undo(self, request: Request) -> Json:
+        return await run_in_threadpool(self._review.undo, (await _read(request, Asked)).key)
+
+    async def _recapture(self, request: Request) -> Json:
+        return await self._review.recapture((await _read(request, Asked)).key)
+
+    async def _upload(self, request: Request) -> Json:
+        """Store a file as it was uploaded: a PDF, an MHTML file, or an image or a text of the page."""
+        key = page_key(request)
+        content = await _body(request)
+        kind = request.headers.get("content-type", "").partition(";")[0]
+        if _is_mhtml(content):
+            return await self._review.upload_mhtml(key, content)
+        stored: dict[str, Any] = {}
+        if kind == "application/pdf" or content.startswith(b"%PDF"):
+            stored["pdf"] = content
+        elif kind.startswith("image/"):
+            stored["screenshot"] = content
+        elif kind.startswith("text/"):
+            stored["text"] = content.decode("utf-8", "replace")
+        else:
+            raise UsageError(
+                f"cannot store a file of type {kind or 'unknown'}: choose a PDF, MHTML, image or text"
+            )
+        return await run_in_threadpool(lambda: self._review.upload(key, **stored))
+
+    async def _set_target(self, request: Request) -> Json:
+        self._target = await _read(request, ExtensionTarget)
+        return self._target.model_dump()
+
+    async def _extension_capture(self, request: Request) -> Json:
+        sent = await _read(request, ExtensionCapture)
+        key = PageKey(self._agent(sent.task_id), sent.task_id, sent.url)
+        screenshot, actual_url = sent.screenshot_base64, sent.actual_url
+        row = await run_in_threadpool(
+            lambda: self._review.upload(key, text=sent.text, screenshot=screenshot, actual_url=actual_url)
+        )
+        return {"success": True, "page": row}
+
+    async def _upload_pdf(self, request: Request) -> Json:
+        key, content = self._uploaded_page(request), await _body(request)
+        return {
+            "success": True,
+            "page": await run_in_threadpool(lambda: self._review.upload(key, pdf=content)),
+        }
+
+    async def _upload_mhtml(self, request: Request) -> Json:
+        row = await self._review.upload_mhtml(self._uploaded_page(request), await _body(request))
+        return {"success": True, "page": row}
+
+    def _uploaded_page(self, request: Request) -> PageKey:
+        task = request.path_params["task"]
+        return PageKey(self._agent(task), task, request.query_params.get("url", ""))
+
+    def _agent(self, task: str) -> str:
+        """Return whose page the extension sends: the target's agent, or the only one that is shown."""
+        if self._target is not None and self._target.task_id == task and self._target.agent in self._agents:
+            return str(self._target.agent)
+        if len(self._agents) == 1:
+            return self._agents[0]
+        raise UsageError("several agents are shown: choose the page in the viewer first")
+
+
+async def _read(request: Request, model: type[Model]) -> Model:
+    try:
+        return model.model_validate_json(await _body(request))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise UsageError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+
+
+def _is_mhtml(content: bytes) -> bool:
+    head = content[:4096].lower()
+    return b"mime-version:" in head and b"multipart/related" in head
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body, or the one file of a form."""
+    if request.headers.get("content-type", "").startswith("multipart/form-data"):
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or int(length) > MAX_UPLOAD_BYTES:
+            raise UsageError(
+                f"the form is larger than {MAX_UPLOAD_BYTES // 1024**2} MB, or does not say how large"
+            )
+        async with request.form(max_files=1, max_part_size=MAX_UPLOAD_BYTES) as form:
+            for value in form.values():
+                if isinstance(value, UploadFile):
+                    return await value.read()
+        raise NoSuchResultError("the form holds no file")
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > MAX_UPLOAD_BYTES:
+            raise UsageError(f"the file is larger than {MAX_UPLOAD_BYTES // 1024**2} MB")
+        chunks.append(chunk)
+    return b"".join(chunks)

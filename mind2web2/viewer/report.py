@@ -32,7 +32,6 @@ class ReportContent:
     """The parts of the results that go into the file.
 
     Args:
-        pages: the texts and pictures of the cited pages.
         redact_tasks: leave out the texts of tasks, which gated benchmarks keep to themselves.
     """
 

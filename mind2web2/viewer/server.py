@@ -1,28 +1,41 @@
-"""The local web server of the viewer: its session, guard and routes."""
+"""The local web server of the viewer: its session, guard and routes, and the progress of runs."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import secrets
 import socket
 import webbrowser
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import partial
+from inspect import iscoroutinefunction
 from ipaddress import ip_address
+from typing import Any
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.viewer.catalog import AnswerKey, Catalog, NoSuchResultError
+from mind2web2.runs.progress_file import FILE_NAME
+from mind2web2.viewer.catalog import AnswerKey, Catalog, Json, NoSuchResultError
 from mind2web2.viewer.front_end import STATIC, content_policy, index_html, json_bytes
 from mind2web2.viewer.stored_pages import PageKey, StoredPages
 
@@ -32,6 +45,9 @@ EXTENSION_PATHS = ("/api/capture", "/api/upload-pdf/", "/api/upload-mhtml/")
 _EXTENSION_ORIGINS = ("chrome-extension://", "moz-extension://")
 _OTHER_SITE = "Requests of other sites are refused."
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_LOOK_EVERY_S = 0.5
+# A run writes its file every second; one that has been silent for longer was killed.
+_SILENT_AFTER_S = 20.0
 _STATIC_HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -40,8 +56,6 @@ _STATIC_HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
-
-Answer = Callable[[Request], Awaitable[Response]]
 
 
 class JsonResponse(JSONResponse):
@@ -151,29 +165,20 @@ def application(
     features = features or {}
     pages = StoredPages(catalog.paths)
 
-    async def overview(_: Request) -> Response:
-        return JsonResponse(await run_in_threadpool(catalog.overview))
+    def comparison(request: Request) -> Json:
+        first, second = (request.query_params.get(name, "") for name in ("first", "second"))
+        return catalog.comparison(first, second)
 
-    async def claims(_: Request) -> Response:
-        return JsonResponse(await run_in_threadpool(catalog.claims))
+    async def page(request: Request) -> Json:
+        return await pages.page(page_key(request))
 
-    async def comparison(request: Request) -> Response:
-        pair = (request.query_params.get(name, "") for name in ("first", "second"))
-        return JsonResponse(await run_in_threadpool(catalog.comparison, *pair))
-
-    async def answer(request: Request) -> Response:
-        return JsonResponse(await run_in_threadpool(catalog.answer, answer_key(request)))
-
-    async def page(request: Request) -> Response:
-        return JsonResponse(await pages.page(page_key(request)))
+    async def messages(request: Request) -> Json:
+        judgment = request.query_params.get("judgment", "")
+        return await pages.messages(catalog, answer_key(request), judgment)
 
     async def image(request: Request) -> Response:
         content = await pages.image(page_key(request), request.query_params.get("name", ""))
         return Response(content, media_type="image/jpeg")
-
-    async def messages(request: Request) -> Response:
-        judgment = request.query_params.get("judgment", "")
-        return JsonResponse(await pages.messages(catalog, answer_key(request), judgment))
 
     async def index(request: Request) -> Response:
         if "token" in request.query_params:
@@ -189,18 +194,29 @@ def application(
     return Starlette(
         routes=[
             Route("/", index),
-            Route("/api/overview", overview),
-            Route("/api/claims", claims),
-            Route("/api/comparison", comparison),
-            Route("/api/answer", answer),
-            Route("/api/page", page),
+            json_route("/api/overview", lambda _: catalog.overview()),
+            json_route("/api/claims", lambda _: catalog.claims()),
+            json_route("/api/comparison", comparison),
+            json_route("/api/answer", lambda request: catalog.answer(answer_key(request))),
+            json_route("/api/page", page),
+            json_route("/api/messages", messages),
             Route("/api/image", image),
-            Route("/api/messages", messages),
             *(route for routes in features.values() for route in routes),
             Mount("/static", StaticFiles(directory=STATIC)),
         ],
         exception_handlers={Mind2Web2Error: _error_response},
     )
+
+
+def json_route(path: str, view: Callable[[Request], Any], method: str = "GET") -> Route:
+    """Return the route that answers with a view's value; a view that is no coroutine runs in a thread."""
+
+    async def answer(request: Request) -> Response:
+        if iscoroutinefunction(view):
+            return JsonResponse(await view(request))
+        return JsonResponse(await run_in_threadpool(view, request))
+
+    return Route(path, answer, methods=[method])
 
 
 def guarded(app: ASGIApp, session: Session) -> ASGIApp:
@@ -271,3 +287,43 @@ async def _with_headers(send: Send, extension_origin: str, message: Message) -> 
 async def _error_response(_: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NoSuchResultError) else 409
     return JsonResponse({"error": " ".join(str(error).split())}, status)
+
+
+# Evaluations as they go on: their progress files, sent to the browser as they change
+
+
+def run_states(catalog: Catalog) -> list[Json]:
+    """Return the newest run of each agent, as far as it has come: ``running``, ``ended`` or ``stopped``."""
+    found = []
+    for path in sorted(catalog.paths.eval_results_root.glob(f"*/{FILE_NAME}")):
+        try:
+            content: Any = json.loads(path.read_bytes())
+            updated = datetime.fromisoformat(content["updated"])
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        is_silent = (datetime.now(UTC) - updated).total_seconds() > _SILENT_AFTER_S
+        if content.get("state") == "running" and is_silent:
+            content["state"] = "stopped"
+        if catalog.shows(path.parent.name):
+            found.append({"agent": path.parent.name, **content})
+    return found
+
+
+def run_routes(catalog: Catalog) -> list[Route]:
+    """Return the route of the stream."""
+
+    async def stream(request: Request) -> Response:
+        events = _events(catalog, request)
+        return StreamingResponse(events, media_type="text/event-stream")
+
+    return [Route("/api/runs", stream)]
+
+
+async def _events(catalog: Catalog, request: Request) -> AsyncIterator[str]:
+    sent = ""
+    while not await request.is_disconnected():
+        text = json_bytes(await run_in_threadpool(run_states, catalog)).decode()
+        if text != sent:
+            sent = text
+            yield f"data: {text}\n\n"
+        await asyncio.sleep(_LOOK_EVERY_S)

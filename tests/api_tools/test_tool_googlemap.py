@@ -44,11 +44,6 @@ async def test_city_of_an_address(tool, address, level, name):
     assert await tool.get_city_name(address, level) == name
 
 
-async def test_level_defaults_to_the_city(tool):
-    """Scripts mostly want the city."""
-    assert await tool.get_city_name(HOME) == "Tarn"
-
-
 @pytest.mark.parametrize(("address", "places"), [(HOME, PLACES[HOME]), ("Nowhere", [])])
 async def test_address_information_is_the_geocoders_list(tool, address, places):
     """All matches are handed on as they came."""

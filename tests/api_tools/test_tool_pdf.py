@@ -68,13 +68,6 @@ async def test_images_are_pages_at_the_asked_resolution():
     assert page.getpixel((5, 5)) == 255
 
 
-async def test_a_pdf_without_text_has_empty_text():
-    """A scan's text is empty, so that nobody takes page numbers for content."""
-    rendered = await render_pdf(pdf([], []))
-    assert rendered.text == ""
-    assert len(rendered.images) == 2
-
-
 async def test_long_pdfs_are_cut_and_say_so():
     """Images and text end at their limits, 50 and 100 by default."""
     rendered = await render_pdf(pdf(*[[f"line of page {number}"] for number in range(1, 103)]), dpi=10)
@@ -82,13 +75,6 @@ async def test_long_pdfs_are_cut_and_say_so():
     assert "line of page 100" in rendered.text
     assert "line of page 101" not in rendered.text
     assert rendered.is_cut
-
-
-async def test_text_alone_can_be_had():
-    """No image is drawn where none is wanted."""
-    rendered = await render_pdf(LEAFLET, max_image_pages=0)
-    assert rendered.images == ()
-    assert "Tickets" in rendered.text
 
 
 @pytest.mark.parametrize("size_pt", [(283_465, 792), (283_465, 1), (14_400, 14_400), (1, 100_000), (0, 0)])

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from fixtures.process_tree import wait_for_end
 from projects import ClaimJudge, Project, call, clean_environment, evaluate, read_json
 from servers.agent_server import AgentServer
 
@@ -208,21 +209,11 @@ def test_a_killed_command_loses_and_doubles_nothing(folder):
         assert process.poll() is None
     process.kill()
     process.wait()
-    pid = int((folder / "pid.txt").read_text())
-    while is_running(pid):
-        pass
+    wait_for_end([(folder / "pid.txt").read_text()])
     assert record(folder)["status"] == "running"
     assert call(main, "answer", "bot", *command("good")).returncode == 0
     assert starts(folder) == ["lake 1", "lake 1", "mill 1"]
     assert log.exists()
-
-
-def is_running(pid):
-    """Tell whether a process is there and has not ended."""
-    try:
-        return b"\nState:\tZ" not in Path(f"/proc/{pid}/status").read_bytes()
-    except OSError:
-        return False
 
 
 def test_a_chat_model_answers(folder):

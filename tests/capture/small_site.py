@@ -1,7 +1,6 @@
 """A small HTTP server on loopback whose pages a test sets."""
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from servers.local_http import Answer, LocalHttp
 
 OFFICE = "application/vnd.openxmlformats-officedocument"
 TYPES = {
@@ -16,42 +15,21 @@ TYPES = {
 }
 
 
-class SmallSite:
-    """Serves ``pages`` (path to text or bytes) and notes in ``asked`` what was asked for."""
+class SmallSite(LocalHttp):
+    """Serves ``pages`` (path to text or bytes)."""
 
     def __init__(self):
         self.pages = {}
-        self.asked = []
-        site = self
+        super().__init__(self._page)
+        self.port = self._server.server_port
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def _page(self, request):
+        body = self.pages.get(request.path)
+        kind = TYPES.get(request.path.rpartition(".")[2], "text/html; charset=utf-8")
+        content = body if isinstance(body, bytes) else (body or "").encode()
+        return Answer(content, 404 if body is None else 200, {"Content-Type": kind})
 
-            def do_GET(self):
-                path = self.path.partition("?")[0]
-                site.asked.append(path)
-                body = site.pages.get(path)
-                self.send_response(404 if body is None else 200)
-                content = body if isinstance(body, bytes) else (body or "").encode()
-                kind = TYPES.get(path.rpartition(".")[2], "text/html; charset=utf-8")
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_):
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self.url = f"http://127.0.0.1:{self._server.server_port}/"
-
-    def __enter__(self):
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    @property
+    def asked(self):
+        """Return the paths that were asked for."""
+        return [request.path for request in self.requests]

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from capture.small_site import SmallSite
 from capture.users_browser import users_browser
+from fixtures.process_tree import descendants
 from patchright.async_api import async_playwright
 from servers.toothed_site import BEHIND, FACT, HOST, ToothedSite
 
@@ -204,24 +205,19 @@ async def _hit(site, path, times):
 
 def _browser_processes():
     """Return all browser processes that this one has started."""
-    parents, names = {}, {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):  # ended meanwhile
-            name, _, rest = stat.read_text().partition("(")[2].rpartition(")")
-            parents[int(stat.parent.name)] = int(rest.split()[1])
-            names[int(stat.parent.name)] = name
-
-    def is_ours(process):
-        return process in parents and (parents[process] == os.getpid() or is_ours(parents[process]))
-
-    return {process for process, name in names.items() if name.startswith("chrom") and is_ours(process)}
+    found = set()
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(OSError):  # it has ended
+            if Path(f"/proc/{pid}/comm").read_text().startswith("chrom"):
+                found.add(pid)
+    return found
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def small():
     """A site whose pages a test sets, and captures of them; the site with teeth is to be had too."""
     with SmallSite() as pages, ToothedSite() as teeth:
-        hosts = {name: ("127.0.0.1", int(pages.url.split(":")[2].strip("/"))) for name in SMALL_HOSTS}
+        hosts = dict.fromkeys(SMALL_HOSTS, ("127.0.0.1", pages.port))
         network = NetworkSettings(host_map=teeth.host_map | hosts, trusted_keys=(teeth.spki,))
         settings = CaptureSettings(network=network, settle_timeout_s=1.0, max_text_chars=5000)
         async with BatchBrowserManager(max_retries=0, settings=settings) as manager:
@@ -266,27 +262,41 @@ async def test_what_a_request_for_consent_led_away_from_is_kept(small):
     assert [trouble.kind for trouble in page.record.troubles] == ["consent_wall"]
 
 
-async def test_a_request_for_consent_that_leads_to_the_page_is_passed(small):
-    """Where the page asked for appears at its own address, that is the page."""
-    script = f"<script>if (location.search) document.body.innerHTML = `{ARTICLE}`</script>"
-    page = await small(
+BANNER = (
+    "<div id=c style='position:fixed;bottom:0;left:0;right:0;background:#eee;padding:20px'>We use cookies"
+    " to improve our site. <button onclick='c.remove()'>Reject all</button>"
+    "<button onclick='c.remove()'>Accept all</button></div>"
+)
+COVERED = {
+    "a request that leads to the page": (
         f"{ASKS}<form action='/page?utm_consent=1'>"
-        f"<input type=hidden name=utm_ok value=1><button>Accept all</button></form>{script}"
-    )
-    assert "The lock at Brim" in page.text
-    assert page.record.troubles == ()
+        "<input type=hidden name=utm_ok value=1><button>Accept all</button></form>"
+        f"<script>if (location.search) document.body.innerHTML = `{ARTICLE}`</script>",
+        "The lock at Brim",
+        [],
+    ),
+    "a banner on a short page": (
+        f"<p>It is 41 metres tall and was lit in 1887.</p>{BANNER}",
+        "41 metres",
+        [],
+    ),
+    "a wall over the page": (
+        f"{ARTICLE}<div role=dialog style='position:fixed;inset:0;background:white'>"
+        "Subscribe to continue reading. Already a subscriber?</div>",
+        "The lock at Brim",
+        ["login_wall"],
+    ),
+    "more text than the bound": (ARTICLE * 20, "The lock at Brim", ["incomplete"]),
+}
 
 
-async def test_a_short_page_whose_banner_was_closed_is_no_wall(small):
-    """What little is left after it is the page."""
-    banner = (
-        "<div id=c style='position:fixed;bottom:0;left:0;right:0;background:#eee;padding:20px'>We use cookies"
-        " to improve our site. <button onclick='c.remove()'>Reject all</button>"
-        "<button onclick='c.remove()'>Accept all</button></div>"
-    )
-    page = await small(f"<h1>Lighthouse of Brim</h1><p>It is 41 metres tall and was lit in 1887.</p>{banner}")
-    assert "41 metres" in page.text
-    assert page.record.troubles == ()
+@pytest.mark.parametrize("name", COVERED)
+async def test_a_page_behind_a_request_or_wall_is_read(small, name):
+    """What leads to the page or is closed is no trouble; a wall and a cut are."""
+    body, text, troubles = COVERED[name]
+    page = await small(body)
+    assert text in page.text
+    assert [trouble.kind for trouble in page.record.troubles] == troubles
 
 
 async def test_an_address_that_scripts_set_tells_where_the_page_led(small):
@@ -310,21 +320,6 @@ async def test_a_missing_screenshot_is_noted(small):
     assert any(note.startswith("no screenshot") for note in page.record.notes)
 
 
-async def test_a_wall_over_the_page_is_trouble(small):
-    """What is read may be less than what others see."""
-    cover = "position:fixed;inset:0;background:white"
-    wall = f"<div role=dialog style='{cover}'>Subscribe to continue reading. Already a subscriber?</div>"
-    page = await small(ARTICLE + wall)
-    assert [trouble.kind for trouble in page.record.troubles] == ["login_wall"]
-
-
-async def test_text_beyond_the_bound_is_missing(small):
-    """A judge has to know that there was more."""
-    page = await small(ARTICLE * 20)
-    assert [trouble.kind for trouble in page.record.troubles] == ["incomplete"]
-    assert "text cut" in page.record.troubles[0].detail
-
-
 class TellingPages(dict):
     """Pages that tell when the first of them is asked for."""
 
@@ -341,7 +336,7 @@ class TellingPages(dict):
 async def test_the_users_browser_captures_many_at_once_and_keeps_its_tabs(tmp_path):
     """Each page comes out whole, pop-ups are closed, and tabs that the user opens meanwhile stay."""
     with SmallSite() as pages:
-        port = int(pages.url.split(":")[2].strip("/"))
+        port = pages.port
         pages.pages = TellingPages()
         for letter in "abcde":
             pages.pages[f"/{letter}"] = (
@@ -374,9 +369,9 @@ async def test_the_users_browser_loads_no_frame_from_within(tmp_path):
     with SmallSite() as pages, SmallSite() as internal:
         internal.pages["/secret"] = f"{HTML}<p>Internal secret</p>"
         pages.pages["/a"] = (
-            f"{HTML}{ARTICLE}<iframe src='{internal.url}secret' width=400 height=200></iframe>"
+            f"{HTML}{ARTICLE}<iframe src='{internal.url}/secret' width=400 height=200></iframe>"
         )
-        port = int(pages.url.split(":")[2].strip("/"))
+        port = pages.port
         network = NetworkSettings(host_map={"a.example": ("127.0.0.1", port)})
         rules = f"--host-resolver-rules=MAP *.example 127.0.0.1:{port}"
         async with users_browser(tmp_path, rules) as address:

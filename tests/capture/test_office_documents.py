@@ -74,7 +74,7 @@ def site():
 async def test_a_document_becomes_a_page(name, content, lines, manager, site):
     """Text in reading order, each value with its row and column, nothing hidden, and a picture of it."""
     site.pages[f"/{name}"] = content()
-    page = await manager.capture(site.url + name)
+    page = await manager.capture(f"{site.url}/{name}")
     shown = [line.replace("\xa0", " ") for line in page.text.splitlines()]
     positions = [shown.index(line.replace("\xa0", " ")) for line in lines]
     assert positions == sorted(positions)
@@ -89,7 +89,7 @@ async def test_a_document_becomes_a_page(name, content, lines, manager, site):
 async def test_a_scan_is_recorded_as_one(manager, site):
     """A PDF without text is stored as it is."""
     site.pages["/scan.pdf"], site.pages["/text.pdf"] = pdf([]), pdf([], ["Depth: 80 m"])
-    scan, text = [await manager.capture(f"{site.url}{name}.pdf") for name in ("scan", "text")]
+    scan, text = [await manager.capture(f"{site.url}/{name}.pdf") for name in ("scan", "text")]
     assert scan.record.notes == ("no text: the pages of the PDF are images",)
     assert (text.record.notes, text.record.kind) == ((), "pdf")
 
@@ -106,7 +106,7 @@ async def test_a_scan_is_recorded_as_one(manager, site):
 async def test_a_damaged_document_is_a_failure_with_its_reason(content, reason, manager, site):
     """It is not tried again."""
     site.pages["/a.docx"] = content
-    record = (await manager.capture(site.url + "a.docx")).record
+    record = (await manager.capture(f"{site.url}/a.docx")).record
     assert (record.kind, record.is_transient, record.tries) == (None, False, 1)
     assert reason in record.failure
 

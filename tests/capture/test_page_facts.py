@@ -1,11 +1,7 @@
 """The checker of facts: it can say no, which is what it is there for."""
 
-import io
-
 import pytest
-from fixtures.pdf_files import pdf
 from page_facts import CORPUS, cell_is_attributable, corpus, is_present, shown
-from PIL import Image
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 
@@ -83,27 +79,6 @@ def test_lines_count_that_say_what_the_value_is(text, expected):
 def test_text_facts(fact, expected):
     """White space matters only where it is said to."""
     assert is_present(fact, captured("**one**\ntwo\n  three")) is expected
-
-
-def test_colours_are_counted_in_the_screenshot():
-    """Within what JPEG does to them."""
-    image = Image.new("RGB", (100, 100), "white")
-    image.paste((200, 30, 120), (0, 0, 50, 100))
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=80)
-    page = captured(screenshot=buffer.getvalue())
-    assert is_present({"pixels": [200, 30, 120], "min": 4500}, page)
-    assert not is_present({"pixels": [200, 30, 120], "min": 5500}, page)
-    assert not is_present({"pixels": [20, 160, 90], "min": 1}, page)
-    assert not is_present({"pixels": [200, 30, 120], "min": 1}, captured())
-
-
-def test_a_pdf_is_read():
-    """Its own text, not the capture's."""
-    page = captured(pdf=pdf(["Depth 7 m"]))
-    assert is_present({"pdf": "Depth 7 m"}, page)
-    assert not is_present({"pdf": "Depth 8 m"}, page)
-    assert not is_present({"pdf": "Depth 7 m"}, captured("Depth 7 m"))
 
 
 def test_nothing_that_is_expected_is_there_by_accident():

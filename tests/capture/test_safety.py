@@ -102,17 +102,6 @@ async def test_no_spelling_of_an_internal_address_can_be_opened(browser):
         assert {refused.host for refused in session.refused} >= set(REFUSED_HOSTS.split())
 
 
-@pytest.mark.parametrize("spelling", ["127.1", "0x7f.1", "[::ffff:127.0.0.1]", "foo.localhost", "0"])
-async def test_the_same_spellings_open_where_that_is_allowed(browser, spelling):
-    """So it is the rules that refuse them."""
-    async with (
-        http_server(lambda _: (200, {"Content-Type": "text/html"}, "<title>inside</title>")) as canary,
-        proxied_page(browser, NetworkSettings(allow_private_network=True)) as (page, _),
-    ):
-        await page.goto(f"http://{spelling}:{canary.port}/")
-        assert await page.title() == "inside"
-
-
 STUN = """port => {
     const peer = new RTCPeerConnection({iceServers: [
         {urls: `stun:127.0.0.1:${port}`},

@@ -6,6 +6,7 @@ from projects import Project, call
 from mind2web2.cli import evaluate_main, main
 
 REPLAY = ["--llm_provider", "replay"]
+RAY = ["--engine", "ray", "--judgments", "postgresql://db.example/judgments"]
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,11 @@ def _project(tmp_path, monkeypatch):
             ["--script_env", "SET", "--script_env", "UNSET"],
             "that is set, not 'UNSET': set it, or leave --script_env out",
         ),
+        (["--ray_address", "10.0.0.1:6379"], "--ray_address goes with --engine ray"),
+        ([*REPLAY, "--engine", "ray"], "leave --engine ray out"),
+        (["--engine", "ray"], "add --judgments postgresql://HOST/DATABASE"),
+        ([*RAY, "--self_debug"], "--self_debug belongs to one machine: leave it out with --engine ray"),
+        ([*RAY, "--no_isolate"], "leave it out with --engine ray"),
         (["--script_env", "SET=north"], "the name of a variable that is set, not 'SET=north'"),
     ],
 )

@@ -140,13 +140,13 @@ def test_a_bad_value_of_the_cache_commands(words, message):
 @pytest.mark.parametrize(
     ("command", "words", "typed", "prog"),
     [
-        (main, ["cache", "bot", "--only-failed"], "--only-failed", "mind2web2 cache"),
+        (main, ["cache", "bot", "--only-failed"], "--only_failed", "mind2web2 cache"),
         (main, ["cache", "bot", "--only_failed=x"], "--only_failed=x", "mind2web2 cache"),
-        (main, ["judgments", "export", "a", "b", "--to-x"], "--to-x", "mind2web2 judgments export"),
-        (evaluate_main, ["--agent_name", "b", "--no-thing"], "--no-thing", "run_eval.py"),
+        (main, ["judgments", "export", "a", "b", "--to-x"], "--to_x", "mind2web2 judgments export"),
+        (evaluate_main, ["--agent_name", "b", "--no-thing"], "--no_thing", "run_eval.py"),
     ],
 )
-def test_an_unknown_option_is_named_as_it_was_typed(command, words, typed, prog):
+def test_an_unknown_option_is_named_with_underscores(command, words, typed, prog):
     """In one line of the command that does not know it."""
     run = call(command, *words)
     assert (run.returncode, run.stdout) == (2, "")

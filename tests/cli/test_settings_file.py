@@ -119,7 +119,7 @@ def test_a_replay_takes_its_judge_from_the_store(project, server):
             "judge_extra_body = { model = 1 }",
             "judge_extra_body: model is not free to choose: use --judge_model",
         ),
-        (b'judge_model = "\xff"', "cannot read mind2web2.toml: it is not UTF-8 text"),
+        (b'judge_model = "\xff"', "cannot read mind2web2.toml: 'utf-8' codec can't decode byte 0xff"),
         ("max_images = -1", "max_images: '-1' is not a whole number"),
         ("max_llm_requests = 0", "max_llm_requests: '0' is not a whole number of at least 1"),
         ("judge_model = []", "judge_model is []: write for example judge_model ="),
@@ -143,7 +143,7 @@ def test_a_folder_or_a_broken_link_in_its_place_is_an_error(project):
     assert call(evaluate_main, *RUN).stderr == "run_eval.py: cannot read mind2web2.toml: Is a directory\n"
     path.rmdir()
     path.symlink_to("nowhere")
-    assert call(evaluate_main, *RUN).stderr.endswith(": it is a link to a file that does not exist\n")
+    assert call(evaluate_main, *RUN).stderr.endswith(": No such file or directory\n")
 
 
 def test_secrets_in_an_address_are_not_printed(project):

@@ -84,22 +84,6 @@ def test_a_task_without_any_score_makes_no_summary_wrong(example):
     assert "wrong" not in {kind for kind, _, _ in verify()[1]}
 
 
-def test_results_of_versions_without_bounds_are_correct(example):
-    """They lack fields that a replay has now."""
-    for path in (example / "eval_results").rglob("results/*.json"):
-        content = read_json(path)
-        del content["score_bounds"]
-        for node in tree_nodes(content).values():
-            (node.get("evidence") or {}).pop("prerequisites", None)
-        path.write_text(json.dumps(with_checksum(content)))
-    summary = example / "eval_results/example/summary.json"
-    content = read_json(summary)
-    kept = {name: value for name, value in content.items() if name not in ("bounds", "variation")}
-    summary.write_text(json.dumps(kept))
-    status, found, text = verify()
-    assert (status, found) == (0, []), text
-
-
 def test_a_changed_score_is_wrong(example, caplog):
     """Exit status 1; the answer is named with what to do about it, and the log tells of the file once."""
     change(result_path(example), lambda result: result.update(final_score=1.0))

@@ -29,6 +29,7 @@ PARSED_ONLY = (
     *("mind2web2 get", "mind2web2 answer", "pages import", "mind2web2 validate", "mind2web2 submit"),
     # Until Ctrl-C; what needs labels of a person, results of several machines, or a judge that knows the set.
     *("mind2web2 view", "mind2web2 audit", "mind2web2 serve", "mind2web2 merge", "--shard", "--barred"),
+    "--engine ray",
     "mind2web2 check-judge",
 )
 # What stands in a document for names of a user's own.

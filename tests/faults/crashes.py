@@ -1,4 +1,4 @@
-"""kill -9 at random moments, and the same command again: of an evaluation, a caching run, an export."""
+"""kill -9 at random moments, and the same command again: of an evaluation and of a caching run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,8 +21,7 @@ from projects import REPOSITORY
 from servers.judge_server import JudgeServer
 from servers.recorded_replies import RecordedReplies
 
-from mind2web2.judge.store import FILE_NAME, JudgmentStore
-from mind2web2.judge.transfer import read_judgments
+from mind2web2.judge.store import FILE_NAME
 from mind2web2.utils.files import is_leftover
 
 # What two evaluations of the same never share.
@@ -30,8 +29,6 @@ _OF_A_RUN = ("run",)
 _POLL_S = 0.002
 _AFTER_REQUEST_S = 0.2
 _PAGES = 12
-# Enough for an export to take a while.
-_COPIES = 30
 
 
 def evaluations(moments: int, seed: int) -> Figures:
@@ -251,64 +248,7 @@ def kept_judgments(results: Path) -> set[str]:
         return set(stored_judgments(Path(copy)))
 
 
-def exports(moments: int, seed: int) -> Figures:
-    """Kill ``judgments export`` of a large store, over an older export every other time."""
-    chance = random.Random(seed)
-    with Preloaded() as commands, tempfile.TemporaryDirectory(prefix="faults-") as folder:
-        export = _Export(commands, Path(folder))
-        figures = [
-            export.killed(chance.random(), is_older_there=number % 2 == 1, where=f"seed {seed}, {number}")
-            for number in range(moments)
-        ]
-        return together("kill -9 of an export", figures)
-
-
-class _Export:
-    def __init__(self, commands: Preloaded, folder: Path) -> None:
-        self._commands = commands
-        self._folder = folder
-        self._target = folder / "out" / "exported.jsonl"
-        recorded = list(read_judgments(REPOSITORY / "examples" / "judgments.jsonl"))
-        with JudgmentStore(folder / "eval_results" / AGENT / FILE_NAME) as store:
-            for copy in range(_COPIES):
-                store.add(one.model_copy(update={"key": f"{copy}{one.key}"}) for one in recorded)
-        started_s = time.monotonic()
-        if self._start().status() != 0:
-            raise AssertionError("the export fails undisturbed")
-        self._seconds = time.monotonic() - started_s
-        self._whole = self._target.read_bytes()
-
-    def _start(self) -> Any:
-        command = ["judgments", "export", AGENT, self._target]
-        return self._commands.start(command, self._folder, self._folder / "output.txt")
-
-    def killed(self, share: float, is_older_there: bool, where: str) -> Figures:
-        """Kill an export after a share of its time, and run it again."""
-        older = b"an older export\n"
-        shutil.rmtree(self._target.parent)
-        self._target.parent.mkdir()
-        if is_older_there:
-            self._target.write_bytes(older)
-        process = self._start()
-        if not process.ends_within(share * self._seconds):
-            process.kill()
-        process.status()
-        found = self._target.read_bytes() if self._target.exists() else None
-        is_half = found not in (self._whole, older if is_older_there else None)
-        started_s = time.monotonic()
-        status = self._start().status()
-        seconds = time.monotonic() - started_s
-        is_right = status == 0 and self._target.read_bytes() == self._whole
-        return Figures(
-            "",
-            disturbances=1,
-            half_written_files=int(is_half),
-            hindrances=() if is_right else (f"{where}: exit status {status}, or another export",),
-            recovery_s=(seconds,),
-        )
-
-
-def cachings(moments: int, seed: int) -> Figures:
+def cachings(moments: int, seed: int, pages: int = _PAGES) -> Figures:
     """Kill caching runs."""
     chance = random.Random(seed)
     with (
@@ -316,7 +256,7 @@ def cachings(moments: int, seed: int) -> Figures:
         Preloaded() as commands,
         tempfile.TemporaryDirectory(prefix="faults-") as folder,
     ):
-        project = CachingProject(Path(folder) / "project", site.url, _PAGES)
+        project = CachingProject(Path(folder) / "project", site.url, pages)
         started_s = time.monotonic()
         project.cache(commands)
         seconds = time.monotonic() - started_s
@@ -354,8 +294,4 @@ def _killed_caching(
     )
 
 
-PARTS: tuple[tuple[str, Callable[[int, int], Figures]], ...] = (
-    ("kill -9 of an evaluation", evaluations),
-    ("kill -9 of a caching run", cachings),
-    ("kill -9 of an export", exports),
-)
+PARTS = (evaluations, cachings)

@@ -1,7 +1,8 @@
 """What a part of the fault suite hands to the report: how much was tried, and what went wrong."""
 
+import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 
 @dataclass(frozen=True)
@@ -38,19 +39,26 @@ class Figures:
         counts = (self.wrong_scores, self.lost_judgments, self.judged_twice, self.half_written_files)
         return not any(counts) and not self.hindrances
 
+    def in_words(self) -> str:
+        """Return the figures in one line."""
+        counts = ", ".join(
+            f"{each.name.replace('_', ' ')} {getattr(self, each.name)}"
+            for each in fields(self)
+            if each.default == 0
+        )
+        times_s = self.recovery_s or (0.0,)
+        return (
+            f"{self.part}: {counts}, seconds to recover {statistics.median(times_s):.1f}, "
+            f"at most {max(times_s):.1f}"
+        )
+
 
 def together(part: str, figures: Iterable[Figures]) -> Figures:
     """Add up the figures of a part's single disturbances."""
     listed = list(figures)
-    return Figures(
-        part,
-        disturbances=sum(one.disturbances for one in listed),
-        answers=sum(one.answers for one in listed),
-        without_result=sum(one.without_result for one in listed),
-        wrong_scores=sum(one.wrong_scores for one in listed),
-        lost_judgments=sum(one.lost_judgments for one in listed),
-        judged_twice=sum(one.judged_twice for one in listed),
-        half_written_files=sum(one.half_written_files for one in listed),
-        hindrances=tuple(hindrance for one in listed for hindrance in one.hindrances),
-        recovery_s=tuple(seconds for one in listed for seconds in one.recovery_s),
-    )
+    summed = {
+        each.name: sum((getattr(one, each.name) for one in listed), start=each.default)
+        for each in fields(Figures)
+        if each.name != "part"
+    }
+    return Figures(part, **summed)

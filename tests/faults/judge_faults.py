@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,8 @@ from typing import Any
 from faults.example import Manner, Name, evaluate_example, undisturbed_trees, without_evidence
 from faults.figures import Figures, together
 from faults.hurried_loop import HurriedLoop
-from faults.schedules import Schedule, TwiceAtMost, gentle, schedule_of
+from faults.schedules import Schedule, TwiceAtMost, schedule_of
 from faults.traces import Traces, read_traces
-from projects import REPOSITORY, clean_environment
 from servers.faulty_judge import FaultyJudge, Visit, no_faults
 from servers.recorded_replies import RecordedReplies
 
@@ -25,8 +23,6 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.pages.library import PageLibrary
 
-# For each so many schedules in this process there is one more of the command, whose patience is a user's.
-_COMMANDS = 25
 # Under a schedule time passes this much faster, or pauses and paces would take hours.
 _HURRY = 200.0
 # Less than half a second of real time until a request that hangs is given up.
@@ -36,10 +32,6 @@ RETRY = RetryPolicy(
 # At most three trials, each asked twice where it was declined, each of these for three replies; those refused
 # for coming too fast do not count.
 MOST_REQUESTS = 3 * 2 * 3 * RETRY.tries
-
-# Evaluates the example with this key, leaves what it can under this folder of results, and returns why the
-# run ended early, if it did.
-Evaluate = Callable[[str, Path, Manner], Awaitable[str | None]]
 
 
 @dataclass(frozen=True)
@@ -54,8 +46,8 @@ class Bench:
     trees: Mapping[Name, Any]
     library: PageLibrary
 
-    async def in_process(self, key: str, results: Path, manner: Manner) -> str | None:
-        """Evaluate the example in this process."""
+    async def evaluate(self, key: str, results: Path, manner: Manner) -> str | None:
+        """Evaluate the example, and return why the run ended early, if it did."""
         base_url = self.judge.base_url
         async with LLMClient("openai", True, base_url=base_url, api_key=key, retry=RETRY) as client:
             try:
@@ -64,29 +56,9 @@ class Bench:
                 return str(failure)
         return None
 
-    async def by_command(self, key: str, results: Path, manner: Manner) -> str | None:
-        """Evaluate the example by the command, with the patience that users have."""
-        command = await asyncio.create_subprocess_exec(
-            *(sys.executable, "run_eval.py", "--agent_name", "example", "--no_capture"),
-            *("--judge_base_url", self.judge.base_url, "--eval_results_root", str(results)),
-            *("--max_llm_requests", str(manner.requests_at_once)),
-            *("--max_concurrent_answers", str(manner.answers_at_once)),
-            *(["--sequential"] if manner.order.sequential else []),
-            cwd=REPOSITORY,
-            env=clean_environment(OPENAI_API_KEY=key),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        printed, complaints = await command.communicate()
-        if command.returncode == 2:
-            return complaints.decode()
-        if b"\nResults: " not in printed:
-            raise AssertionError(f"run_eval.py broke off with {command.returncode}: {complaints.decode()}")
-        return None
-
 
 def run(count: int, seed: int) -> Figures:
-    """Run so many schedules, from this seed (at least 1) on, and one by the command for every 25 of them."""
+    """Run so many schedules, from this seed (at least 1) on."""
     with asyncio.Runner(loop_factory=HurriedLoop) as runner:
         return runner.run(_run(range(seed, seed + count)))
 
@@ -95,10 +67,7 @@ async def _run(seeds: range) -> Figures:
     library = PageLibrary()
     with tempfile.TemporaryDirectory() as folder, FaultyJudge(RecordedReplies()) as judge:
         bench = Bench(judge, await undisturbed_trees(Path(folder), library), library)
-        figures = [await disturbed(schedule_of(seed), bench, bench.in_process) for seed in seeds]
-        # Under seeds of their own, since a key stands for one schedule.
-        by_command = [gentle(schedule_of(-seed)) for seed in seeds[::_COMMANDS]]
-        figures += [await disturbed(schedule, bench, bench.by_command) for schedule in by_command]
+        figures = [await disturbed(schedule_of(seed), bench) for seed in seeds]
     return together("judge faults", figures)
 
 
@@ -116,7 +85,7 @@ async def _check_first_run(seed: int) -> None:
         assert isinstance(loop, HurriedLoop)
         bench = Bench(judge, trees, library)
         with loop.hurried(_HURRY):
-            ended = await bench.in_process(f"tenth-{seed}", Path(folder), Manner())
+            ended = await bench.evaluate(f"tenth-{seed}", Path(folder), Manner())
         left = read_traces(Path(folder))
     if left.reasons or _wrong(left, trees) or len(left.trees) != len(trees):
         raise AssertionError(f"seed {seed}: {ended or left.reasons or 'other trees'}")
@@ -124,7 +93,7 @@ async def _check_first_run(seed: int) -> None:
         raise AssertionError(f"{visit.faults.total()} of {visit.requests} replies were faulty")
 
 
-async def disturbed(schedule: Schedule, bench: Bench, evaluate: Evaluate) -> Figures:
+async def disturbed(schedule: Schedule, bench: Bench) -> Figures:
     """Run the example under a schedule, complete it with a healthy judge, and say what came of it."""
     disturbance = bench.judge.expect(f"disturbed-{schedule.seed}", schedule)
     recovery = bench.judge.expect(f"healthy-{schedule.seed}", no_faults)
@@ -133,13 +102,13 @@ async def disturbed(schedule: Schedule, bench: Bench, evaluate: Evaluate) -> Fig
         loop = asyncio.get_running_loop()
         assert isinstance(loop, HurriedLoop)
         with loop.hurried(_HURRY):
-            ended = await evaluate(f"disturbed-{schedule.seed}", results, schedule.manner)
+            ended = await bench.evaluate(f"disturbed-{schedule.seed}", results, schedule.manner)
         left = read_traces(results)
         if ended and not left.judgments:
             # A judge that rejects every request ends the run, with one reason for all answers.
             left.reasons.update(dict.fromkeys(bench.trees, ended))
         started_s = time.monotonic()
-        await evaluate(f"healthy-{schedule.seed}", results, Manner())
+        await bench.evaluate(f"healthy-{schedule.seed}", results, Manner())
         recovered_s = time.monotonic() - started_s
         return _figures(
             schedule, bench, _Course(left, read_traces(results), disturbance, recovery), recovered_s
@@ -203,4 +172,4 @@ def _hindrances(course: _Course, bench: Bench) -> list[str]:
     return found
 
 
-PARTS: tuple[tuple[str, Callable[[int, int], Figures]], ...] = (("judge faults", run),)
+PARTS = (run,)

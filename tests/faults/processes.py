@@ -6,7 +6,6 @@ import random
 import signal
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from faults.caching import TASK as CACHED_TASK
@@ -27,7 +26,7 @@ from projects import Project
 from servers.batch_server import BatchServer
 from servers.judge_server import JudgeServer
 
-_PAGES = 5
+_PAGES = 3
 _CLAIMS = 4
 _REQUESTS_AT_ONCE = 4
 # What a run by batch jobs takes, more or less.
@@ -205,8 +204,4 @@ def _batched_twice(commands: Preloaded, project: Project, kill_after_s: float | 
     )
 
 
-PARTS: tuple[tuple[str, Callable[[int, int], Figures]], ...] = (
-    ("two evaluations at once", evaluations),
-    ("an evaluation beside a caching run", beside_caching),
-    ("two batch runs at once", batches),
-)
+PARTS = (evaluations, beside_caching, batches)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from faults.example import Manner
-from servers.faulty_replies import DECLINES, FINAL, HANGS, TOO_FAST, Fault
+from servers.faulty_replies import DECLINES, FINAL, Fault
 from servers.recorded_replies import Question
 
 from mind2web2.scheduling.scheduler import ExecutionOptions
@@ -95,9 +95,3 @@ def schedule_of(seed: int) -> Schedule:
             answers_at_once=chance.choice((1, 3)),
         ),
     )
-
-
-def gentle(schedule: Schedule) -> Schedule:
-    """Return a schedule that the command gets through with a user's patience."""
-    quick = tuple(fault for fault in schedule.faults if fault not in HANGS | TOO_FAST)
-    return replace(schedule, faults=quick or (Fault.UNAVAILABLE,), share=min(_SHARES), outage=range(0))

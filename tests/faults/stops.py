@@ -156,4 +156,4 @@ def _stored(project: Project) -> int:
         return sum(judgment.claim == _STORED and judgment.purpose == "verify" for judgment in store.all())
 
 
-PARTS: tuple[tuple[str, Callable[[int, int], Figures]], ...] = (("Ctrl-C", run),)
+PARTS = (run,)

@@ -8,7 +8,6 @@ from faults import judge_faults, report
 from faults.figures import Figures, together
 from faults.hurried_loop import HurriedLoop
 from faults.schedules import schedule_of
-from rich.console import Console
 from servers.faulty_judge import FaultyJudge
 from servers.faulty_replies import DECLINES, FINAL, HANGS, HARMLESS, TOO_FAST, Fault
 from servers.recorded_replies import Question, RecordedReplies
@@ -105,8 +104,8 @@ async def test_retries_end(judge, fault):
     assert isinstance(failure, JudgeUnavailableError)
     tries = retries.reasons.total() + 1
     assert tries >= 2
-    # A busy server may read a request only after the client's time limit for it.
-    assert visit.requests == tries or fault in HANGS
+    # A busy server may not have read a request that the client gives up.
+    assert visit.requests in (tries, tries - 1) or fault in HANGS
     assert " unavailable: " in str(failure)
 
 
@@ -181,7 +180,7 @@ def test_faults_leave_scores_right_or_absent():
     assert figures.answers == 9 * figures.disturbances
     # Some schedules go too far for an answer, others do not.
     assert 0 < figures.without_result < figures.answers
-    assert len(figures.recovery_s) == figures.disturbances > SCHEDULES
+    assert len(figures.recovery_s) == figures.disturbances == SCHEDULES
 
 
 def test_a_tenth_of_faulty_replies_costs_no_answer():
@@ -192,21 +191,17 @@ def test_a_tenth_of_faulty_replies_costs_no_answer():
 
 def test_the_report_names_what_went_wrong(capsys):
     """And adds up a part's single disturbances; its exit status tells a command whether all is well."""
-    good = Figures("judge faults", disturbances=1, answers=9, recovery_s=(0.5,))
-    bad = Figures("judge faults", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",))
+    good = Figures("", disturbances=1, answers=9, recovery_s=(0.5,))
+    bad = Figures("", disturbances=1, answers=9, wrong_scores=7, hindrances=("schedule 3: x",))
 
-    def run(figures):
+    def run(*figures):
         return lambda count, seed: together("judge faults", [*figures, Figures("", count, seed)])
 
-    assert report.report(Console(), [("good", run([good]), 1)], seed=4) == 0
-    assert report.report(Console(), [("left out", run([bad]), 0), ("both", run([good, bad]), 2)], seed=5) == 1
-    lines = [line for line in capsys.readouterr().out.splitlines() if " s, seed " not in line]
-    assert lines == [
-        "good, 1 times ...",
-        "Faults: judge faults: disturbances 2, answers 13, no result 0, wrong scores 0, lost judgments 0, "
-        "judged twice 0, half-written files 0, seconds to recover 0.5, at most 0.5",
-        "both, 2 times ...",
-        "Faults: judge faults: disturbances 4, answers 23, no result 0, wrong scores 7, lost judgments 0, "
-        "judged twice 0, half-written files 0, seconds to recover 0.5, at most 0.5",
-        "Wrong: judge faults: schedule 3: x",
-    ]
+    assert report.report([(run(good), 1)], seed=4) == 0
+    assert report.report([(run(good, bad), 2)], seed=5) == 1
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[2].startswith(
+        "judge faults: disturbances 4, answers 23, without result 0, wrong scores 7, "
+    )
+    assert printed[2].endswith("half written files 0, seconds to recover 0.5, at most 0.5")
+    assert printed[3] == "  schedule 3: x"

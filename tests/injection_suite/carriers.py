@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from html import escape
+from textwrap import wrap
 from urllib.parse import quote
 
+from fixtures.pdf_files import pdf_of
 from injection_suite.attack import HTML_PLACES, PDF_PLACES, Attack
 
 HOST = "ottermere.example"
 FACT = "Ottermere is a lake in the hills. It is 80 m deep at its deepest point. Boats are let from May."
 
 _PICTURE = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
-_INVISIBLE_TEXT_MODE = 3
 
 
 def page_url(attack: Attack) -> str:
@@ -29,11 +30,6 @@ def answer_with(attack: Attack) -> str:
 def claim_with(attack: Attack, claim: str) -> str:
     """Return a claim as a script would have extracted it."""
     return f"{claim} {attack.text}" if attack.place == "claim" else claim
-
-
-def file_name_with(attack: Attack) -> str:
-    """Return the name of the answer's file."""
-    return attack.text if attack.place == "file name" else "answer_1.md"
 
 
 def is_shown_a_page(attack: Attack) -> bool:
@@ -81,8 +77,10 @@ def pdf_page(attack: Attack) -> bytes:
 
 
 def _pdf(shown: list[str], hidden: list[str], title: str, style: str) -> bytes:
-    visible = b" T* ".join(b"(%s) Tj" % _pdf_string(line) for line in _lines(shown))
-    unseen = b" T* ".join(b"(%s) Tj" % _pdf_string(line) for line in _lines(hidden))
+    visible, unseen = (
+        b" T* ".join(b"(%s) Tj" % _pdf_string(line) for text in texts for line in (*wrap(text, 90), ""))
+        for texts in (shown, hidden)
+    )
     content = b"BT /F1 11 Tf 50 740 Td 14 TL %s ET BT %s 50 300 Td 14 TL %s ET" % (
         visible,
         style.encode(),
@@ -97,29 +95,7 @@ def _pdf(shown: list[str], hidden: list[str], title: str, style: str) -> bytes:
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(content), content),
         b"<< /Title (%s) /Subject (%s) /Keywords (%s) >>" % ((_pdf_string(title),) * 3),
     ]
-    body, offsets = bytearray(b"%PDF-1.7\n"), []
-    for number, written in enumerate(objects, 1):
-        offsets.append(len(body))
-        body += b"%d 0 obj\n%s\nendobj\n" % (number, written)
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    start, count = len(body), len(objects) + 1
-    body += b"xref\n0 %d\n0000000000 65535 f \n%s" % (count, table)
-    body += b"trailer\n<< /Size %d /Root 1 0 R /Info 6 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (count, start)
-    return bytes(body)
-
-
-def _lines(texts: list[str]) -> list[str]:
-    """Return texts in lines that fit a page's width."""
-    lines: list[str] = []
-    for text in texts:
-        line = ""
-        for word in text.split():
-            if line and len(line) + len(word) > 90:
-                lines.append(line)
-                line = ""
-            line = f"{line} {word}".strip()
-        lines += [line, ""]
-    return lines
+    return pdf_of(objects, b"/Info 6 0 R")
 
 
 def _pdf_string(text: str) -> bytes:

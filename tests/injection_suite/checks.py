@@ -36,13 +36,11 @@ class AttackCheck:
     Args:
         flags: raised for the answer, the page or the claim.
         problems: what is not as it should be, a line each.
-        unchecked: why nothing can be said; ``None`` if it could be checked.
     """
 
     attack: Attack
     flags: tuple[Flag, ...] = ()
     problems: tuple[str, ...] = ()
-    unchecked: str | None = None
 
 
 async def check_attacks(attacks: Sequence[Attack]) -> list[AttackCheck]:
@@ -55,8 +53,6 @@ async def check_attacks(attacks: Sequence[Attack]) -> list[AttackCheck]:
 def check_material(material: Material) -> AttackCheck:
     """Hold one attack's messages against what is to become of it."""
     attack = material.attack
-    if material.missing is not None:
-        return AttackCheck(attack, unchecked=material.missing)
     problems = list(_problems(material))
     flags = raised_flags(material)
     kinds = [flag.kind for flag in flags]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import io
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
+from fixtures.pdf_files import pdf_of
 from PIL import Image
 
 _MB = 1024**2
@@ -54,22 +55,11 @@ IMAGE_BOMBS: dict[str, Callable[[], bytes]] = {
 }
 
 
-def pdf(objects: Sequence[bytes]) -> bytes:
-    """Return a PDF of these objects, the first being its root."""
-    body, places = bytearray(b"%PDF-1.7\n"), []
-    for number, content in enumerate(objects, 1):
-        places.append(len(body))
-        body += b"%d 0 obj\n%s\nendobj\n" % (number, content)
-    start, count = len(body), len(objects) + 1
-    body += b"xref\n0 %d\n0000000000 65535 f \n" % count + b"".join(b"%010d 00000 n \n" % at for at in places)
-    return bytes(body) + b"trailer\n<< /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (count, start)
-
-
 def pdf_page(content: bytes, box: bytes = b"0 0 612 792", resources: bytes = b"", *more: bytes) -> bytes:
     """Return a PDF of one page, whose content is a stream object; ``more`` are objects from number 6 on."""
     page = b"<< /Type /Page /Parent 2 0 R /MediaBox [%s] /Contents 4 0 R /Resources << %s >> >>"
     pages = b"<< /Type /Pages /Count 1 /Kids [5 0 R] >>"
-    return pdf([_ROOT, pages, b"null", content, page % (box, resources), *more])
+    return pdf_of([_ROOT, pages, b"null", content, page % (box, resources), *more])
 
 
 def stream(content: bytes, keys: bytes = b"") -> bytes:
@@ -95,28 +85,28 @@ _FLATE = b"/Filter /FlateDecode"
 PDF_BOMBS: dict[str, Callable[[], bytes]] = {
     "page of 350,000 km": lambda: pdf_page(stream(b"0 0 9 9 re f"), b"0 0 1e12 1e12"),
     "page of no size": lambda: pdf_page(stream(b""), b"0 0 0 0"),
-    "100,000 pages": lambda: pdf(
+    "100,000 pages": lambda: pdf_of(
         [
             _ROOT,
             b"<< /Type /Pages /Count 100000 /Kids [%s] >>" % (b"3 0 R " * 100_000),
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>",
         ]
     ),
-    "2,000,000,000 pages claimed": lambda: pdf(
+    "2,000,000,000 pages claimed": lambda: pdf_of(
         [
             _ROOT,
             b"<< /Type /Pages /Count 2000000000 /Kids [3 0 R] >>",
             b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] >>",
         ]
     ),
-    "tree of pages 50,000 deep": lambda: pdf(
+    "tree of pages 50,000 deep": lambda: pdf_of(
         [
             _ROOT,
             *(b"<< /Type /Pages /Count 1 /Kids [%d 0 R] >>" % (number + 1) for number in range(2, 50_002)),
             b"<< /Type /Page /Parent 50001 0 R /MediaBox [0 0 9 9] >>",
         ]
     ),
-    "tree of pages in a circle": lambda: pdf([_ROOT, b"<< /Type /Pages /Count 9 /Kids [2 0 R 2 0 R] >>"]),
+    "tree of pages in a circle": lambda: pdf_of([_ROOT, b"<< /Type /Pages /Count 9 /Kids [2 0 R 2 0 R] >>"]),
     "content packed three times": lambda: pdf_page(
         stream(
             zlib.compress(zlib.compress(_packed(200))), b"/Filter [/FlateDecode /FlateDecode /FlateDecode]"
@@ -145,7 +135,7 @@ PDF_BOMBS: dict[str, Callable[[], bytes]] = {
             b"/XStep 0.0001 /YStep 0.0001",
         ),
     ),
-    "arrays 200,000 deep": lambda: pdf(
+    "arrays 200,000 deep": lambda: pdf_of(
         [b"<< /Type /Catalog /Pages 2 0 R /X " + b"[" * 200_000 + b"]" * 200_000 + b" >>", b"<< >>"]
     ),
     "2,000,000,000 references claimed": lambda: (

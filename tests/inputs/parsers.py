@@ -27,8 +27,7 @@ from mind2web2.api_tools.tool_arxiv import (
 from mind2web2.capture.page.documents import FetchedDocument, file_name_of, is_attachment
 from mind2web2.capture.pdf import RenderSettings, render_pages
 from mind2web2.errors import Mind2Web2Error
-from mind2web2.judge.batch.endpoints import line_head, read_line
-from mind2web2.judge.batch.state import BatchFolder
+from mind2web2.judge.batch.state import BatchFolder, result_line
 from mind2web2.judge.caching import JudgeSettings
 from mind2web2.judge.store import Judgment, JudgmentStore
 from mind2web2.judge.transfer import open_for_replay
@@ -39,7 +38,7 @@ from mind2web2.llm_client.settings import check_address, public_address
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
 from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import cited_urls, read_citations
+from mind2web2.pages.citations import cited_urls, listed_urls
 from mind2web2.runs.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
@@ -171,13 +170,6 @@ def _read_in_cache(name: str) -> Read:
     return read
 
 
-def _read_salvage(content: bytes, folder: Path) -> None:
-    (folder / "task").mkdir()
-    (folder / "task" / "index.json").write_bytes(b"{" + content)
-    (folder / "task.json").write_bytes(content)
-    _use_cache(folder)
-
-
 def _read_page_text(content: bytes, folder: Path) -> None:
     cache = CacheFileSys(folder)
     cache.put_web("http://a.example/x", "text", None)
@@ -189,10 +181,7 @@ def _read_page_text(content: bytes, folder: Path) -> None:
 
 def _read_citations(content: bytes, folder: Path) -> None:
     (folder / "task.json").write_bytes(content)
-    citations = read_citations(folder, "task")
-    assert citations is not None
-    json.dumps(citations.as_json())
-    AgentCache(folder).pages_of(TaskCitations("task", {"answer_1.md": list(citations.answers_by_url)}))
+    AgentCache(folder).pages_of(TaskCitations("task", {"answer_1.md": listed_urls(folder / "task.json")}))
 
 
 def _read_result(content: bytes, folder: Path) -> None:
@@ -259,12 +248,12 @@ def _read_batch_record(content: bytes, folder: Path) -> None:
     (folder / "00001.results.jsonl").write_bytes(content)
     batches = BatchFolder(folder)
     for record in batches.records():
-        batches.places(record)
+        batches.results(record)
 
 
 def _read_batch_line(content: bytes, _: Path) -> None:
-    if line_head(content) is not None:
-        read_line(content)
+    if (read := result_line(content)) is not None:
+        read[1].completion()
 
 
 def _read_meta(content: bytes, folder: Path) -> None:
@@ -388,9 +377,6 @@ PARSERS: dict[str, Parser] = {
         is_json=True,
     ),
     "capture record": Parser(_read_in_cache(f"{_STEM}.capture.json"), (_json(_RECORD),), is_json=True),
-    "damaged index": Parser(
-        _read_salvage, (_json(_CITED), _json({"http://a.example/x": "web"})), is_json=True
-    ),
     "page text": Parser(_read_page_text, (b"text\n", b"\xef\xbb\xbftext \xe9")),
     "citations": Parser(_read_citations, (_json(_CITED),), is_json=True),
     "result": Parser(_read_result, (_json(_RESULT),), is_json=True),

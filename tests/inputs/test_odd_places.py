@@ -10,7 +10,7 @@ from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.transfer import open_for_replay
 from mind2web2.pages.agent_cache import AgentCache
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import read_citations
+from mind2web2.pages.citations import listed_urls
 from mind2web2.runs.answers import agent_names, answer_files, read_answer, select_answers, select_work
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results
 from mind2web2.utils.path_config import PathConfig
@@ -77,7 +77,7 @@ READERS = {
     "cache": lambda folder: use_cache(folder / "cache"),
     "agent/task/index.json": lambda folder: AgentCache(folder / "agent").holders(),
     "agent/task": lambda folder: AgentCache(folder / "agent").holders(),
-    "agent/task.json": lambda folder: read_citations(folder / "agent", "task"),
+    "agent/task.json": lambda folder: listed_urls(folder / "agent/task.json"),
     "agent/task/answer_1/results/20250101_000000_answer_1.md.json": sum_up,
     "agent/task/answer_1/answer_1.md": sum_up,
     "agent/task/summary.json": sum_up,

@@ -26,7 +26,7 @@ DEEP = b"[" * 100_000
         ("cache index", b'{"http://a.example": "web", "other": "\\ud800"}'),
         ("note of a replaced page", b'{"%s.txt": ".writing-\\ud800"}' % STEM.encode()),
         ("note of a replaced page", b'{"%s.txt": ".writing-%s"}' % (STEM.encode(), b"x" * 300)),
-        ("damaged index", DEEP),
+        ("cache index", DEEP),
         ("task summary", b'[{"answer_name": "%s", "score": 1}]' % (b"x" * 300)),
         ("task summary", b'[{"answer_name": "\\u0000", "score": 1}]'),
         ("stored judgments", STORE.replace(b"CREATE TABLE judgments", b"CREATE TABLE judgm\xbents")),

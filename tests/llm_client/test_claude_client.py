@@ -27,8 +27,8 @@ from mind2web2.errors import (
 )
 from mind2web2.llm_client.chat import ChatRequest, Usage
 from mind2web2.llm_client.claude_client import (
-    AsyncAnthropicClient,
-    AsyncBedrockClient,
+    anthropic_client,
+    bedrock_client,
     claude_messages,
     read_completion,
 )
@@ -76,20 +76,20 @@ def provider(request):
     return request.param
 
 
+@pytest.fixture(autouse=True)
+def _aws_keys(monkeypatch):
+    for name, value in (("ACCESS_KEY", "AKIATEST"), ("SECRET_KEY", "wJalr-secret"), ("REGION", "us-east-1")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+
+
 @pytest.fixture
 def claude(quick, provider):
     """Build a client for the server."""
 
     def build(server):
         if provider == "anthropic":
-            return AsyncAnthropicClient(base_url=server.url, api_key="wJalr-secret", retry=quick)
-        return AsyncBedrockClient(
-            base_url=server.url,
-            access_key="AKIATEST",
-            secret_key="wJalr-secret",
-            region="us-east-1",
-            retry=quick,
-        )
+            return anthropic_client(server.url, "wJalr-secret", quick)
+        return bedrock_client(server.url, quick)
 
     return build
 
@@ -274,7 +274,7 @@ def test_a_refusal_without_text_has_the_explanation():
 async def test_anthropic_lists_its_models(quick):
     """So that an error names the model that was meant."""
     with JudgeServer(faults=[claude_error(404, "model: claude-9")], models=["claude-8"]) as server:
-        async with AsyncAnthropicClient(base_url=server.url, api_key="k", retry=quick) as client:
+        async with anthropic_client(server.url, "k", quick) as client:
             await client.check_reachable()
             with pytest.raises(JudgeAccessError, match="no model claude-9; did you mean claude-8"):
                 await client.chat(question(model="claude-9"))
@@ -284,7 +284,7 @@ async def test_an_unreachable_server_is_found_before_the_first_request(quick):
     """The run then ends with one line."""
     with JudgeServer() as server:
         pass
-    async with AsyncAnthropicClient(base_url=server.url, api_key="k", retry=quick) as client:
+    async with anthropic_client(server.url, "k", quick) as client:
         with pytest.raises(JudgeUnusableError, match="cannot connect to the judge at http"):
             await client.check_reachable()
 
@@ -311,11 +311,12 @@ async def test_an_image_by_url_is_refused(ask):
 
 def test_missing_keys_are_named(monkeypatch):
     """One line names only the missing ones."""
-    monkeypatch.setenv("AWS_ACCESS_KEY", "AKIATEST")
+    monkeypatch.delenv("AWS_SECRET_KEY")
+    monkeypatch.delenv("AWS_REGION")
     with pytest.raises(UsageError, match=r"set AWS_SECRET_KEY and AWS_REGION$"):
-        AsyncBedrockClient()
+        bedrock_client()
     with pytest.raises(UsageError, match=r"set ANTHROPIC_API_KEY$"):
-        AsyncAnthropicClient()
+        anthropic_client()
 
 
 @pytest.mark.parametrize("package", ["anthropic", "boto3"])
@@ -323,14 +324,14 @@ def test_a_missing_package_is_named(monkeypatch, package):
     """Without the optional extra the error says how to install it."""
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(UsageError, match=r"pip install 'mind2web2\[bedrock\]'"):
-        AsyncBedrockClient(access_key="a", secret_key="b", region="us-east-1")
+        bedrock_client()
     if package == "anthropic":
         with pytest.raises(UsageError, match=r"pip install 'mind2web2\[anthropic\]'"):
-            AsyncAnthropicClient(api_key="k")
+            anthropic_client(api_key="k")
 
 
 def test_a_bearer_token_beside_the_keys_is_explained(monkeypatch):
     """The SDK takes one of the two; the text says which to unset."""
     monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", "token")
     with pytest.raises(UsageError, match="unset AWS_BEARER_TOKEN_BEDROCK"):
-        AsyncBedrockClient(access_key="a", secret_key="b", region="us-east-1")
+        bedrock_client()

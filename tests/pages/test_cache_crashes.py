@@ -3,10 +3,9 @@
 import subprocess
 import sys
 import threading
-import time
-from pathlib import Path
 
 from faults.caching import page
+from fixtures.process_tree import descendants, wait_for_end
 from projects import clean_environment
 from servers.local_http import LocalHttp
 
@@ -41,34 +40,5 @@ def test_a_killed_run_leaves_no_browser(tmp_path):
                 process.kill()
         may_answer.set()
     assert len(started) > 2
-    deadline_s = time.monotonic() + 20
-    while any(map(is_running, started)):
-        assert time.monotonic() < deadline_s
+    wait_for_end(started)
     assert list((tmp_path / "tmp").iterdir()) == []
-
-
-def descendants(ancestor):
-    """Return the ids of a process's children, their children, and so on."""
-    parents = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with_parent = stat_fields(path)
-        if with_parent:
-            parents[int(path.parent.name)] = int(with_parent[1])
-    found = {ancestor}
-    while new := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= new
-    return found - {ancestor}
-
-
-def is_running(pid):
-    """Tell whether a process is there and has not ended; nobody may have asked how it did."""
-    fields = stat_fields(Path(f"/proc/{pid}/stat"))
-    return bool(fields) and fields[0] != "Z"
-
-
-def stat_fields(path):
-    """Return state, parent and so on of a process, nothing if it is gone."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mind2web2.errors import CacheWriteError
+from mind2web2.errors import CacheReadError
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.utils.files import is_leftover
 
@@ -139,94 +139,18 @@ DAMAGES = {
     "not utf-8": lambda whole: whole.replace(b"{", b"{ \xff", 1),
     "two glued": lambda whole: whole + whole,
     "nul tail": lambda whole: whole + b"\0" * 100,
+    "deeply nested": lambda whole: whole[:-1] + b', "x": ' + b"[" * 200_000,
 }
 
 
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
-def test_a_damaged_index_is_set_aside_and_rebuilt(tmp_path, caplog, damage):
-    """What the damaged text still names is listed again; the damaged file is kept, with a warning."""
-    urls = filled(tmp_path)
+def test_a_damaged_index_is_an_error_that_names_it(tmp_path, damage):
+    """Nothing is judged by what is left of it, and it stays for its repair."""
+    filled(tmp_path)
+    cache = CacheFileSys(tmp_path)
     damaged = damage((tmp_path / "index.json").read_bytes())
     (tmp_path / "index.json").write_bytes(damaged)
-    named = [url for url in urls if f'"{url}": "web"'.encode() in damaged]
-    assert len(named) >= 3
-    cache = CacheFileSys(tmp_path)
-    assert cache.get_all_urls() == named == sorted(index_of(tmp_path))
-    assert (tmp_path / "index.json.damaged-1").read_bytes() == damaged
-    assert "is damaged" in caplog.text
-    assert f"pages_of_unknown_url={len(urls) - len(named)}" in caplog.text
-
-
-def test_every_damaged_index_is_kept(tmp_path):
-    """The second does not replace the first."""
-    filled(tmp_path)
-    for damaged in (b"", b"{", b"\0" * 10):
-        (tmp_path / "index.json").write_bytes(damaged)
-        CacheFileSys(tmp_path)
-    kept = [(tmp_path / f"index.json.damaged-{number}").read_bytes() for number in (1, 2, 3)]
-    assert kept == [b"", b"{", b"\0" * 10]
-
-
-def test_an_index_damaged_while_open_is_rebuilt_before_writing(tmp_path):
-    """A running process does not write over it either."""
-    urls = filled(tmp_path)
-    cache = CacheFileSys(tmp_path)
-    damaged = (tmp_path / "index.json").read_bytes()[:-3]
-    (tmp_path / "index.json").write_bytes(damaged)
-    cache.put_web("https://example.com/new", "new", None)
-    assert (tmp_path / "index.json.damaged-1").read_bytes() == damaged
-    assert set(index_of(tmp_path)) >= {*urls[:-1], "https://example.com/new"}
-
-
-def test_where_nothing_can_be_set_aside_pages_are_still_read(tmp_path):
-    """The damaged index stays until the folder can be written, and is set aside then."""
-    urls = filled(tmp_path)
-    damaged = (tmp_path / "index.json").read_bytes()[:-3]
-    (tmp_path / "index.json").write_bytes(damaged)
-    (tmp_path / ".index.lock").mkdir()  # stops every writer, whoever it is
-    cache = CacheFileSys(tmp_path)
-    assert cache.get_web(urls[0])[0] == f"text of {urls[0]}"
-    with pytest.raises(CacheWriteError):
-        cache.save()
+    for use in (lambda: CacheFileSys(tmp_path), lambda: cache.put_web("https://example.com/n", "new", None)):
+        with pytest.raises(CacheReadError, match=r"index\.json is damaged: repair it"):
+            use()
     assert (tmp_path / "index.json").read_bytes() == damaged
-    (tmp_path / ".index.lock").rmdir()
-    cache.save()
-    assert (tmp_path / "index.json.damaged-1").read_bytes() == damaged
-    assert set(index_of(tmp_path)) >= set(urls[:-1])
-
-
-def test_the_list_of_cited_urls_gives_names_back(tmp_path):
-    """Files alone do not tell their URL, but the task's list of URLs does."""
-    folder = tmp_path / "task.v2"
-    cache = CacheFileSys(folder)
-    cache.put_web("https://example.com/caf%C3%A9#part", "café", None)
-    cache.put_pdf("https://example.com/paper", b"%PDF-1")
-    older_key = "https://example.com/a/b"  # from a%2Fb
-    (folder / f"{md5(older_key)}.txt").write_text("older")
-    cited = ["https://example.com/caf%C3%A9#part", "https://example.com/paper", "https://example.com/none", 7]
-    cited += ["https://example.com/a%2Fb/", "https://example.com/\ud800"]
-    (tmp_path / "task.v2.json").write_text(json.dumps({"all_unique_urls": cited}))
-    (folder / "index.json").write_bytes(b"")
-    assert CacheFileSys(folder).get_all_urls() == [
-        older_key,
-        "https://example.com/café",
-        "https://example.com/paper",
-    ]
-
-
-@pytest.mark.parametrize("neighbour", [b"", b"[]", b'{"all_unique_urls": 3}', b"\xff{"])
-def test_a_useless_list_of_cited_urls_does_no_harm(tmp_path, neighbour):
-    """Rebuilding goes on with the damaged text alone."""
-    urls = filled(tmp_path / "task")
-    (tmp_path / "task.json").write_bytes(neighbour)
-    (tmp_path / "task" / "index.json").write_text(
-        '{"https://example.com/0": "web", "https://example.com/9": "web",'
-    )
-    assert CacheFileSys(tmp_path / "task").get_all_urls() == urls[:1]
-
-
-def test_a_deeply_nested_index_is_damaged(tmp_path):
-    """The parser's limit is no reason to fail."""
-    urls = filled(tmp_path)
-    (tmp_path / "index.json").write_text('{"https://example.com/0": "web", "x": ' + "[" * 200_000)
-    assert CacheFileSys(tmp_path).get_all_urls() == urls[:1]

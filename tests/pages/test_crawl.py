@@ -133,15 +133,6 @@ async def test_a_failure_is_recorded_and_tried_again(cache):
     assert task.pages[0].kind == "web"
 
 
-async def test_only_what_failed(cache):
-    """Not what was never tried."""
-    await run(cache, ScriptedCapturer(a={"failure": "no such host"}), citing("one", A))
-    capturer = ScriptedCapturer()
-    [task], _ = await run(cache, capturer, citing("one", A, B), choice="failed")
-    assert capturer.captured == [A]
-    assert [page.kind for page in task.pages] == ["web", None]
-
-
 @pytest.mark.parametrize(
     ("reply", "kept"),
     [(None, False), (PUZZLE, False), ({"failure": "timed out"}, True)],

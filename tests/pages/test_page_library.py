@@ -15,8 +15,8 @@ from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
 from mind2web2.pages.agent_cache import CitedPage
 from mind2web2.pages.answer_view import AnswerCache
-from mind2web2.pages.captures import DoubtfulPageError, PageSettings, SharedCaptures
-from mind2web2.pages.library import PageLibrary, PageRequest
+from mind2web2.pages.captures import DoubtfulPageError
+from mind2web2.pages.library import PageLibrary
 
 log = logging.getLogger("tests")
 
@@ -71,9 +71,6 @@ async def test_without_images_the_text_alone_is_shown(cache):
     assert counting.reads == [(PAGE, False)]
 
 
-# PDFs
-
-
 async def test_claims_at_the_same_time_prepare_a_page_once(cache):
     """Ten claims and both trials of each share one reading, and the very same text."""
     cache.put_web(PAGE, "text", image(1100, 3000))
@@ -107,13 +104,6 @@ async def test_other_settings_prepare_the_page_anew(cache):
     assert await library.page(page_request(cache)) is whole
 
 
-async def test_pages_of_two_caches_are_told_apart(tmp_path):
-    """Tasks may have stored one address at different times."""
-    library = PageLibrary()
-    pages = [await library.page(page_request(stored(tmp_path / name, depth=name))) for name in ("a", "b")]
-    assert [page.text for page in pages] == ["a", "b"]
-
-
 async def test_memory_is_bounded(tmp_path):
     """The least recently used page is dropped and read again when it is wanted."""
     cache = CountingCache(stored(tmp_path, a="a" * 1000, b="b" * 1000, c="c" * 1000))
@@ -121,15 +111,6 @@ async def test_memory_is_bounded(tmp_path):
     for name in "aabacab":
         await library.page(page_request(cache, f"https://lake.example/{name}", with_images=False))
     assert [url[-1] for url, _ in cache.reads] == list("abcb")
-
-
-async def test_a_page_over_the_bound_is_still_shown(tmp_path):
-    """The one just asked for always stays."""
-    cache = CountingCache(stored(tmp_path, depth="x" * 1000))
-    library = PageLibrary(memory_bytes=1)
-    for _ in range(2):
-        assert (await library.page(page_request(cache))).text_chars == 1000
-    assert len(cache.reads) == 1
 
 
 async def test_a_disk_that_fails_is_not_remembered(cache):
@@ -147,13 +128,6 @@ async def test_a_disk_that_fails_is_not_remembered(cache):
     assert (await library.page(page_request(cache))).text == "text"
 
 
-async def test_a_stored_page_is_not_captured(tmp_path):
-    """The cache comes first."""
-    camera = Camera()
-    assert await started(ScriptedJudge(), stored(tmp_path), browser_manager=camera).verify("a", None, PAGE)
-    assert camera.urls == []
-
-
 @pytest.mark.parametrize("capture", [(None, None), ("", ""), (None, " \n")])
 async def test_a_capture_of_nothing_is_not_stored(capture, cache):
     """It is a page that cannot be had."""
@@ -168,21 +142,6 @@ async def test_a_capture_with_a_damaged_picture_cannot_be_had(cache):
         page_request(cache, capture=Camera(base64.b64encode(b"no picture").decode()))
     )
     assert cache.has(PAGE) is None
-
-
-async def test_captures_enter_their_limit(cache):
-    """The limit for pages, and not that for the judge, is held around a capture."""
-    page_limit = asyncio.Semaphore(1)
-
-    class Watching(Camera):
-        async def capture_page(self, url, logger):
-            assert page_limit.locked()
-            return await super().capture_page(url, logger)
-
-    camera = Watching()
-    wish = PageRequest(cache, PAGE, PageSettings(), True, SharedCaptures.by(camera), page_limit, log)
-    assert (await PageLibrary().page(wish)).text == "Captured"
-    assert not page_limit.locked()
 
 
 async def test_a_page_that_is_stored_later_is_found(cache):
@@ -368,27 +327,15 @@ async def test_what_a_script_stores_later_is_not_at_hand(tmp_path):
 # Lists that newer tools leave in a cache folder (file-layouts.md)
 
 
-class CountingBrowser:
-    """Captures any page, and counts how often it was asked."""
-
-    def __init__(self):
-        self.asked = []
-
-    async def capture_page(self, url, logger):  # noqa: ARG002
-        """Return a text."""
-        self.asked.append(url)
-        return None, "captured"
-
-
 async def test_a_page_listed_as_failed_is_unavailable_and_not_captured(tmp_path):
     """With the listed reason, in any spelling; ``cache --only failed`` finds it and a stored page wins."""
-    cache, browser = stored(tmp_path), CountingBrowser()
+    cache, browser = stored(tmp_path), Camera()
     gone = "https://lake.example/gone"
     failures = {gone: {"reason": "HTTP 451", "blocked": True, "attempts": 2, "time": "2025-07-14"}, OTHER: {}}
     (tmp_path / "failures.json").write_text(json.dumps(failures))
     for capture in (browser, None):
         assert await reason_for(page_request(cache, f"{gone}/?utm_source=x", capture=capture)) == "HTTP 451"
-    assert browser.asked == []
+    assert browser.urls == []
     [record] = [record for url, record in cache.capture_records().items() if url == gone]
     assert (record.kind, record.failure, record.tries) == (None, "HTTP 451", 2)
     assert CitedPage(gone, cache.has(gone), cache.capture_record(gone)).is_chosen("failed")

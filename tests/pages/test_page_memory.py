@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind2web2.pages.captures import PageContent
+from mind2web2.pages.captures import PreparedPage
 from mind2web2.pages.library import PageMemory
 from mind2web2.prompts import HashedText
 
 
 def content(size_chars):
     """Return a page of text."""
-    return PageContent("web", HashedText("x" * size_chars), size_chars, size_chars)
+    return PreparedPage("", "web", None, HashedText("x" * size_chars), size_chars, size_chars)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000)), max_size=30), st.integers(0, 6000))
@@ -36,5 +36,5 @@ def test_texts_and_images_count_with_their_encoding():
     """What is kept for requests is memory too; plain images are kept once."""
     image = HashedText("data:image/jpeg;base64," + "A" * 1000).prepared()
     text = HashedText('"quoted"' * 100).prepared()
-    page = PageContent("web", text, 800, 800, (image, image))
+    page = PreparedPage("", "web", None, text, 800, 800, (image, image))
     assert 2 * 1000 + 2 * 800 < page.memory_bytes < 2 * 1000 + 2 * 800 + 1000

@@ -118,6 +118,8 @@ async def test_a_pdf_is_shown_with_text_and_page_images(cache):
     assert page.text.splitlines()[:2] == ["[page 1 of 2]", "Depth: 80 m"]
     assert [picture.size for picture in pictures(page)] == [(600, 1600)] * 2
     assert (page.notes, page.sha256) == ((), cache.digest(PAGE))
+    plain = await PageLibrary().page(page_request(cache, with_images=False))
+    assert (plain.text, plain.images, plain.notes) == (page.text, (), ())
 
 
 async def test_a_pdf_without_text_is_shown_as_images(cache):
@@ -136,13 +138,6 @@ async def test_a_long_pdf_is_cut_and_says_so(cache):
     page = await PageLibrary().page(page_request(cache, max_pdf_images=2, max_pdf_text_pages=3))
     assert (len(page.images), "number 2" in page.text, "number 3" in page.text) == (2, True, False)
     assert [note.startswith("PDF cut: ") and "of 5 pages" in note for note in page.notes] == [True, True]
-
-
-async def test_a_pdf_without_images_is_text(cache):
-    """No page is drawn."""
-    cache.put_pdf(PAGE, pdf(["Depth: 80 m"]))
-    page = await PageLibrary().page(page_request(cache, with_images=False))
-    assert ("Depth: 80 m" in page.text, page.images, page.notes) == (True, (), ())
 
 
 @pytest.mark.parametrize(
@@ -183,33 +178,13 @@ def test_a_halved_page_shows_half_of_each(text, image_count):
 
 def test_the_record_says_what_is_shown():
     """Kind, digest, sizes and notes, as they stand in the result."""
-    page = PreparedPage(
-        PAGE,
-        "pdf",
-        "ab",
-        HashedText("text"),
-        4,
-        9,
-        (HashedText("i"),),
-        ("cut",),
-        ("challenge",),
-        captured_at="2026-01-02T03:04:05+00:00",
-        captured_by="Chromium 140",
-        flags=(Flag(kind="instruction", excerpt="obey"),),
-    )
-    shown = {
-        "kind": "pdf",
-        "sha256": "ab",
-        "text_chars": 4,
-        "text_chars_stored": 9,
-        "images": 1,
-        "notes": ("cut",),
-        "troubles": ("challenge",),
-        "captured_at": "2026-01-02T03:04:05+00:00",
-        "captured_by": "Chromium 140",
-        "flags": ({"kind": "instruction", "excerpt": "obey"},),
-    }
-    assert page.shown().model_dump() == shown
+    flag = Flag(kind="instruction", excerpt="obey")
+    more = {"captured_at": "2026-01-02T03:04:05+00:00", "captured_by": "Chromium 140"}
+    texts = (HashedText("text"), 4, 9, (HashedText("i"),), ("cut",), ("challenge",))
+    page = PreparedPage(PAGE, "pdf", "ab", *texts, **more, flags=(flag,))
+    sizes = {"text_chars": 4, "text_chars_stored": 9, "images": 1}
+    signs = {"notes": ("cut",), "troubles": ("challenge",), "flags": (flag.model_dump(),)}
+    assert page.shown().model_dump() == {"kind": "pdf", "sha256": "ab", **sizes, **signs, **more}
 
 
 async def test_texts_and_images_know_their_hashes(cache):

@@ -130,16 +130,6 @@ async def test_a_page_that_has_vanished_is_captured_again(cache, tmp_path):
     assert browser.urls == [PAGE, PAGE]
 
 
-async def test_a_pdf_is_stored_as_one(cache):
-    """And shown as one."""
-    content = pdf(["Depth: 80 m"])
-    browser = Browser(lambda url: CapturedPage(record(url, kind="pdf"), pdf=content))
-    wish = page_request(cache, capture=browser)
-    shown = await PageLibrary().page(wish)
-    assert (cache.has(PAGE), cache.get_pdf(PAGE)) == ("pdf", content)
-    assert (shown.kind, shown.text, len(shown.images)) == ("pdf", "[page 1 of 1]\nDepth: 80 m", 1)
-
-
 async def test_captures_keep_to_the_limit(cache):
     """Waiting for another's capture of the same page takes no place."""
     browser = Browser()

@@ -189,15 +189,15 @@ def test_pending_leaves_are_found_from_above():
     root = node("root", children=[node("first"), middle, other])
     for leaf in (leaves[2], other, leaves[0]):
         leaf.mark_pending(Watch())
-    assert [sorted(each.pending_children) for each in (root, middle, low)] == [[1, 2], [0], [0, 2]]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[1, 2], [0], [0, 2]]
     assert [leaf.is_pending for leaf in leaves] == [True, False, True]
     leaves[2].clear_pending()
-    assert [sorted(each.pending_children) for each in (root, middle, low)] == [[1, 2], [0], [0]]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[1, 2], [0], [0]]
     leaves[0].take_verdict(1.0, "passed")
-    assert [sorted(each.pending_children) for each in (root, middle, low)] == [[2], [], []]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[2], [], []]
     leaves[1].mark_pending(Watch())
-    assert [sorted(each.pending_children) for each in (root, middle, low)] == [[1, 2], [0], [1]]
+    assert [sorted(each._pending_children) for each in (root, middle, low)] == [[1, 2], [0], [1]]
     leaves[1].clear_pending()
     other.clear_pending()
-    assert root.pending_children == set()
+    assert root._pending_children == set()
     assert not any(each.is_pending for each in root.walk())

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.comparison import compared
+from mind2web2.runs.analysis.comparison import compared
 from mind2web2.runs.reader import ResultFacts
 from mind2web2.runs.score_matrix import ScoredAnswer
 
@@ -24,49 +24,47 @@ def hard_and_easy(tasks, gain=0.0, seed=1):
 def test_a_small_gain_at_every_task_is_clear():
     """The tasks' own differences, far larger than the gain, cancel out."""
     found = compared(("old", agent(hard_and_easy(60))), ("new", agent(hard_and_easy(60, 0.05))))
-    score = found.differences["avg_score"]
-    assert score.value == pytest.approx(score.second - score.first)
-    assert 0 < score.sampled.interval.low < score.value < score.sampled.interval.high < 0.1
-    assert score.is_clear
-    assert not found.differences["success_rate"].is_clear
+    score = found["metrics"]["avg_score"]
+    assert score["difference"] == pytest.approx(score["second"] - score["first"], abs=2e-4)
+    assert 0 < score["low"] < score["difference"] < score["high"] < 0.1
+    assert score["clear"]
+    assert not found["metrics"]["success_rate"]["clear"]
 
 
 def test_a_gain_at_some_tasks_and_a_loss_at_others_is_not():
     """Nought is inside."""
     found = compared(("old", agent(hard_and_easy(60, seed=1))), ("new", agent(hard_and_easy(60, seed=2))))
-    assert not found.differences["avg_score"].is_clear
-    assert found.differences["avg_score"].sampled.interval is not None
+    assert not found["metrics"]["avg_score"]["clear"]
+    assert found["metrics"]["avg_score"]["low"] is not None
 
 
 def test_turned_round_the_difference_changes_its_sign():
     """And hardly its size: the resamples are the same."""
     old, new = ("old", agent(hard_and_easy(40))), ("new", agent(hard_and_easy(40, 0.1)))
-    there, back = (compared(*pair).differences["avg_score"] for pair in ((old, new), (new, old)))
-    assert back.value == -there.value
-    assert (back.sampled.interval.low, back.sampled.interval.high) == pytest.approx(
-        (-there.sampled.interval.high, -there.sampled.interval.low), abs=1e-3
-    )
+    there, back = (compared(*pair)["metrics"]["avg_score"] for pair in ((old, new), (new, old)))
+    assert back["difference"] == -there["difference"]
+    assert (back["low"], back["high"]) == pytest.approx((-there["high"], -there["low"]), abs=1e-3)
 
 
 def test_only_tasks_that_both_have_are_compared():
     """Skipping hard tasks gains nothing; omitted tasks are named."""
     found = compared(("old", agent([1.0] * 6 + [0.0] * 6)), ("new", agent([1.0, *[0.5] * 5, *[None] * 6])))
-    score = found.differences["avg_score"]
-    assert (found.tasks, score.first, score.sampled.tasks) == (tuple(f"task_{k}" for k in range(6)), 1.0, 6)
-    assert score.second == pytest.approx(3.5 / 6)
-    assert found.warnings == (
+    score = found["metrics"]["avg_score"]
+    assert (found["num_tasks"], score["first"], score["tasks"]) == (6, 1.0, 6)
+    assert score["second"] == round(3.5 / 6, 4)
+    assert found["warnings"] == [
         "tasks of old alone, left out: task_6, task_7, task_8, task_9, task_10, task_11",
-    )
+    ]
 
 
 def test_with_a_task_list_what_is_missing_counts_as_zero():
     """For both alike."""
     task_ids = [f"task_{number}" for number in range(8)]
     found = compared(("old", agent([1.0] * 8)), ("new", agent([1.0] * 4 + [None] * 4)), task_ids)
-    score = found.differences["avg_score"]
-    assert (score.first, score.second, score.sampled.tasks) == (1.0, 0.5, 8)
+    score = found["metrics"]["avg_score"]
+    assert (score["first"], score["second"], score["tasks"]) == (1.0, 0.5, 8)
     # McNemar's test of four losses and no gain.
-    assert (score.p_value, score.is_clear) == (0.0625, False)
+    assert (score["p_value"], score["clear"]) == (0.0625, False)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +77,8 @@ def test_with_a_task_list_what_is_missing_counts_as_zero():
 )
 def test_without_spread_there_is_no_interval(first, second, reason):
     """And no difference is called clear."""
-    score = compared(("old", agent(first)), ("new", agent(second))).differences["avg_score"]
-    assert (score.sampled.interval, score.sampled.reason, score.is_clear) == (None, reason, False)
+    score = compared(("old", agent(first)), ("new", agent(second)))["metrics"]["avg_score"]
+    assert (score["low"], score["reason"], score["clear"]) == (None, reason, False)
 
 
 def test_agents_without_a_common_task_cannot_be_compared():
@@ -88,23 +86,23 @@ def test_agents_without_a_common_task_cannot_be_compared():
     agents = (("old", agent([0.5])), ("new", agent([None])))
     with pytest.raises(UsageError, match="no task has scores of both old and new; evaluate both on"):
         compared(*agents)
-    assert compared(*agents, ["task_0"]).differences["avg_score"].second == 0.0
+    assert compared(*agents, ["task_0"])["metrics"]["avg_score"]["second"] == 0.0
 
 
 def test_all_against_none_is_clear():
     """Though no certainty: the exact limits count."""
-    score = compared(("old", agent([0.0] * 8)), ("new", agent([1.0] * 8))).differences["avg_score"]
-    assert (score.sampled.interval.low, score.sampled.interval.high) == (pytest.approx(0.2612, abs=1e-4), 1.0)
-    assert score.is_clear
+    score = compared(("old", agent([0.0] * 8)), ("new", agent([1.0] * 8)))["metrics"]["avg_score"]
+    assert (score["low"], score["high"]) == (pytest.approx(0.2612, abs=1e-4), 1.0)
+    assert score["clear"]
 
 
 def test_unequal_chances_are_pointed_out():
     """Pass@3 beside pass@1 is no comparison."""
     thrice = [answer for run in (1, 2, 3) for answer in agent([1.0] * 8, f"answer_{run}.md")]
     found = compared(("old", agent([0.0] * 8)), ("new", thrice))
-    assert found.warnings == (
+    assert found["warnings"] == [
         "the agents have different numbers of runs, so that pass@k compares unequal chances: old 1, new 3",
-    )
+    ]
 
 
 def test_agents_of_different_judges_are_pointed_out():
@@ -113,15 +111,15 @@ def test_agents_of_different_judges_are_pointed_out():
         ("old", agent([0.0] * 8, judge_model="o4-mini", facts=ResultFacts(judge="o4-mini"))),
         ("new", agent([1.0] * 8, judge_model="gpt-5", facts=ResultFacts(judge="gpt-5"))),
     )
-    assert found.warnings == (
+    assert found["warnings"] == [
         "scores of different judge models are compared: gpt-5 (8 answers), o4-mini (8 answers); "
         "judge all answers with one model",
-    )
+    ]
 
 
 def test_the_summary_is_rounded_as_published():
     """Four digits, and whether the difference is clear."""
-    found = compared(("old", agent(hard_and_easy(30))), ("new", agent(hard_and_easy(30, 0.1)))).summary()
+    found = compared(("old", agent(hard_and_easy(30))), ("new", agent(hard_and_easy(30, 0.1))))
     assert (found["first"], found["second"], found["num_tasks"], found["level"]) == ("old", "new", 30, 0.95)
     score = found["metrics"]["avg_score"]
     assert list(score) == [

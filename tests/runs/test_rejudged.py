@@ -2,8 +2,13 @@
 
 import pytest
 
-from mind2web2.runs.analysis.leaf_flips import JudgedLeaf
-from mind2web2.runs.analysis.rejudged import Judging, judge_agreement, ranking_check, repeatability
+from mind2web2.runs.analysis.judgings import (
+    JudgedLeaf,
+    Judging,
+    judge_agreement,
+    ranking_check,
+    repeatability,
+)
 from mind2web2.runs.score_matrix import ScoredAnswer
 
 

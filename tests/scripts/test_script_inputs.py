@@ -62,16 +62,18 @@ async def test_a_changed_helper_module_is_noticed(tmp_path, isolation):
 
 
 @pytest.mark.parametrize(
-    ("before", "claim", "name"),
+    ("before", "claim", "name", "isolation"),
     [
-        ("", "pathlib.Path(__file__).with_name('facts.json').read_text()", "facts.json"),
+        ("", "pathlib.Path(__file__).with_name('facts.json').read_text()", "facts.json", Isolation()),
+        ("", "pathlib.Path(__file__).with_name('facts.json').read_text()", "facts.json", None),
         (
             "import asyncio\n",
             "await asyncio.to_thread(pathlib.Path('facts.json').read_text)",
             "../../facts.json",
+            None,
         ),
-        ("import sqlite3\n", "sqlite3.connect('facts.json')", "../../facts.json"),
-        ("", "os.open('facts.json', os.O_RDONLY)", "../../facts.json"),
+        ("import sqlite3\n", "sqlite3.connect('facts.json')", "../../facts.json", Isolation()),
+        ("", "os.open('facts.json', os.O_RDONLY)", "../../facts.json", Isolation()),
     ],
 )
 async def test_a_changed_file_is_noticed(tmp_path, isolation, before, claim, name, monkeypatch):

@@ -2,10 +2,11 @@
 
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from servers.local_http import Answer, LocalHttp
 
 
-class AgentServer:
+class AgentServer(LocalHttp):
     """Answers each question with ``text``; a response is queued and in progress before it is complete.
 
     Args:
@@ -20,41 +21,21 @@ class AgentServer:
         self.created, self.polls, self.cancelled, self.questions = [], {}, [], []
         self.lock = threading.Lock()
         self.polled = threading.Event()
+        super().__init__(self.reply)
 
-    def __enter__(self):
-        owner = self
+    @property
+    def url(self):
+        """Return the address to give as the base URL."""
+        return f"{super().url}/v1"
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self):
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or "{}")
-                self.reply(*owner.post(self.path, body))
-
-            def do_GET(self):
-                self.reply(200, owner.poll(self.path.rpartition("/")[2]))
-
-            def reply(self, status, content):
-                data = json.dumps(content).encode()
-                self.send_response(status)
-                for name, value in (("Content-Type", "application/json"), ("Retry-After", "0")):
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-
-            def log_message(self, *_):
-                """Keep quiet."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}/v1"
-        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.server.shutdown()
-        self.thread.join()
-        self.server.server_close()
+    def reply(self, request):
+        """Answer a request to create, cancel or look at something."""
+        if request.method == "GET":
+            status, content = 200, self.poll(request.path.rpartition("/")[2])
+        else:
+            status, content = self.post(request.path, json.loads(request.body or "{}"))
+        headers = {"Content-Type": "application/json", "Retry-After": "0"}
+        return Answer(json.dumps(content).encode(), status, headers)
 
     def post(self, path, body):
         """Create a completion or a response, or cancel one."""

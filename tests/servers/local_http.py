@@ -20,6 +20,7 @@ class Request:
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
+    body: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class LocalHttp:
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
-        request = Request(self.command, parts.path, dict(parse_qsl(parts.query)), dict(self.headers))
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        query = dict(parse_qsl(parts.query))
+        request = Request(self.command, parts.path, query, dict(self.headers), body)
         owner = self.server.owner
         owner.requests.append(request)
         answer = owner.answer(request)
@@ -76,6 +79,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.body)
+
+    do_POST = do_GET  # noqa: N815 (a name that the base class looks for)
 
     def handle(self) -> None:
         """Answer; a client that hangs up early is its own business."""

@@ -123,8 +123,11 @@ def scripts(folder, lines):
     return project
 
 
-@pytest.mark.parametrize("isolation", [None, Isolation()], ids=["in the run", "isolated"])
-@pytest.mark.parametrize("sequential", [False, True])
+@pytest.mark.parametrize(
+    ("isolation", "sequential"),
+    [(None, False), (None, True), (Isolation(), False)],
+    ids=["in the run", "in sequence", "isolated"],
+)
 async def test_what_the_toolkit_lacks_is_no_verdict(tmp_path, isolation, sequential):
     """Even inside of the script's own ``try``: the reason names it and the line."""
     project = scripts(tmp_path, MISUSES)

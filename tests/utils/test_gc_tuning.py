@@ -3,7 +3,17 @@
 import gc
 import weakref
 
+import pytest
+
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_frozen():
+    """Undo for a while what all tests have frozen."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 class Knot:
@@ -46,6 +56,15 @@ def test_the_collector_is_left_as_it_was():
     with loaded_for_good():
         assert gc.get_freeze_count() > before[2]
     assert (gc.get_threshold(), list(gc.callbacks), gc.get_freeze_count()) == before
+
+
+def test_what_the_caller_has_frozen_stays_frozen():
+    """Else each run after the first would scan all of it again."""
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    with loaded_for_good():
+        pass
+    assert gc.get_freeze_count() >= frozen
 
 
 def test_nothing_is_collected_while_libraries_load():

@@ -3,7 +3,7 @@
 import asyncio
 
 from mind2web2.errors import CaptureError
-from mind2web2.verification.claims import PagesAhead
+from mind2web2.verification.claims import pages_ahead
 
 
 class Workshop:
@@ -26,13 +26,13 @@ class Workshop:
 async def test_the_next_pages_are_begun_and_no_more():
     """Each once, however often its turn comes; not the one that is checked, and none at all in sequence."""
     workshop = Workshop()
-    async with PagesAhead(workshop.prepare, "abcdef", 3) as ahead:
+    async with pages_ahead(workshop.prepare, "abcdef", 3) as reach:
         for number, expected in ((0, "bc"), (0, "bc"), (1, "bcd"), (4, "bcdef"), (5, "bcdef")):
-            ahead.reach(number)
+            reach(number)
             await asyncio.sleep(0)
             assert "".join(workshop.begun) == expected
-    async with PagesAhead(workshop.prepare, "xyz", 1) as ahead:
-        ahead.reach(0)
+    async with pages_ahead(workshop.prepare, "xyz", 1) as reach:
+        reach(0)
         await asyncio.sleep(0)
     assert sorted(workshop.given_up) == sorted(workshop.begun) == list("bcdef")
 
@@ -40,7 +40,7 @@ async def test_the_next_pages_are_begun_and_no_more():
 async def test_a_page_that_cannot_be_had_is_no_error_yet():
     """It may never be asked for."""
     workshop = Workshop()
-    async with PagesAhead(workshop.prepare, ["a", "gone", "b"], 3) as ahead:
-        ahead.reach(0)
+    async with pages_ahead(workshop.prepare, ["a", "gone", "b"], 3) as reach:
+        reach(0)
         await asyncio.sleep(0)
     assert workshop.begun == ["gone", "b"]

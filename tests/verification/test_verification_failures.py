@@ -234,20 +234,18 @@ async def test_a_machine_that_fails_is_no_verdict(error):
         evaluator.get_summary()
 
 
-class HugeCache(BrokenCache):
-    """Lists more pages than memory holds."""
-
-    def get_all_urls(self):
-        """Fail."""
-        raise MemoryError
+def huge_sources():
+    """Name more pages than memory holds."""
+    raise MemoryError
+    yield PAGE
 
 
 async def test_memory_that_runs_out_is_no_verdict():
     """Wherever it does: the leaf stays undecided, and there is no result."""
-    evaluator = started(cache=HugeCache(MemoryError()))
+    evaluator = started()
     leaf = evaluator.add_leaf("leaf", "")
     with pytest.raises(MachineError, match="no memory was left to verify node 'leaf'"):
-        await evaluator.verify("claim", leaf, [PAGE, f"{PAGE}/more"])
+        await evaluator.verify("claim", leaf, huge_sources())
     assert leaf.status == "initialized"
     with pytest.raises(JudgeError, match="no memory was left"):
         evaluator.get_summary()

@@ -14,13 +14,11 @@ from mind2web2.capture.browser.program import find_browser
 from mind2web2.capture.settings import CaptureSettings
 from mind2web2.cli import evaluate_main
 from mind2web2.utils.path_config import PathConfig
-from mind2web2.viewer.audit_session import AuditSession, AuditSettings
+from mind2web2.viewer.audit import AuditSession, AuditSettings
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.live_runs import run_routes
-from mind2web2.viewer.page_review import PageReview, Reviewer
-from mind2web2.viewer.page_routes import PageRoutes
+from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 from mind2web2.viewer.report import ReportContent, write_report
-from mind2web2.viewer.server import Session, application, guarded, listen
+from mind2web2.viewer.server import Session, application, guarded, listen, run_routes
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

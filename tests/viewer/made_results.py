@@ -8,7 +8,6 @@ from mind2web2.runs.summaries import generate_result_summary
 from mind2web2.utils.path_config import PathConfig
 
 URL = "https://lake.example/facts"
-JPEG_SIDE_PX = 40
 
 
 def leaf(name, claim, *, passed=True, url=URL, reasoning="The page says so.", desc="A fact is right", **more):

@@ -9,8 +9,15 @@ from viewer.conftest import served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.cli import main
-from mind2web2.viewer.audit import LabelFile, corrected_score, judge_quality, judged_leaves, sample
-from mind2web2.viewer.audit_session import AuditSession, AuditSettings
+from mind2web2.viewer.audit import (
+    AuditSession,
+    AuditSettings,
+    LabelFile,
+    corrected_score,
+    judge_quality,
+    judged_leaves,
+    sample,
+)
 from mind2web2.viewer.catalog import Catalog
 
 AGENT = "bot"

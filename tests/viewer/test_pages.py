@@ -24,8 +24,7 @@ from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.reader import leaves_of
 from mind2web2.runs.results import latest_result
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.page_review import KEPT_NAME, REVIEWS_NAME, PageReview, Reviewer
-from mind2web2.viewer.page_routes import PageRoutes
+from mind2web2.viewer.page_review import KEPT_NAME, REVIEWS_NAME, PageReview, PageRoutes, Reviewer
 from mind2web2.viewer.stored_pages import PageKey
 
 AGENT, TASK = "bot", "lake"

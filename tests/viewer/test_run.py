@@ -12,7 +12,7 @@ from mind2web2.runs.progress_file import FILE_NAME, ProgressFile
 from mind2web2.runs.run import RunProgress
 from mind2web2.utils.path_config import PathConfig
 from mind2web2.viewer.catalog import Catalog
-from mind2web2.viewer.live_runs import run_routes, run_states
+from mind2web2.viewer.server import run_routes, run_states
 
 
 async def test_progress_is_shown_as_it_changes(page, tmp_path):

@@ -62,7 +62,8 @@ async def test_every_attack_stays_text(page, homes, home):
         await page.goto(base + view)
         await expect(page.locator("main h1").first).to_be_visible()
         await _assert_inert(page)
-    for number in range(len(ATTACKS)):
+    # Both homes have the same views of a leaf; the file embeds all of its texts at once.
+    for number in range(0, len(ATTACKS), 1 if home == "server" else 8):
         await page.goto(f"{base}#/evidence/{AGENT}/{TASK}/answer_1/leaf-{number}")
         await expect(page.locator(".where", has_text=f"leaf {number + 1} of")).to_be_visible()
         await expect(page.locator(".page-text, .beside .notice").first).to_be_visible()

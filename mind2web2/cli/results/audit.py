@@ -9,6 +9,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,8 +41,6 @@ def add_command(commands: Subcommands) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.text import check_name
     from mind2web2.viewer.audit import (
         LabelFile,
         auditors,

@@ -14,6 +14,7 @@ from mind2web2.cli.options import (
     add_folder_options,
     positive_int,
 )
+from mind2web2.cli.settings_file import apply_settings_file
 
 DESCRIPTION = """\
 Find out how often a judge is right, before a run is paid for: a labelled set of claims and extractions about
@@ -83,8 +84,6 @@ def _odd(text: str) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """Check the judges, print the figures and return the exit status."""
-    from mind2web2.cli.settings_file import apply_settings_file
-
     # For a judge pool, which serves one model.
     options.judge_model = options.judge_models[0] if options.judge_models else None
     with redirect_stdout(sys.stderr) if options.json else nullcontext():

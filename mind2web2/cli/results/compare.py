@@ -6,13 +6,11 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
-from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of
-
-if TYPE_CHECKING:
-    from mind2web2.runs.analysis.leaf_flips import JudgedLeaf, Leaves
-    from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, share
+from mind2web2.cli.results.metrics import chosen_tasks, has_record, no_results
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 DESCRIPTION = """\
 Tell whether agents differ by more than chance: the paired difference of partial completion and success rate
@@ -47,7 +45,7 @@ def add_command(commands: Subcommands) -> None:
         "--fail_if_worse",
         metavar="MARGIN",
         nargs="?",
-        type=_margin,
+        type=share,
         const=0.0,
         help="exit with status 4 if partial completion of a further agent is below that of the first by more "
         "than MARGIN (default 0), as the whole 95%% interval shows",
@@ -62,42 +60,32 @@ def add_command(commands: Subcommands) -> None:
     parser.set_defaults(run=run)
 
 
-def _margin(text: str) -> float:
-    margin = float(text)
-    if not 0 <= margin <= 1:
-        raise argparse.ArgumentTypeError("not a difference of scores from 0 to 1")
-    return margin
-
-
-class _Agent(NamedTuple):
-    name: str
-    answers: list[ScoredAnswer]
-    leaves: Leaves
-    caution: str | None
-
-
 def run(options: argparse.Namespace) -> int:
     """Print the comparison and return the exit status: 4 where ``--fail_if_worse`` applies."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.cli.metrics import chosen_tasks
     from mind2web2.cli.results.tables import print_ranking, print_verdict
-    from mind2web2.errors import UsageError
-    from mind2web2.runs.analysis.leaf_flips import leaf_flips
-    from mind2web2.runs.analysis.ranking import ranking
+    from mind2web2.runs.analysis.comparison import ranking
+    from mind2web2.runs.analysis.judgings import Judging, leaf_flips
+    from mind2web2.runs.sharding.shards import shard_caution
 
     if len(set(options.agents)) < max(2, len(options.agents)):
         raise UsageError("name at least two agents, each one once")
     task_ids = chosen_tasks(options)
-    first, *others = agents = [_loaded(options, name) for name in options.agents]
+    folders = {name.rstrip("/"): _folder(options, name) for name in options.agents}
+    agents = {name: Judging.read(folder.parent, folder.name) for name, folder in folders.items()}
     found = ranking(
-        [(agent.name, agent.answers) for agent in agents], task_ids, allow_unfair=options.allow_unfair
+        [(name, own.answers) for name, own in agents.items()], task_ids, allow_unfair=options.allow_unfair
     )
-    cautions = [f"{agent.name}: {agent.caution}" for agent in agents if agent.caution]
+    shards = {name: shard_caution(folder) for name, folder in folders.items()}
+    cautions = [f"{name}: {caution}" for name, caution in shards.items() if caution]
     found = replace(found, warnings=(*cautions, *found.warnings))
-    tasks = set(found.tasks)
-    own = {agent.name: {at: leaf for at, leaf in agent.leaves.items() if at[0] in tasks} for agent in agents}
-    flips = {other.name: leaf_flips(own[first.name], own[other.name]) for other in others}
-    pairs = found.metrics["avg_score"].against(first.name)
+    first, *others = agents
+    leaves = {
+        name: {place: leaf for place, leaf in own.leaves.items() if place[0] in found.tasks}
+        for name, own in agents.items()
+    }
+    flips = {other: leaf_flips(leaves[first], leaves[other]) for other in others}
+    pairs = found.metrics["avg_score"].against(first)
     margin = options.fail_if_worse
     worse = [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     if options.json:
@@ -113,31 +101,12 @@ def run(options: argparse.Namespace) -> int:
     return WORSE if worse else 0
 
 
-def _loaded(options: argparse.Namespace, name: str) -> _Agent:
-    from mind2web2.cli.metrics import has_record, no_results
-    from mind2web2.runs.sharding.shards import shard_caution
-    from mind2web2.utils.text import check_name
-
+def _folder(options: argparse.Namespace, name: str) -> Path:
+    """Return the folder of results that an argument names."""
     if "/" in name.rstrip("/"):
-        root, agent_name = Path(name).parent, Path(name).name
+        folder = Path(name)
     else:
-        root, agent_name = paths_of(options).eval_results_root, check_name("agent", name.rstrip("/"))
-    if not has_record(root, agent_name):
-        raise no_results(options, root, agent_name)
-    answers, leaves = answers_and_leaves(root, agent_name)
-    return _Agent(name.rstrip("/"), answers, leaves, shard_caution(root / agent_name))
-
-
-def answers_and_leaves(eval_results_root: Path, agent_name: str) -> tuple[list[ScoredAnswer], Leaves]:
-    """Return an agent's answers, and the leaves of those that have a score."""
-    from mind2web2.runs.analysis.leaf_flips import judged_leaves
-    from mind2web2.runs.results import latest_results
-    from mind2web2.runs.summaries import agent_answers
-
-    answers = agent_answers(eval_results_root, agent_name)
-    scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
-    leaves: dict[tuple[str, str, str], JudgedLeaf] = {}
-    for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
-        if (task_id, answer_name) in scored:
-            leaves |= judged_leaves(task_id, answer_name, result.content)
-    return answers, leaves
+        folder = paths_of(options).eval_results_root / check_name("agent", name.rstrip("/"))
+    if not has_record(folder.parent, folder.name):
+        raise no_results(options, folder.parent, folder.name)
+    return folder

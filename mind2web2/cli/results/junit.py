@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 from mind2web2.runs.reader import leaves_of
 from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.utils.text import mapping
 
 # Characters that XML does not have; answers and pages may hold them.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -67,8 +68,7 @@ def _add_failure(case: ElementTree.Element, answer: ScoredAnswer, result: Mappin
 
 
 def _claim(leaf: Mapping[str, Any]) -> str:
-    evidence = leaf.get("evidence")
-    claim = evidence.get("claim") if isinstance(evidence, dict) else None
+    claim = mapping(leaf.get("evidence")).get("claim")
     return f"{leaf.get('id')}: {claim or leaf.get('desc') or ''}"
 
 

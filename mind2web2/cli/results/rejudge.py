@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,12 +23,16 @@ from mind2web2.cli.options import (
     paths_of,
     positive_int,
 )
+from mind2web2.cli.results.metrics import has_record, no_results
+from mind2web2.cli.settings_file import apply_settings_file, judge_server
 from mind2web2.cli.suggestions import evaluation_options
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.analysis.rejudged import Figure, JudgeAgreement, Judging, RankingCheck, Repeatability
+    from mind2web2.runs.analysis.judgings import Figure, JudgeAgreement, Judging, RankingCheck, Repeatability
     from mind2web2.runs.answers import TaskWork
     from mind2web2.runs.results import LoadedResult
 
@@ -85,7 +90,8 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_judging_options(parser)
     parser.set_defaults(
         **dict.fromkeys(("overwrite", "dump_cache", "self_debug", "headed", "allow_private_network"), False),
-        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred")),
+        **dict.fromkeys(("cdp_url", "storage_state", "proxy", "shard", "barred", "ray_address")),
+        engine="plain",
         **dict.fromkeys(("no_capture", "no_barred"), True),
     )
 
@@ -110,8 +116,7 @@ class _Found(NamedTuple):
 def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.text import check_name
+    from mind2web2.runs.analysis.judgings import Judging
 
     names = [check_name("agent", name.rstrip("/")) for name in options.agents]
     if len(set(names)) < len(names):
@@ -124,7 +129,10 @@ def run(options: argparse.Namespace) -> int:
         status = _judge_all(agents, options.max_cost)
     if status not in (0, 1):
         return status
-    judged = {agent.name: [_judging(agent, number) for number in _numbers(agent)] for agent in agents}
+    judged = {
+        agent.name: [Judging.read(agent.folder / str(number), agent.name) for number in _numbers(agent)]
+        for agent in agents
+    }
     found = {agent.name: _compared(agent, judged[agent.name]) for agent in agents}
     check = _ranking(agents, judged, found)
     if options.json:
@@ -139,14 +147,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _agent(options: argparse.Namespace, name: str) -> _Agent:
     import hashlib
-    from dataclasses import replace
 
     from mind2web2.cli.evaluate import prepare
     from mind2web2.cli.evaluate_report import judge_settings
-    from mind2web2.cli.metrics import has_record, no_results
-    from mind2web2.cli.settings_file import apply_settings_file, judge_server
-    from mind2web2.errors import UsageError
     from mind2web2.llm_client.settings import endpoint_of
+    from mind2web2.runs.analysis.judgings import Judging
     from mind2web2.runs.answers import select_work
     from mind2web2.runs.provenance import JudgeRecord
     from mind2web2.runs.results import latest_results
@@ -169,7 +174,7 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
             "a replay asks no judge: name one with --judge_model, and --llm_provider or --judge_base_url"
         )
     prepare(own)
-    counted = _judging_of(paths.eval_results_root, name)
+    counted = Judging.read(paths.eval_results_root, name)
     scored = counted.scores()
     work = [
         replace(task, answers=tuple(each for each in task.answers if (task.task_id, each.name) in scored))
@@ -264,19 +269,8 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
 # The figures
 
 
-def _judging(agent: _Agent, number: int) -> Judging:
-    return _judging_of(agent.folder / str(number), agent.name)
-
-
-def _judging_of(root: Path, agent_name: str) -> Judging:
-    from mind2web2.cli.results.compare import answers_and_leaves
-    from mind2web2.runs.analysis.rejudged import Judging
-
-    return Judging(*answers_and_leaves(root, agent_name))
-
-
 def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Found:
-    from mind2web2.runs.analysis.rejudged import judge_agreement, repeatability
+    from mind2web2.runs.analysis.judgings import judge_agreement, repeatability
 
     judges = _judges(agent.counted), _judges(judgings[0])
     is_other = judges[0] != judges[1]
@@ -296,8 +290,8 @@ def _ranking(
     agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, _Found]
 ) -> RankingCheck | None:
     from mind2web2.cli.console import line, plain_console
-    from mind2web2.runs.analysis.rejudged import ranking_check
-    from mind2web2.runs.comparison import NoSharedTaskError
+    from mind2web2.runs.analysis.comparison import NoSharedTaskError
+    from mind2web2.runs.analysis.judgings import ranking_check
 
     if len(agents) < 2 or any(own.agreement is None for own in found.values()):
         return None

@@ -14,9 +14,8 @@ from mind2web2.statistics.bootstrap import LEVEL, RESAMPLES
 from mind2web2.utils.text import name_list, natural_key
 
 if TYPE_CHECKING:
-    from mind2web2.runs.analysis.leaf_flips import LeafFlips
-    from mind2web2.runs.analysis.ranking import PairResult, Power, Ranking
-    from mind2web2.runs.comparison import AgentComparison
+    from mind2web2.runs.analysis.comparison import PairResult, Power, Ranking
+    from mind2web2.runs.analysis.judgings import LeafFlips
     from mind2web2.runs.freshness import ResultsNow
 
 _TASKS_SHOWN = 3
@@ -125,11 +124,7 @@ def print_variation(console: Console, summary: Mapping[str, Any]) -> None:
 
 
 def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
-    """Print which results are out of date, and which answers have none.
-
-    Args:
-        evaluate: the command that evaluates the agent as its newest result was made.
-    """
+    """Print which results are out of date, and which answers have none."""
     if now.stale:
         line(console, f"Warning: results out of date: {len(now.stale)}; to judge them again: {evaluate}")
     by_reason: dict[str, list[str]] = defaultdict(list)
@@ -147,10 +142,10 @@ def print_now(console: Console, now: ResultsNow, evaluate: str) -> None:
         line(console, f"Note: not checked: {unchecked}")
 
 
-def print_comparison(console: Console, comparison: AgentComparison) -> None:
+def print_comparison(console: Console, comparison: Mapping[str, Any]) -> None:
     """Print the metrics of two agents over the same tasks, with the differences."""
-    first, second = comparison.first, comparison.second
-    tasks = counted(len(comparison.tasks), "task")
+    first, second = comparison["first"], comparison["second"]
+    tasks = counted(comparison["num_tasks"], "task")
     table = Table(title=f"{second} against {first}, over the same {tasks}", min_width=46)
     table.add_column("metric", no_wrap=True)
     for heading in (first, second):
@@ -158,18 +153,18 @@ def print_comparison(console: Console, comparison: AgentComparison) -> None:
     for heading in ("difference", _LEVEL):
         table.add_column(heading, justify="right", no_wrap=True)
     labels = _labels("pass_at_k", "pass@k")
-    found = {name: difference.summary() for name, difference in comparison.differences.items()}
+    found = comparison["metrics"]
     for name, label in labels.items():
         values = (found[name][key] for key in ("first", "second", "difference"))
         table.add_row(label, *map(number, values), _interval(found[name]))
     console.print(table)
-    clear = [labels[name] for name, difference in comparison.differences.items() if difference.is_clear]
+    clear = [label for name, label in labels.items() if found[name]["clear"]]
     if any(own["low"] is not None for own in found.values()):
         how = "sign flips of the differences of tasks, each averaged over its runs"
         _print_methods(console, f"{_LEVEL} of the difference", how, labels, found)
         line(console, f"More than chance in the choice of tasks: {', '.join(clear) or 'no difference'}.")
     _print_reasons(console, labels, found)
-    for warning in comparison.warnings:
+    for warning in comparison["warnings"]:
         line(console, f"Warning: {warning}")
 
 
@@ -229,11 +224,7 @@ def _add_share(
 
 
 def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
-    """Print both metrics, and each further agent's power, tasks and leaves against the first.
-
-    Args:
-        flips: by the further agents.
-    """
+    """Print both metrics, and each further agent's power, tasks and leaves against the first."""
     first, *others = found.agents
     for name, label in _TESTED.items():
         _print_metric(console, found, name, label)
@@ -319,7 +310,7 @@ def _for_observed(power: Power, tasks: int) -> str:
 
 
 def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
-    from mind2web2.runs.analysis.leaf_flips import CAUSES
+    from mind2web2.runs.analysis.judgings import CAUSES
 
     if not flips.matched:
         line(console, f"No leaf of {first} and {other} can be matched by task, answer and leaf id.")

@@ -17,11 +17,13 @@ from mind2web2.cli.options import (
     port_number,
     positive_int,
 )
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
 
 if TYPE_CHECKING:
     from starlette.routing import Route
 
-    from mind2web2.viewer.audit_session import AuditSession
+    from mind2web2.viewer.audit import AuditSession
     from mind2web2.viewer.catalog import Catalog
 
 VIEW = """\
@@ -99,8 +101,7 @@ def add_audits_root(parser: argparse.ArgumentParser) -> None:
 def run_view(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C and return the exit status."""
     from mind2web2.cli.console import plain_console
-    from mind2web2.viewer.live_runs import run_routes
-    from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, serve
+    from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, run_routes, serve
 
     catalog = _catalog(options)
     catalog.agents()
@@ -155,8 +156,7 @@ def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
     import getpass
 
     from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-    from mind2web2.viewer.page_review import PageReview, Reviewer
-    from mind2web2.viewer.page_routes import PageRoutes
+    from mind2web2.viewer.page_review import PageReview, PageRoutes, Reviewer
 
     network = NetworkSettings(allow_private_network=options.allow_private_network)
     settings = CaptureSettings(cdp_url=options.cdp_url, network=network)
@@ -165,9 +165,7 @@ def _page_routes(options: argparse.Namespace, catalog: Catalog) -> list[Route]:
 
 
 def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSession:
-    from mind2web2.errors import UsageError
-    from mind2web2.utils.text import check_name
-    from mind2web2.viewer.audit_session import AuditSession, AuditSettings
+    from mind2web2.viewer.audit import AuditSession, AuditSettings
 
     agents = catalog.agents()
     if len(agents) != 1:
@@ -178,7 +176,6 @@ def _audit_session(options: argparse.Namespace, catalog: Catalog) -> AuditSessio
 
 
 def _catalog(options: argparse.Namespace) -> Catalog:
-    from mind2web2.utils.text import check_name
     from mind2web2.viewer.catalog import Catalog
 
     agents = [check_name("agent", name.rstrip("/")) for name in options.agents]

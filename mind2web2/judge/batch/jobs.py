@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -18,25 +17,30 @@ from typing import Any, Self
 from uuid import uuid4
 
 from mind2web2.errors import JudgeError, JudgeUnavailableError
-from mind2web2.judge.batch.endpoints import BatchEndpoints, BatchReport, read_line
+from mind2web2.judge.batch.endpoints import (
+    BatchEndpoints,
+    BatchPace,
+    BatchReport,
+    BatchTransfer,
+    JobProgress,
+)
 from mind2web2.judge.batch.state import (
     BatchFolder,
     Collector,
     IsStored,
     JobInput,
     JobRecord,
-    LinePlace,
     Question,
+    ResultLine,
     WaitingReplies,
 )
-from mind2web2.judge.batch.transfer import BatchPace, BatchTransfer, JobProgress
 from mind2web2.judge.protocol import unexpected
 from mind2web2.llm_client.chat import Completion, Limit, WireRequest
 from mind2web2.llm_client.failures import RequestFailedError, judge_error, one_line
 from mind2web2.llm_client.messages import JsonBody
 from mind2web2.llm_client.openai_protocol import OpenAITransport, request_body
-from mind2web2.llm_client.provider import AsyncProviderClient, Sending
-from mind2web2.llm_client.retry import Retries, RetryPolicy, count_requests
+from mind2web2.llm_client.provider import AsyncProviderClient
+from mind2web2.llm_client.retry import Attempts, RetryPolicy
 
 log = logging.getLogger(__name__)
 
@@ -67,9 +71,7 @@ class BatchJobs:
     """Returns the reply to each question by batch jobs, while entered.
 
     Args:
-        endpoints: the provider's; closed at the end.
-        folder: holds the jobs, so that a later run continues them.
-        model: for messages.
+        endpoints: closed at the end.
         overwrite: cancel and delete the jobs of earlier runs.
         is_stored: tells whether the judgment with a key is stored, so that its reply is not needed.
     """
@@ -131,8 +133,8 @@ class BatchJobs:
         waiting_s = 0.0 if self._waits_since_s is None else now_s - self._waits_since_s
         return now_s - self._waited_s - waiting_s
 
-    async def line(self, custom_id: str, make_body: Callable[[], JsonBody]) -> bytes:
-        """Return the line of results for a question, from an earlier job or from the next.
+    async def result(self, custom_id: str, make_body: Callable[[], JsonBody]) -> ResultLine:
+        """Return the result of a question, from an earlier job or from the next.
 
         Args:
             custom_id: the question's name in a job; empty for a hash.
@@ -146,19 +148,9 @@ class BatchJobs:
         # Two callers with the same question need a reply each.
         while (earlier := self._waiting.get(question)) is not None:
             await asyncio.wait({earlier})
-        place = self._replies.take(question)
-        while place is None:
+        while (line := self._replies.take(question)) is None:
             await self._wait_for(question, make_body)
-            place = self._replies.take(question)
-        try:
-            return await asyncio.to_thread(place.read)
-        except asyncio.CancelledError:
-            if place.is_reply:
-                self._replies.put_back(question, place)
-            else:
-                # No later run reads an error.
-                count_requests(requests=1, reported=1)
-            raise
+        return line
 
     async def _wait_for(self, question: Question, make_body: Callable[[], JsonBody]) -> None:
         if self._broken is not None:
@@ -243,19 +235,19 @@ class BatchJobs:
     async def _finish(self, job: _Job, report: BatchReport) -> None:
         job.record = job.record.model_copy(update={"is_over": True})
         await asyncio.to_thread(self._folder.save, job.record)
-        places = await asyncio.to_thread(self._folder.places, job.record)
+        results = await asyncio.to_thread(self._folder.results, job.record)
         if report.status == "cancelled":
             # The other questions have an error each, and are not sent again by this run.
-            places = {name: place for name, place in places.items() if place.is_reply}
-        self._replies.add(job.record, places)
+            results = {key: line for key, line in results.items() if line.is_reply}
+        self._replies.add(job.record, results)
         self._close(job)
         deletion = self._start(self._transfer.delete_files(report))
         self._deletions.add(deletion)
         deletion.add_done_callback(self._deletions.discard)
         job.progress.status, job.progress.is_over = report.status, True
-        job.progress.done = replies = sum(place.is_reply for place in places.values())
-        failure = None if len(places) == len(job.questions) else self._failure(job, report)
-        reason = failure or await asyncio.to_thread(self._first_error, places)
+        job.progress.done = replies = sum(line.is_reply for line in results.values())
+        failure = None if len(results) == len(job.questions) else self._failure(job, report)
+        reason = failure or self._first_error(results)
         log.log(
             logging.INFO if replies == len(job.questions) else logging.WARNING,
             "batch %d %s, replies to %d of %d requests%s",
@@ -266,15 +258,13 @@ class BatchJobs:
             f": {reason}" if reason else "",
         )
         for question in job.questions:
-            self._settle(question, None if question[0] in places else failure)
+            self._settle(question, None if question[0] in results else failure)
 
-    def _first_error(self, places: Mapping[str, LinePlace]) -> RequestFailedError | None:
-        """Return the first error among the results."""
-        place = next((place for place in places.values() if not place.is_reply), None)
-        if place is None:
-            return None
+    def _first_error(self, results: Mapping[str, ResultLine]) -> RequestFailedError | None:
         try:
-            read_line(place.read(), self.endpoints.service.secrets)
+            for line in results.values():
+                if not line.is_reply:
+                    line.completion(self.endpoints.service.secrets)
         except RequestFailedError as failure:
             return failure
         return None
@@ -383,10 +373,10 @@ class BatchTransport:
         """Return the completion of one request, from the first job that the provider accepts."""
         while True:
             try:
-                line = await self._jobs.line(wire.name, partial(request_body, wire))
+                line = await self._jobs.result(wire.name, partial(request_body, wire))
             except TokensWaitingError:
                 continue
-            return read_line(line, self.service.secrets)
+            return line.completion(self.service.secrets)
 
     async def models(self) -> list[str]:
         """Return nothing: batch jobs check the server themselves."""
@@ -396,13 +386,8 @@ class BatchTransport:
         """Leave the jobs to the caller, who entered them."""
 
 
-class _Rounds:
+class _Rounds(Attempts):
     """Sends each request at once, and with another job after a temporary error; no rate limiter."""
-
-    def __init__(self, limit: Limit | None, retries: Retries) -> None:
-        self.made = 0
-        self._limit: Limit = nullcontext() if limit is None else limit
-        self._retries = retries
 
     async def send(self, request: Callable[[], Awaitable[Completion]]) -> Completion:
         """Return the completion of a request."""
@@ -429,8 +414,7 @@ class BatchClient(AsyncProviderClient):
     """A judge behind batch jobs; the caller enters ``jobs``."""
 
     def __init__(self, jobs: BatchJobs) -> None:
-        # A request that goes alone would take a batch job of its own.
-        super().__init__(BatchTransport(jobs), RetryPolicy(), one_by_one=False)
+        super().__init__(BatchTransport(jobs), RetryPolicy())
 
-    def _attempts(self, model: str, limit: Limit | None) -> Sending:  # noqa: ARG002 (all are sent alike)
-        return _Rounds(limit, self.retries)
+    def _attempts(self, model: str, limit: Limit | None) -> Attempts:  # noqa: ARG002 (all are sent alike)
+        return _Rounds(self._retry, limit, retries=self.retries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from mind2web2.errors import ResultWriteError, UsageError
-from mind2web2.judge.batch.endpoints import line_frame, line_head
+from mind2web2.llm_client.chat import Completion, ReplyPart
+from mind2web2.llm_client.failures import RequestFailedError, failure_from_body, one_line
 from mind2web2.llm_client.messages import JsonBody
+from mind2web2.llm_client.openai_protocol import read_completion
 from mind2web2.utils.aio import to_the_end
 from mind2web2.utils.files import read_regular_file, write_whole
 
@@ -35,10 +38,7 @@ class JobRecord(BaseModel):
     """A job and its questions.
 
     Args:
-        number: counts the agent's jobs.
         name: our own, in the job's metadata at the provider, to find it by.
-        endpoint: the provider's server.
-        created_s: seconds since the epoch.
         questions: body hashes by judgment key; after the job's end, those with an unused reply.
         batch_id: the provider's name; ``None`` until the provider has confirmed the job.
         is_over: its results are on disk.
@@ -55,20 +55,62 @@ class JobRecord(BaseModel):
     is_over: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class LinePlace:
-    """The place of a line of results, which holds a reply or an error."""
+class BatchError(ReplyPart):
+    """An error of a job or of one of its requests, in the provider's words."""
 
-    path: Path
-    offset: int
-    length: int
+    code: str | None = None
+    message: str | None = None
+
+
+class _LineResponse(ReplyPart):
+    status_code: int
+    body: Any = None
+
+
+class _Line(ReplyPart):
+    custom_id: str
+    response: _LineResponse | None = None
+    error: BatchError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultLine:
+    """A line of a job's results, which holds a reply or an error."""
+
+    content: bytes
     is_reply: bool
 
-    def read(self) -> bytes:
-        """Return the line."""
-        with self.path.open("rb") as file:
-            file.seek(self.offset)
-            return file.read(self.length)
+    def completion(self, secrets: tuple[str, ...] = ()) -> Completion:
+        """Return the completion.
+
+        Raises:
+            RequestFailedError: the line holds an error, the same as for a direct request.
+        """
+        line = _Line.model_validate_json(self.content)
+        if line.response is not None:
+            body = json.dumps(line.response.body, ensure_ascii=False)
+            if line.response.status_code == 200:
+                return read_completion(body.encode("utf-8", "replace"), secrets)
+            raise failure_from_body(line.response.status_code, body, secrets=secrets)
+        error = line.error or BatchError(message="neither a response nor an error")
+        codes = (error.code,) if error.code else ()
+        raise RequestFailedError(one_line(f"{error.code or ''} {error.message or ''}", secrets), codes=codes)
+
+
+def result_line(content: bytes) -> tuple[str, ResultLine] | None:
+    """Return the key of a line's question and the line, ``None`` if it is damaged."""
+    try:
+        line = _Line.model_validate_json(content)
+    except ValidationError:
+        return None
+    is_reply = line.response is not None and line.response.status_code == 200
+    return line.custom_id, ResultLine(content, is_reply)
+
+
+def line_frame(custom_id: str, url: str) -> tuple[bytes, bytes]:
+    """Return the start and the end of an input line, between which the request's body stands."""
+    head = json.dumps({"custom_id": custom_id, "method": "POST", "url": url}).encode()
+    return head[:-1] + b', "body": ', b"}\n"
 
 
 class JobInput:
@@ -177,21 +219,17 @@ class BatchFolder:
         self._inputs += 1
         return JobInput(self._path / f"{self._inputs:05d}.input")
 
-    def places(self, record: JobRecord) -> dict[str, LinePlace]:
-        """Return the places of a job's results by judgment key, without damaged lines."""
-        path, offset = self.results_path(record), 0
-        found: dict[str, LinePlace] = {}
-        if not path.is_file():
-            return found
-        with path.open("rb") as file:
-            for line in file:
-                head = line_head(line) if line.strip() else None
-                if head is None and line.strip():
-                    log.warning("batch %d: a damaged line of its results is ignored", record.number)
-                if head is not None and head.custom_id in record.questions:
-                    place = LinePlace(path, offset, len(line), head.is_reply)
-                    found.setdefault(head.custom_id, place)
-                offset += len(line)
+    def results(self, record: JobRecord) -> dict[str, ResultLine]:
+        """Return a job's results by judgment key, without damaged lines."""
+        path = self.results_path(record)
+        found: dict[str, ResultLine] = {}
+        for content in path.read_bytes().split(b"\n") if path.is_file() else ():
+            if not content.strip():
+                continue
+            if (read := result_line(content)) is None:
+                log.warning("batch %d: a damaged line of its results is ignored", record.number)
+            elif read[0] in record.questions:
+                found.setdefault(*read)
         return found
 
     def _record_path(self, record: JobRecord) -> Path:
@@ -199,14 +237,7 @@ class BatchFolder:
 
 
 class Collector:
-    """Collects questions into inputs that keep to the limits of a file.
-
-    Args:
-        folder: where inputs are written.
-        url: the endpoint that a job's requests name.
-        most_requests: in one job; may be lowered.
-        most_bytes: in one job's input.
-    """
+    """Collects questions into inputs that keep to the limits of a file."""
 
     def __init__(self, folder: BatchFolder, url: str, most_requests: int, most_bytes: int) -> None:
         self.most_requests = most_requests
@@ -260,11 +291,7 @@ class Collector:
         self._input = self._folder.new_input()
 
     async def due(self, quiet_s: Callable[[], float]) -> list[JobInput]:
-        """Return the inputs to send: full ones at once, the current one when no question arrives.
-
-        Args:
-            quiet_s: returns the seconds without a new question that it takes.
-        """
+        """Return the inputs to send: full ones, and the current one after ``quiet_s`` without a question."""
         while not self._full:
             await self._changed.wait()
             self._changed.clear()
@@ -293,44 +320,39 @@ class Collector:
 
 
 class WaitingReplies:
-    """The places of replies until they are used.
+    """The results of jobs until they are used.
 
     Args:
-        folder: of the jobs.
         is_stored: replies to stored judgments are not needed any more.
     """
 
     def __init__(self, folder: BatchFolder, is_stored: IsStored | None) -> None:
         self._folder = folder
         self._is_stored = is_stored
-        self._places: dict[Question, list[LinePlace]] = {}
+        self._lines: dict[Question, list[ResultLine]] = {}
         self._over: list[JobRecord] = []
 
-    def take(self, question: Question) -> LinePlace | None:
-        """Return the place of a reply and remove it, ``None`` if there is none."""
-        places = self._places.get(question)
-        return places.pop(0) if places else None
+    def take(self, question: Question) -> ResultLine | None:
+        """Return a result and remove it, ``None`` if there is none."""
+        lines = self._lines.get(question)
+        return lines.pop(0) if lines else None
 
-    def put_back(self, question: Question, place: LinePlace) -> None:
-        """Keep a reply that was taken and not used."""
-        self._places.setdefault(question, []).insert(0, place)
-
-    def add(self, record: JobRecord, places: Mapping[str, LinePlace]) -> None:
+    def add(self, record: JobRecord, results: Mapping[str, ResultLine]) -> None:
         """Keep the results of a job."""
         for question in record.questions.items():
-            if question[0] in places:
-                self._places.setdefault(question, []).append(places[question[0]])
+            if question[0] in results:
+                self._lines.setdefault(question, []).append(results[question[0]])
         self._over.append(record)
 
     async def recall(self, record: JobRecord) -> None:
         """Keep the useful results of an earlier run's job."""
-        found = await asyncio.to_thread(self._folder.places, record)
+        found = await asyncio.to_thread(self._folder.results, record)
         # Errors cost nothing, and the same request may succeed today.
-        places = {key: place for key, place in found.items() if place.is_reply}
+        replies = {key: line for key, line in found.items() if line.is_reply}
         if self._is_stored is not None:
             # A run that was killed may have stored some.
-            places = {key: place for key, place in places.items() if not await self._is_stored(key)}
-        self.add(record, places)
+            replies = {key: line for key, line in replies.items() if not await self._is_stored(key)}
+        self.add(record, replies)
         await asyncio.to_thread(self._keep_only_unused, record)
 
     def forget_used(self) -> None:
@@ -339,6 +361,6 @@ class WaitingReplies:
             self._keep_only_unused(record)
 
     def _keep_only_unused(self, record: JobRecord) -> None:
-        left = {question for question in record.questions.items() if self._places.get(question)}
+        left = {question for question in record.questions.items() if self._lines.get(question)}
         if left != set(record.questions.items()):
             self._folder.keep_only(record, left)

@@ -15,18 +15,14 @@ from typing import Any
 from mind2web2.rubric.aggregation import Outcome, aggregate, is_score
 from mind2web2.rubric.evidence import blocking_leaf_id
 from mind2web2.runs.reader import JUDGED, WrittenNode, leaf_facts, other_score_by_tree, written_tree
+from mind2web2.utils.text import mapping
 
 _PASSED, _FAILED = Outcome(1.0, "passed"), Outcome(0.0, "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreBounds:
-    """A score's least and greatest value.
-
-    Args:
-        weak_leaves: leaves that were judged on weak evidence.
-        unknown_leaves: leaves that were skipped because a weak leaf failed.
-    """
+    """A score's least and greatest value."""
 
     low: float
     high: float
@@ -39,9 +35,6 @@ def score_bounds(result: Mapping[str, Any]) -> ScoreBounds | None:
 
     Weak are verdicts on missing or suspect pages, with a quotation that was not found, with votes that differ
     or that the judge declined, and after an error. The script's own decisions stay as they are.
-
-    Args:
-        result: written with ``Evidence.prerequisites``, which results of earlier versions lack.
     """
     root, score = written_tree(result), result.get("final_score")
     if root is None or not is_score(score) or other_score_by_tree(result) is not None:
@@ -58,8 +51,7 @@ def score_bounds(result: Mapping[str, Any]) -> ScoreBounds | None:
 
 
 def _evidence(leaf: WrittenNode) -> Mapping[str, Any]:
-    found = leaf.fields.get("evidence")
-    return found if isinstance(found, dict) else {}
+    return mapping(leaf.fields.get("evidence"))
 
 
 def _is_weak(leaf: WrittenNode) -> bool:

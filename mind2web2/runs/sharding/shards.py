@@ -31,11 +31,7 @@ class Shard:
 
     @classmethod
     def parsed(cls, text: str) -> Shard:
-        """Return the shard that a text such as ``3/20`` names.
-
-        Raises:
-            ValueError: it names none.
-        """
+        """Return the shard that a text such as ``3/20`` names. Raises ValueError: it names none."""
         found = _SHARD.fullmatch(text)
         if found is None or not int(found[1]) <= int(found[2]) <= MOST_SHARDS:
             raise ValueError(f"{text!r} is not a shard such as 3/20, from 1/20 to 20/20")

@@ -1,4 +1,9 @@
-"""Processes for scripts, as a run starts and ends them."""
+"""Processes for scripts: a fork server with the package loaded, and the run's use of it.
+
+The fork server forks a process for each script in milliseconds. It runs no script itself, and has no API
+keys, threads or event loop. Each script's process has a *liveness socket*: the fork server reports on it that
+the process started and how it ended; once the run closes its end, or dies, the fork server kills the process.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,242 @@ import atexit
 import contextlib
 import logging
 import os
+import selectors
+import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
 
 from mind2web2.errors import MachineError
-from mind2web2.scripts.isolation.fork_server import DEFAULT_MEMORY_BYTES, FDS_PER_START, START, TOO_LARGE
 from mind2web2.utils.aio import to_the_end
+
+if sys.platform != "win32":
+    import resource
+
+# Real scripts take a few seconds of processor time and less than 100 MB, most of it for Python itself.
+DEFAULT_MEMORY_BYTES = 1024**3
+DEFAULT_PROCESSOR_S = 600
+# A full disk costs every answer of the run.
+MAX_FILE_BYTES = 1024**3
+_CPU_GRACE_S = 5
+# A script that fills memory as fast as the machine can takes some 100 MB more in between.
+_CHECK_EVERY_S = 0.05
+# Memory that is no copy of a file: the process's own, shared memory, swapped out memory.
+_COUNTED = ("RssAnon:", "RssShmem:", "VmSwap:")
+# Far more than this process ever opens; the system's own limit may be astronomic.
+_MOST_FILES = 65_536
+# Sent along with each request: connection, output, liveness socket.
+FDS_PER_START = 3
+# A request for a process: its memory limit in bytes.
+START = struct.Struct(">Q")
+# Reported with the end of a process that exceeded its memory limit.
+TOO_LARGE = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptLimits:
+    """Limits for one answer's evaluation; a process that exceeds one is killed.
+
+    Args:
+        memory_bytes: of the process, on Linux. Allocations do not fail at the limit: a script might catch the
+            error and return another score.
+        processor_s: seconds of processor time.
+        block_s: a script that blocks the event loop for so long is interrupted.
+    """
+
+    memory_bytes: int = DEFAULT_MEMORY_BYTES
+    processor_s: int = DEFAULT_PROCESSOR_S
+    block_s: float = 60.0
+
+    def apply_to_this_process(self) -> None:
+        """Set the system's limits for this process and for all that it starts."""
+        # First the signal that names the reason, then SIGKILL.
+        _lower(resource.RLIMIT_CPU, self.processor_s, self.processor_s + _CPU_GRACE_S)
+        _lower(resource.RLIMIT_FSIZE, MAX_FILE_BYTES, MAX_FILE_BYTES)
+        # Python ignores it, so that the write raises an error that a script may catch.
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        # A core file would take hundreds of megabytes.
+        _lower(resource.RLIMIT_CORE, 0, 0)
+
+
+def _lower(kind: int, limit: int, last_limit: int) -> None:
+    _, hard_limit = resource.getrlimit(kind)
+    if hard_limit == resource.RLIM_INFINITY or hard_limit > last_limit:
+        resource.setrlimit(kind, (limit, last_limit))
+
+
+@dataclass(slots=True)
+class _Child:
+    """A script's process, as the fork server knows it."""
+
+    pid: int
+    liveness: socket.socket
+    memory_bytes: int
+    is_too_large: bool = False
+
+
+class ForkLoop:
+    """Starts a process for each request, until the run closes the control socket.
+
+    Args:
+        run_script: called in the new process with the descriptor of its connection to the run.
+    """
+
+    def __init__(self, control: socket.socket, run_script: Callable[[int], None]) -> None:
+        self._control = control
+        self._run_script = run_script
+        self._children: dict[int, _Child] = {}
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(control, selectors.EVENT_READ)
+        # A signal handler that does nothing: the byte that Python writes here wakes the selector.
+        self._wake, wake_end = socket.socketpair()
+        self._wake.setblocking(False)
+        wake_end.setblocking(False)
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        signal.set_wakeup_fd(wake_end.detach(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def run(self) -> None:
+        """Serve until the other end of the control socket is closed."""
+        next_check_s = 0.0
+        while True:
+            ready = self._selector.select(_CHECK_EVERY_S if self._children else None)
+            if time.monotonic() >= next_check_s:
+                self._kill_too_large()
+                next_check_s = time.monotonic() + _CHECK_EVERY_S
+            for key, _ in ready:
+                if key.fileobj is self._wake:
+                    self._reap()
+                elif key.fileobj is not self._control:
+                    self._kill_unwanted(key.data)
+                elif not self._start_one():
+                    self._kill_all()
+                    return
+
+    def _start_one(self) -> bool:
+        """Start the requested process; ``False`` where the run has closed the control socket."""
+        try:
+            request, fds, _, _ = socket.recv_fds(self._control, START.size, FDS_PER_START)
+        except ConnectionError:
+            return False
+        if not request:
+            return False
+        connection_fd, output_fd, liveness_fd = fds
+        liveness = socket.socket(fileno=liveness_fd)
+        try:
+            pid = os.fork()
+        except OSError as error:
+            _report(liveness, f"failed {error.strerror}")
+            liveness.close()
+        else:
+            if pid == 0:
+                self._run_forked(connection_fd, output_fd)
+            self._children[pid] = _Child(pid, liveness, *START.unpack(request))
+            self._selector.register(liveness, selectors.EVENT_READ, self._children[pid])
+            _report(liveness, f"started {pid}")
+        os.close(connection_fd)
+        os.close(output_fd)
+        return True
+
+    def _run_forked(self, connection_fd: int, output_fd: int) -> NoReturn:
+        """Run a script in this forked process, which keeps no file of its parent."""
+        exit_status = os.EX_SOFTWARE
+        try:
+            os.setsid()
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            # Where the machine runs out of memory, the system is to kill a script rather than the run.
+            with contextlib.suppress(OSError):
+                Path("/proc/self/oom_score_adj").write_text("1000")
+            _keep_only(connection_fd, output_fd)
+            self._run_script(connection_fd)
+            exit_status = 0
+        finally:
+            # Not sys.exit, which waits for threads that a script started.
+            os._exit(exit_status)
+
+    def _kill_unwanted(self, child: _Child) -> None:
+        """Kill a process because the run closed its liveness socket."""
+        if child.pid in self._children:  # else it ended at the same moment and is reaped already
+            self._selector.unregister(child.liveness)
+            _kill(child.pid)
+
+    def _kill_too_large(self) -> None:
+        for child in self._children.values():
+            if not child.is_too_large and _memory_taken(child.pid) > child.memory_bytes:
+                child.is_too_large = True
+                _kill(child.pid)
+
+    def _kill_all(self) -> None:
+        for pid in self._children:
+            _kill(pid)
+        for pid in self._children:
+            os.waitpid(pid, 0)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._wake.recv(4096):
+                pass
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                self._report_end(self._children.pop(pid), status)
+
+    def _report_end(self, child: _Child, status: int) -> None:
+        # The system does not reuse the process id while a process of the group is left.
+        _kill_group(child.pid)
+        with contextlib.suppress(KeyError):  # unwanted
+            self._selector.unregister(child.liveness)
+        _report(child.liveness, f"ended {status} {TOO_LARGE if child.is_too_large else ''}")
+        child.liveness.close()
+
+
+def _memory_taken(pid: int) -> int:
+    """Return how many bytes of memory a process takes; 0 where it has ended, or without Linux's /proc."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(errors="replace").splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(_COUNTED))
+
+
+def _report(liveness: socket.socket, event: str) -> None:
+    with contextlib.suppress(OSError):  # the run has closed its end
+        liveness.sendall(f"{event}\n".encode())
+
+
+def _kill(pid: int) -> None:
+    """Kill a process that is not reaped yet, with its group."""
+    _kill_group(pid)
+    # A process that was forked just now may not lead a group yet.
+    os.kill(pid, signal.SIGKILL)
+
+
+def _kill_group(pid: int) -> None:
+    # Systems refuse to signal a group of which only a dead process is left.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+
+
+def _keep_only(connection_fd: int, output_fd: int) -> None:
+    """Close every file but the connection; prints go to the output, and there is no input."""
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(output_fd, 1)
+    os.dup2(output_fd, 2)
+    os.closerange(3, connection_fd)
+    os.closerange(connection_fd + 1, _MOST_FILES)
+
 
 # A list of names to keep rather than of secrets to drop: a key may have any name.
 _KEPT = frozenset(
@@ -55,15 +285,13 @@ IS_POSSIBLE = hasattr(os, "fork")
 
 def scrubbed_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the part of an environment that scripts' processes get."""
-    kept = {name: value for name, value in variables.items() if _is_kept(name, value)}
+    kept = {
+        name: value
+        for name, value in variables.items()
+        if name in _KEPT or name.startswith(_KEPT_BEGINNINGS) or (name in _PROXIES and "@" not in value)
+    }
     # Sets have the same order in every run, and so has a claim that a script builds from one.
     return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "0"}
-
-
-def _is_kept(name: str, value: str) -> bool:
-    if name in _PROXIES:
-        return "@" not in value
-    return name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
 
 
 class ForkServer:
@@ -139,19 +367,6 @@ class ForkServer:
         return control
 
 
-@dataclass(frozen=True)
-class Exit:
-    """How a process ended.
-
-    Args:
-        status: as ``os.waitpid`` gives it.
-        was_too_large: it was killed because it exceeded its memory limit.
-    """
-
-    status: int
-    was_too_large: bool = False
-
-
 @dataclass
 class ScriptProcess:
     """A process that waits for its first message.
@@ -161,6 +376,8 @@ class ScriptProcess:
         reader: of its messages; ``writer`` for messages to it.
         output: everything that it, and all it starts, print.
         liveness: reports how it ends; closing it ends the process.
+        status: as ``os.waitpid`` gives it; ``None`` before the end, and where the fork server ended before.
+        was_too_large: it was killed because it exceeded its memory limit.
     """
 
     pid: int
@@ -168,13 +385,8 @@ class ScriptProcess:
     writer: asyncio.StreamWriter
     output: asyncio.StreamReader
     liveness: tuple[asyncio.StreamReader, asyncio.StreamWriter]
-    _reported: bytes = b""
-
-    @property
-    def exit(self) -> Exit | None:
-        """Return how it ended, once it has; ``None`` where the fork server is gone and cannot report it."""
-        words = self._reported.decode().split()
-        return Exit(int(words[1]), words[2:] == [TOO_LARGE]) if words[:1] == ["ended"] else None
+    status: int | None = None
+    was_too_large: bool = False
 
     async def end(self, grace_s: float = 0.0) -> None:
         """End it, with its process group, unless it ends by itself within ``grace_s``."""
@@ -189,12 +401,13 @@ class ScriptProcess:
         """Wait until the fork server has reported the end, or is gone."""
         try:
             async with asyncio.timeout(timeout_s):
-                while piece := await self.liveness[0].read(_STREAM_BYTES):
-                    self._reported += piece
+                report = (await self.liveness[0].readline()).decode().split()
         except TimeoutError:
             return False
-        except OSError:
-            pass  # the fork server is gone
+        except OSError:  # the fork server is gone
+            return True
+        if report:
+            self.status, self.was_too_large = int(report[1]), report[2:] == [TOO_LARGE]
         return True
 
 

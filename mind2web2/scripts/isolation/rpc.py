@@ -1,6 +1,7 @@
-"""Messages between a run and the process of a script: JSON objects with the framing of ``multiprocessing``.
+"""Both ends of the connection between a run and the process of a script.
 
-Nothing is unpickled: messages come from a script that the run does not trust with its keys.
+Messages are JSON objects with the framing of ``multiprocessing``. Nothing is unpickled: they come from a
+script that the run does not trust with its keys.
 """
 
 from __future__ import annotations
@@ -8,19 +9,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
+import logging
 import os
 import signal
 import struct
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from functools import cache, lru_cache
+from functools import lru_cache
 from multiprocessing.connection import Connection
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, Protocol
 
-from pydantic import BaseModel, RootModel, TypeAdapter, create_model
+from pydantic import BaseModel, RootModel, TypeAdapter
 
 from mind2web2 import errors
 from mind2web2.errors import Mind2Web2Error
@@ -34,7 +37,9 @@ MAX_MESSAGE_BYTES = 64 * 1024**2
 # Of an error's text, and of a validation error in a judge's reply.
 MAX_REASON_CHARS = 20_000
 # What ``Connection.send_bytes`` puts before each message.
-LENGTH = struct.Struct("!i")
+_LENGTH = struct.Struct("!i")
+
+log = logging.getLogger(__name__)
 
 # A kind with its fields; questions have a number, which their reply repeats.
 Message = dict[str, Any]
@@ -116,28 +121,18 @@ def ledger_from(raw: Mapping[str, Any]) -> JudgeLedger:
     return _LEDGER.validate_python({**raw, "served": served})
 
 
-_APART = {"text", "images"}
+_PAGE = TypeAdapter(PreparedPage)
 
 
 def fields_of(page: PreparedPage) -> dict[str, Any]:
     """Return a page's fields but for its text and images."""
-    given = {field.name: getattr(page, field.name) for field in fields(page) if field.name not in _APART}
-    return _model()(**given).model_dump(mode="json")
+    given: dict[str, Any] = _PAGE.dump_python(page, mode="json", exclude={"text", "images"})
+    return given
 
 
-def page_from(raw: object, text: HashedText, images: tuple[HashedText, ...]) -> PreparedPage:
+def page_from(raw: Mapping[str, Any], text: HashedText, images: tuple[HashedText, ...]) -> PreparedPage:
     """Return the page with these fields."""
-    known = _model().model_validate(raw)
-    given = {name: getattr(known, name) for name in _model().model_fields}
-    return PreparedPage(**given, text=text, images=images)
-
-
-@cache
-def _model() -> type[BaseModel]:
-    """Return a model with every field of the page, also of those added later."""
-    hints = get_type_hints(PreparedPage)
-    kept: dict[str, Any] = {field.name: (hints[field.name], ...) for field in fields(PreparedPage)}
-    return create_model("PageFields", **{name: kind for name, kind in kept.items() if name not in _APART})
+    return _PAGE.validate_python({**raw, "text": text, "images": images})
 
 
 class _SchemaProxy(RootModel[Any]):
@@ -162,10 +157,6 @@ def _made(name: str, schema_text: str) -> type[BaseModel]:
     return type(name, (_SchemaProxy,), {"schema_text": schema_text, "__module__": __name__})
 
 
-# Answers a question of the run's.
-Answering = Callable[[Message], Message]
-
-
 @contextmanager
 def _not_interrupted() -> Iterator[None]:
     """Defer the alarm that interrupts a blocking script until the message is complete."""
@@ -176,7 +167,42 @@ def _not_interrupted() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-class RpcClient:
+class _Asking(ABC):
+    """An end of the connection that asks questions and matches the replies by number."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, asyncio.Future[Any]] = {}
+
+    @abstractmethod
+    def send(self, message: Message) -> None:
+        """Send a message. Raises ValueError or TypeError: it cannot be sent."""
+
+    async def ask(self, kind: str, **content: Any) -> Any:
+        """Return the reply to a question. Raises Exception: the error that the other end replied with."""
+        number = next(self._numbers)
+        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
+        try:
+            self.send({"kind": kind, "number": number, **content})
+            return await reply
+        except asyncio.CancelledError:
+            self.send({"kind": "cancel", "question": number})
+            raise
+        finally:
+            del self._waiting[number]
+
+    def take_reply(self, message: Message) -> None:
+        """Give the reply to the caller that waits for it, unless the question was cancelled."""
+        reply = self._waiting.get(message["to"])
+        if reply is None or reply.done():
+            return
+        if "error" in message:
+            reply.set_exception(error_from(message["error"]))
+        else:
+            reply.set_result(message["value"])
+
+
+class RpcClient(_Asking):
     """The script's end of the connection to the run.
 
     ``note`` returns once the message is sent. It may be called from any thread, and the message reaches the
@@ -184,13 +210,12 @@ class RpcClient:
     """
 
     def __init__(self, fd: int) -> None:
+        super().__init__()
         self._fd = fd
         self._connection = Connection(fd)
         self._sending = threading.Lock()
-        self._numbers = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[Any]] = {}
         self._later: deque[Message] = deque()
-        self._listening: tuple[asyncio.AbstractEventLoop, int, Answering] | None = None
+        self._listening: tuple[asyncio.AbstractEventLoop, int, Callable[[], None]]
         os.register_at_fork(after_in_child=self._close_in_fork)
 
     def first_message(self) -> Message:
@@ -198,20 +223,23 @@ class RpcClient:
         message: Message = json.loads(self._connection.recv_bytes())
         return message
 
-    def listen(self, answering: Answering) -> None:
-        """Receive messages from now on, in the running event loop."""
+    def listen(self, answer: Callable[[Message], Message]) -> None:
+        """Receive messages from now on, in the running event loop; ``answer`` replies to questions."""
 
         def receive() -> None:
             try:
                 with _not_interrupted():
-                    content = self._connection.recv_bytes()
-                self._take(json.loads(content), answering)
+                    message: Message = json.loads(self._connection.recv_bytes())
+                if message["kind"] == "reply":
+                    self.take_reply(message)
+                elif message["kind"] != "cancel":
+                    self.note("reply", to=message["number"], **answer(message))
             except BaseException:
                 # The run is gone, or a reply is lost and the task that awaits it would never continue.
                 os._exit(1)
 
         loop = asyncio.get_running_loop()
-        self._listening = (loop, threading.get_ident(), answering)
+        self._listening = (loop, threading.get_ident(), receive)
         loop.add_reader(self._fd, receive)
 
     def wait_until_closed(self) -> None:
@@ -220,62 +248,30 @@ class RpcClient:
             while True:
                 self._connection.recv_bytes()
 
-    async def ask(self, kind: str, **content: Any) -> Any:
-        """Return the run's reply to a question. Raises Exception: the error that the run replied with."""
-        number = next(self._numbers)
-        question = encoded({"kind": kind, "number": number, **content})
-        reply = self._waiting[number] = asyncio.get_running_loop().create_future()
-        self._send(question)
-        try:
-            return await reply
-        except asyncio.CancelledError:
-            self.note("cancel", question=number)
-            raise
-        finally:
-            del self._waiting[number]
-
     def ask_now(self, kind: str, **content: Any) -> Any:
-        """Return the run's reply to code that cannot await, in any thread; call after ``listen``.
-
-        Raises Exception: the error that the run replied with.
-        """
-        assert self._listening is not None
-        loop, thread, answering = self._listening
+        """Return what ``ask`` does to code that cannot await, in any thread; call after ``listen``."""
+        loop, thread, take = self._listening
         if threading.get_ident() != thread:
             return asyncio.run_coroutine_threadsafe(self.ask(kind, **content), loop).result()
         number = next(self._numbers)
-        self._send(encoded({"kind": kind, "number": number, **content}))
-        while True:
-            with _not_interrupted():
-                message = json.loads(self._connection.recv_bytes())
-            if message["kind"] != "reply" or message["to"] != number:
-                self._take(message, answering)
-            elif "error" in message:
-                raise error_from(message["error"])
-            else:
-                return message["value"]
+        reply = self._waiting[number] = loop.create_future()
+        self.send({"kind": kind, "number": number, **content})
+        while not reply.done():
+            take()
+        del self._waiting[number]
+        return reply.result()
 
     def note(self, kind: str, **content: Any) -> None:
         """Send a message that needs no reply."""
-        self._send(encoded({"kind": kind, **content}))
+        self.send({"kind": kind, **content})
 
     def note_later(self, kind: str, **content: Any) -> None:
         """Send a message together with the next one: for finalizers, which must not wait."""
         self._later.append({"kind": kind, **content})
 
-    def _take(self, message: Message, answering: Answering) -> None:
-        if message["kind"] != "reply":
-            self.note("reply", to=message["number"], **answering(message))
-            return
-        reply = self._waiting.get(message["to"])
-        if reply is None or reply.done():
-            return  # the question was cancelled
-        if "error" in message:
-            reply.set_exception(error_from(message["error"]))
-        else:
-            reply.set_result(message["value"])
-
-    def _send(self, content: bytes) -> None:
+    def send(self, message: Message) -> None:
+        """Send a message, and those that were kept for it."""
+        content = encoded(message)
         with self._sending, _not_interrupted():
             if self._connection.closed:
                 return
@@ -287,3 +283,83 @@ class RpcClient:
         """Close the copy of a process that the script forked: messages of two processes would mix."""
         self._sending = threading.Lock()
         self._connection.close()
+
+
+# Asks the script's process.
+AskScript = Callable[..., Awaitable[Any]]
+
+
+class Service(Protocol):
+    """The part of a run that serves a script's process."""
+
+    async def answered(self, message: Message, ask_script: AskScript) -> Any:
+        """Return the reply to a question; the script's process raises the same errors."""
+
+    def note(self, message: Message) -> None:
+        """Handle a message that needs no reply."""
+
+
+class RpcConnection(_Asking):
+    """The run's end of the connection to one script's process."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, service: Service) -> None:
+        super().__init__()
+        self._reader = reader
+        self._writer = writer
+        self._service = service
+        self._questions: dict[int, asyncio.Task[None]] = {}
+
+    def send(self, message: Message) -> None:
+        """Queue a message; the event loop sends it."""
+        content = encoded(message)
+        self._writer.write(_LENGTH.pack(len(content)) + content)
+
+    async def result_message(self) -> Message | None:
+        """Serve until the process sends its result message; ``None`` where it ends without one.
+
+        Raises:
+            ValueError, KeyError, TypeError: it sent an invalid message.
+        """
+        while True:
+            try:
+                [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+                message: Message = json.loads(await self._reader.readexactly(length))
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return None
+            match message["kind"]:
+                case "done":
+                    return message
+                case "reply":
+                    self.take_reply(message)
+                case "cancel":
+                    if task := self._questions.get(message["question"]):
+                        task.cancel()
+                case _ if "number" in message:
+                    self._begin(message, int(message["number"]))
+                case _:
+                    self._service.note(message)
+
+    async def close(self) -> None:
+        """Cancel all questions."""
+        tasks = list(self._questions.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._writer.close()
+
+    def _begin(self, message: Message, number: int) -> None:
+        task = self._questions[number] = asyncio.create_task(self._answer(message, number))
+        task.add_done_callback(lambda _: self._questions.pop(number, None))
+
+    async def _answer(self, message: Message, number: int) -> None:
+        reply: Message = {"kind": "reply", "to": number}
+        try:
+            self.send({**reply, "value": await self._service.answered(message, self.ask)})
+        except Exception as error:
+            # The script gets the error, as it does in the process of the run.
+            if not isinstance(error, Mind2Web2Error):
+                log.debug("a question failed kind=%s", message["kind"], exc_info=error)
+            self.send({**reply, "error": error_as_json(error)})
+        # A process that has ended needs no reply; ``result_message`` notices that.
+        with suppress(ConnectionError):
+            await self._writer.drain()

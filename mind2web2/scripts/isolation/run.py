@@ -1,38 +1,87 @@
 """One answer's evaluation in a process of its own, as the run sees it: start, serve, watch, end.
 
-Also: the reason in one line where a process ends without a result.
+The run serves judge, pages, map and paper services, and logs. Messages are validated. Where a process ends
+without a result, the reason is one line.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
+from pydantic import BaseModel, TypeAdapter, validate_call
+
+from mind2web2.api_tools.tool_arxiv import ArxivTool
+from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import EvalScriptError, MachineError, Mind2Web2Error
+from mind2web2.errors import (
+    EvalScriptError,
+    JudgeError,
+    JudgmentMissingError,
+    MachineError,
+    Mind2Web2Error,
+    StorageError,
+)
 from mind2web2.judge.caching import RecordedJudge
-from mind2web2.judge.protocol import DualSemaphore, JudgeLedger
+from mind2web2.judge.protocol import (
+    CheckedLimit,
+    DualSemaphore,
+    FailureLatch,
+    JudgeLedger,
+    Subject,
+    unexpected,
+)
+from mind2web2.judge.services import ServiceRequest
+from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.cache_files import is_page_file, is_sidecar
+from mind2web2.pages.captures import PageSettings
+from mind2web2.pages.library import PageRequest
+from mind2web2.prompts import HashedText
 from mind2web2.scheduling.scheduler import ExecutionOptions
 from mind2web2.scripts.inputs import ScriptInputs
-from mind2web2.scripts.isolation.fork_server import HANG_STATUS, MAX_FILE_BYTES, ScriptLimits
-from mind2web2.scripts.isolation.processes import Exit, ForkServer, ScriptProcess, fork_server, script_process
-from mind2web2.scripts.isolation.rpc import Done, error_from, ledger_from
-from mind2web2.scripts.isolation.rpc_server import RpcConnection, RpcServer, log_printed
+from mind2web2.scripts.isolation.processes import (
+    MAX_FILE_BYTES,
+    ForkServer,
+    ScriptLimits,
+    ScriptProcess,
+    fork_server,
+    script_process,
+)
+from mind2web2.scripts.isolation.rpc import (
+    MAX_REASON_CHARS,
+    AskScript,
+    Done,
+    Message,
+    RpcConnection,
+    error_from,
+    fields_of,
+    ledger_from,
+    schema_proxy,
+)
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
 from mind2web2.utils.files import mirror
+from mind2web2.verification.claims import BinaryEvalResult
 
+# For a script's own template, which only its process has.
+_CHECK_TIMEOUT_S = 60.0
+# Of captured output.
+_PRINTED_BYTES = 1024**2
+_LONGEST_LINE = 10_000
 # For a process to end by itself after its last message, or after its connection closed.
 _EXIT_GRACE_S = 1.0
 # Signals of a fault in compiled code, or of abort().
@@ -94,40 +143,8 @@ async def isolated_result(
         JudgeError: the judge failed for good, even if the script caught that.
         MachineError: no process can be started.
     """
-    server = RpcServer(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
-    job = _job(call, task_id, cache, run, isolation, logger)
-    async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
-        connection = RpcConnection(process.reader, process.writer, server, logger)
-        printing = asyncio.create_task(log_printed(process.output, logger))
-        try:
-            connection.send({"kind": "job", "job": job.model_dump(mode="json")})
-            done = await _served(connection, process, call.script_path, run, isolation.limits)
-        except Mind2Web2Error:
-            # If the judge failed, that is the reason, even if the script raised something else.
-            if server.latch.failure is not None:
-                raise server.latch.failure from None
-            raise
-        finally:
-            await connection.close()
-            await process.end(_EXIT_GRACE_S)
-            await _printed_to_the_end(printing)
-    if server.latch.failure is not None:
-        raise server.latch.failure
-    if done.error is not None:
-        raise error_from(done.error)
-    cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
-    return checked_result(done.result, call.script_path), ledger_from(done.ledger), done.inputs
-
-
-def _job(
-    call: ScriptCall,
-    task_id: str,
-    cache: AnswerCache,
-    run: RunSide,
-    isolation: Isolation,
-    logger: logging.Logger,
-) -> ScriptJob:
-    return ScriptJob(
+    service = RunService(run.judge, (task_id, call.answer_name), cache, run.limits, logger)
+    job = ScriptJob(
         call=call,
         task_id=task_id,
         settings=run.judge.settings,
@@ -148,6 +165,29 @@ def _job(
         as_of=run.as_of,
         zone=run.zone,
     )
+    async with script_process(isolation.server, isolation.limits.memory_bytes) as process:
+        connection = RpcConnection(process.reader, process.writer, service)
+        printing = asyncio.create_task(log_printed(process.output, logger))
+        try:
+            connection.send({"kind": "job", "job": job.model_dump(mode="json")})
+            done = await _served(connection, process, call.script_path, run, isolation.limits)
+        except Mind2Web2Error:
+            # If the judge failed, that is the reason, even if the script raised something else.
+            if service.latch.failure is not None:
+                raise service.latch.failure from None
+            raise
+        finally:
+            await connection.close()
+            await process.end(_EXIT_GRACE_S)
+            # The processes have ended: the rest of their output is in the pipe.
+            await asyncio.wait({printing}, timeout=_EXIT_GRACE_S)
+            await _finished(printing)
+    if service.latch.failure is not None:
+        raise service.latch.failure
+    if done.error is not None:
+        raise error_from(done.error)
+    cache.note_lookups(done.looked_up, done.captured, is_listed=done.is_listed)
+    return checked_result(done.result, call.script_path), ledger_from(done.ledger), done.inputs
 
 
 async def _served(
@@ -161,7 +201,7 @@ async def _served(
         message = serving.result()
         if message is None:
             await process.end(_EXIT_GRACE_S)
-            raise _exit_reason(process.exit, path, limits)
+            raise _exit_reason(process, path, limits)
         return Done.model_validate(message)
     except (ValueError, KeyError, TypeError) as error:
         raise EvalScriptError(
@@ -172,12 +212,6 @@ async def _served(
         await _finished(serving)
 
 
-async def _printed_to_the_end(printing: asyncio.Task[None]) -> None:
-    # The processes have ended: the rest of their output is in the pipe.
-    await asyncio.wait({printing}, timeout=_EXIT_GRACE_S)
-    await _finished(printing)
-
-
 async def _finished(task: asyncio.Task[Any]) -> None:
     task.cancel()
     await asyncio.wait({task})
@@ -185,32 +219,24 @@ async def _finished(task: asyncio.Task[Any]) -> None:
         task.exception()  # retrieved, so that asyncio does not log it
 
 
-def _exit_reason(ended: Exit | None, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
-    """Return why there is no result; ``None`` where the fork server has ended as well."""
-    if ended is None:
+def _exit_reason(process: ScriptProcess, path: Path, limits: ScriptLimits) -> EvalScriptError | MachineError:
+    """Return why a process ended without a result; the sender of a signal is not known."""
+    if process.status is None:
         return MachineError("the process that starts scripts has ended: run the same command again")
-    if ended.was_too_large:
+    if process.was_too_large:
         return EvalScriptError(
             f"script {path.name} took more than {limits.memory_bytes // 1024**2} MB of memory "
             "(--script_memory)"
         )
-    if os.WIFEXITED(ended.status):
-        status = os.WEXITSTATUS(ended.status)
-        cause = "change modules that the evaluation uses"
-        if status == HANG_STATUS:
-            cause = (
-                f"block for {limits.hang_s:g} s in a call that cannot be interrupted (the log shows where)"
-            )
+    if os.WIFEXITED(process.status):
         return EvalScriptError(
-            f"script {path.name} ended its process without a result (status {status}): "
-            f"does it call os._exit, or {cause}?"
+            f"script {path.name} ended its process without a result (status "
+            f"{os.WEXITSTATUS(process.status)}): does it call os._exit, or change modules that the "
+            "evaluation uses?"
         )
-    return _signal_reason(os.WTERMSIG(ended.status), path, limits)
-
-
-def _signal_reason(number: int, path: Path, limits: ScriptLimits) -> EvalScriptError:
-    """Return the reason that a signal stands for; its sender is not known."""
+    number = os.WTERMSIG(process.status)
     name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
     if name == "SIGXCPU":
         why = f"which the system sends after {limits.processor_s} s of processor time: an endless loop?"
     elif name == "SIGXFSZ":
@@ -218,11 +244,270 @@ def _signal_reason(number: int, path: Path, limits: ScriptLimits) -> EvalScriptE
     elif name == "SIGKILL":
         why = (
             "which the system sends where the machine has no memory left (try fewer at once: "
-            f"--max_concurrent_answers) or processor time is used up ({limits.last_processor_s} s at most); "
-            "or does it call os.kill or os.killpg, or did another program?"
+            "--max_concurrent_answers); or does it call os.kill or os.killpg, or did another program?"
         )
     elif name in _CRASHES:
         why = "a crash: check the compiled code that it calls"
-    else:
-        why = "not by the evaluation: does it call os.kill or os.killpg, or did another program?"
     return EvalScriptError(f"script {path.name}: its process was ended by {name}, {why}")
+
+
+class BlobStore:
+    """Keeps texts and images of pages while the script's process uses them."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._pages: dict[int, dict[str, HashedText]] = {}
+        # A page that is prepared twice has its texts in memory once.
+        self._texts: WeakValueDictionary[str, HashedText] = WeakValueDictionary()
+
+    def hold(self, texts: Sequence[HashedText]) -> int:
+        """Keep the texts of a page, and return the number by which they are released."""
+        number = next(self._numbers)
+        self._pages[number] = {text.sha256: self._texts.setdefault(text.sha256, text) for text in texts}
+        return number
+
+    def release(self, number: int) -> None:
+        """Drop the texts of a page."""
+        self._pages.pop(number, None)
+
+    def text(self, reference: Mapping[str, Any]) -> HashedText:
+        """Return the text that a message refers to. Raises KeyError: there is none."""
+        return self._pages[reference["blob"]][reference["sha256"]]
+
+
+class _Template(BaseModel):
+    number: int | None
+    name: str = "BinaryEvalResult"
+    form: dict[str, Any] = {}
+
+
+_STRINGS = TypeAdapter(list[str])
+
+
+class RunService:
+    """Answers the questions of one answer's process.
+
+    ``latch`` keeps the first failure of the judge, after which there is no result.
+
+    Args:
+        judge: the run's.
+        source: task id and answer name.
+        cache: the answer's; it records which pages were looked up.
+        limits: the run's.
+        logger: the answer's.
+    """
+
+    def __init__(
+        self,
+        judge: RecordedJudge,
+        source: tuple[str, str],
+        cache: AnswerCache,
+        limits: DualSemaphore,
+        logger: logging.Logger,
+    ) -> None:
+        self.latch = FailureLatch()
+        self._cache = cache
+        self._judge = judge
+        self._source = source
+        self._limits = limits
+        self._logger = logger
+        self._maps = GoogleMapsTool()
+        self._blobs = BlobStore()
+
+    async def answered(  # noqa: PLR0911 (one a kind of question)
+        self, message: Message, ask_script: AskScript
+    ) -> Any:
+        """Return the reply to a question; the script's process raises the same errors."""
+        content = {name: value for name, value in message.items() if name not in ("kind", "number")}
+        match message["kind"]:
+            case "judgment":
+                return await self._judgment(**content, ask_script=ask_script)
+            case "gate":
+                return await self._gate(**content)
+            case "page":
+                return await self._page(**content)
+            case "image":
+                return str(self._blobs.text(message["image"]))
+            case "cached":
+                urls = _STRINGS.validate_python(message["urls"])
+                return await self._cache.page_library.cached(self._cache, urls)
+            case "stored_names":
+                folder = self._cache.task_cache.task_dir
+                return sorted(mirror(folder).names_in(folder))
+            case "fetch":
+                return await self._fetched(_STRINGS.validate_python(message["names"]))
+            case "service":
+                return await self._service(**content)
+        raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")
+
+    def note(self, message: Message) -> None:
+        """Handle a message that needs no reply."""
+        match message["kind"]:
+            case "log":
+                relay_record(message, self._logger)
+            case "failed":
+                error = error_from(message["error"])
+                self.latch.fail(error if isinstance(error, Mind2Web2Error) else unexpected(error))
+            case "forget":
+                self._cache.page_library.forget(self._cache.task_cache)
+            case "release":
+                self._blobs.release(message["blob"])
+
+    @validate_call
+    async def _judgment(
+        self,
+        messages: list[dict[str, Any]],
+        template: _Template | None,
+        extra: dict[str, Any],
+        subject: Subject,
+        ask_script: AskScript,
+    ) -> Any:
+        self.latch.check()
+        settings = self._judge.settings
+        request = ChatRequest(
+            model=settings.model,
+            messages=[self._message(message) for message in messages],
+            temperature=settings.temperature,
+            reasoning_effort=settings.reasoning_effort,
+            extra=extra,
+            **_template_fields(template, ask_script),
+        )
+        limit = CheckedLimit(self._limits.llm, self.latch.check)
+        try:
+            judgment = await self._judge.judgment(request, subject, self._source, limit)
+        except JudgmentMissingError:
+            raise
+        except JudgeError as error:
+            # Even if the script catches it, there will be no result.
+            raise self.latch.fail(error) from error.__cause__
+        except Exception as error:
+            self.latch.fail(unexpected(error))
+            raise
+        return judgment.model_dump(mode="json")
+
+    @validate_call
+    async def _gate(self, subject: Subject, ordinal: int, skip_reason: str | None) -> str | None:
+        try:
+            return await self._judge.gate(subject, self._source, ordinal, skip_reason)
+        except JudgeError as error:
+            raise self.latch.fail(error) from error.__cause__
+
+    @validate_call
+    async def _service(self, request: ServiceRequest) -> Message:
+        async def ask() -> Any:
+            if request.name in ("geocode", "distance_matrix"):
+                return await self._maps.request(request.name, *request.arguments, **request.keywords)
+            papers = ArxivTool(int(request.keywords.get("page_size", 100)))
+            if request.name == "by_id":
+                return await papers.search_arxiv_by_id(*request.arguments)
+            return await papers.search_arxiv_by_title(*request.arguments)
+
+        try:
+            answer, record = await self._judge.services.answer(request, ask, self._source)
+        except JudgeError as error:
+            raise self.latch.fail(error) from error.__cause__
+        return {"answer": answer, "record": record.model_dump()}
+
+    async def _fetched(self, names: Sequence[str]) -> bool:
+        folder = self._cache.task_cache.task_dir
+        paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
+        try:
+            return await asyncio.to_thread(mirror(folder).fetch, *paths)
+        except StorageError as error:
+            # Even if the script takes the page for missing, there will be no result.
+            raise self.latch.fail(error) from error.__cause__
+
+    @validate_call
+    async def _page(
+        self, url: str, settings: PageSettings, with_images: bool, with_capture: bool, is_noted: bool
+    ) -> Message:
+        request = PageRequest(
+            cache=self._cache if is_noted else self._cache.task_cache,
+            url=url,
+            settings=settings,
+            with_images=with_images,
+            capture=self._cache.captures if with_capture else None,
+            limit=self._cache.page_limit or nullcontext(),
+            logger=self._logger,
+        )
+        try:
+            page = await self._cache.page_library.page(request)
+        except (OSError, MemoryError) as error:
+            raise MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}") from error
+        if is_noted:
+            self._cache.note_shown(url, page.sha256)
+        return {
+            "blob": self._blobs.hold((page.text, *page.images)),
+            "fields": fields_of(page),
+            "text": str(page.text),
+            "text_sha256": page.text.sha256,
+            "images": [image.sha256 for image in page.images],
+        }
+
+    def _message(self, message: dict[str, Any]) -> dict[str, Any]:
+        content = message.get("content")
+        if not isinstance(content, list):
+            return message
+        return {**message, "content": [self._part(part) for part in content]}
+
+    def _part(self, part: Any) -> Any:
+        """Return a part of a message with the run's own texts in the place of references to them."""
+        if not isinstance(part, dict):
+            return part
+        text, image = part.get("text"), part.get("image_url")
+        if isinstance(text, dict):
+            return {**part, "text": self._blobs.text(text)}
+        if isinstance(image, dict) and isinstance(image.get("url"), dict):
+            return {**part, "image_url": {**image, "url": self._blobs.text(image["url"])}}
+        return part
+
+
+def _template_fields(template: _Template | None, ask_script: AskScript) -> dict[str, Any]:
+    """Return the fields of a request for a template of the script's process."""
+    if template is None:
+        return {}
+    if template.number is None:
+        return {"template": BinaryEvalResult}
+
+    async def check(text: str) -> str | None:
+        try:
+            async with asyncio.timeout(_CHECK_TIMEOUT_S):
+                problem = await ask_script("check", template=template.number, text=text)
+        except TimeoutError as error:
+            raise EvalScriptError(
+                f"the script's process did not answer within {_CHECK_TIMEOUT_S:g} s"
+            ) from error
+        return None if problem is None else str(problem)[:MAX_REASON_CHARS]
+
+    return {"template": schema_proxy(template.name, template.form), "check": check}
+
+
+def relay_record(message: Message, logger: logging.Logger) -> None:
+    """Log a record of a script's process in the run.
+
+    Args:
+        logger: the answer's; records of the package go to the package's loggers.
+    """
+    record = logging.makeLogRecord({**message["extra"], **message["record"]})
+    if message["to"] == PACKAGE:
+        logger = logging.getLogger(record.name)
+    if logger.isEnabledFor(record.levelno):
+        logger.handle(record)
+
+
+async def log_printed(output: asyncio.StreamReader, logger: logging.Logger) -> None:
+    """Log the captured output of a process, line by line, up to a megabyte."""
+    printed_bytes, rest = 0, b""
+    while piece := await output.read(_LONGEST_LINE):
+        printed_bytes += len(piece)
+        if printed_bytes > _PRINTED_BYTES:
+            if printed_bytes - len(piece) <= _PRINTED_BYTES:
+                logger.warning("script prints more than %d bytes; the rest is left out", _PRINTED_BYTES)
+            continue
+        *lines, rest = (rest + piece).split(b"\n")
+        if len(rest) > _LONGEST_LINE:
+            lines, rest = [*lines, rest], b""
+        for line in lines:
+            logger.info("script printed: %s", line.decode(errors="replace"))
+    if rest and printed_bytes <= _PRINTED_BYTES:
+        logger.info("script printed: %s", rest.decode(errors="replace"))

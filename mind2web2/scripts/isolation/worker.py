@@ -6,13 +6,11 @@ The run has the keys, the judgment store and the rate limiter.
 from __future__ import annotations
 
 import asyncio
-import faulthandler
 import gc
 import logging
 import os
 import socket
 import sys
-import traceback
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -42,7 +40,7 @@ from mind2web2.pages.library import PageCache, PageLibrary, PageRequest
 from mind2web2.prompts import HashedText
 from mind2web2.scheduling.scheduler import ExecutionOptions, execution_options, watching
 from mind2web2.scripts.inputs import InputRecorder, ScriptClock, inputs_recorded
-from mind2web2.scripts.isolation.fork_server import ForkLoop, ScriptLimits
+from mind2web2.scripts.isolation.processes import ForkLoop, ScriptLimits
 from mind2web2.scripts.isolation.rpc import (
     Message,
     RpcClient,
@@ -50,8 +48,9 @@ from mind2web2.scripts.isolation.rpc import (
     ledger_as_json,
     page_from,
 )
-from mind2web2.scripts.run import LoopGuard, ScriptCall, script_result
+from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
 from mind2web2.utils.files import Mirror, use_mirror
+from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 from mind2web2.verification.claims import BinaryEvalResult
 
 # What scripts import (eval-scripts.md), and modules that others import late: loaded once for all scripts.
@@ -65,12 +64,9 @@ _PRELOADED = (
 )
 # Captures by a browser of the script's own, which the run's limit does not count.
 _OWN_CAPTURES = 5
-_STDERR_FD = 2
 # The package's log, and the beginning of its loggers' names.
 PACKAGE = "mind2web2"
 _SENT_AS_THEY_ARE = ("name", "levelno", "levelname", "created", "msecs", "stack_info")
-# What every record has; anything else was given with ``extra=``.
-_RECORD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class ScriptJob(BaseModel):
@@ -160,14 +156,10 @@ def run(connection_fd: int) -> None:
 async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> None:
     judge = RunJudge(client, job.settings, job.endpoint)
     client.listen(judge.check)
-    guard = asyncio.create_task(_exit_if_hung(job.limits.hang_s))
     try:
         done = await _outcome(job, client, judge, clock)
     except Mind2Web2Error as error:
         done = {"error": error_as_json(error)}
-    finally:
-        guard.cancel()
-        faulthandler.cancel_dump_traceback_later()
     with suppress(OSError, ValueError, AttributeError):  # the script may have replaced or closed it
         sys.stdout.flush()
     # After the result message, the run may end the process at any moment.
@@ -186,9 +178,10 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     pages = RunPages(client, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
     logger = _logger(job, client)
+    log_unseen_errors(logger)
 
     async def ask_run(request: ServiceRequest, _ask: AskService) -> Any:
-        reply = await client.ask("service", **asdict(request))
+        reply = await client.ask("service", request=asdict(request))
         judge.note_service(ServiceAnswer.model_validate(reply["record"]))
         return reply["answer"]
 
@@ -211,13 +204,6 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
         "is_listed": cache.is_listed,
         "inputs": recorder.inputs(clock.reading(recorder.sources())).model_dump(mode="json"),
     }
-
-
-async def _exit_if_hung(hang_s: float) -> None:
-    """Have the process print where it is and exit once the event loop is blocked for so long."""
-    while True:
-        faulthandler.dump_traceback_later(hang_s, exit=True, file=_STDERR_FD)
-        await asyncio.sleep(hang_s / 6)
 
 
 def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
@@ -250,23 +236,12 @@ class RelayHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Send a record, with its traceback as text."""
         fields = {name: getattr(record, name) for name in _SENT_AS_THEY_ARE}
-        fields["msg"] = _text(record)
-        fields["exc_text"] = record.exc_text
-        if record.exc_info and record.exc_info[0] is not None:
-            fields["exc_text"] = "".join(traceback.format_exception(*record.exc_info)).rstrip("\n")
-        extra = {name: str(value) for name, value in vars(record).items() if name not in _RECORD_FIELDS}
+        fields |= {"msg": message_of(record), "exc_text": trace_of(record)}
+        extra = {name: str(value) for name, value in extra_fields(record).items()}
         try:
             self._note("log", to=self._to, record=fields, extra=extra)
         except (ValueError, TypeError, RecursionError):
             self.handleError(record)
-
-
-def _text(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except (TypeError, ValueError, KeyError):
-        # As for "100% sure" with arguments: log the line without its format.
-        return f"{record.msg} {record.args!r}"
 
 
 class Blob:

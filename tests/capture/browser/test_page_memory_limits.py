@@ -4,10 +4,11 @@ import os
 import re
 import threading
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from fixtures.process_tree import descendants
 from servers.toothed_site import Reply, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
@@ -50,16 +51,6 @@ class BombSite(SiteServer):
         return Reply(HEAD + f"<script>{SCRIPTS.get(name, '')}</script>".encode())
 
 
-def descendants(pid):
-    """Return the folders of the processes that a process has started, and so on."""
-    found = []
-    for listing in Path(f"/proc/{pid}/task").glob("*/children"):
-        with suppress(OSError):
-            for child in listing.read_text().split():
-                found += [Path("/proc", child), *descendants(child)]
-    return found
-
-
 @contextmanager
 def peak_of_renderers():
     """Yield a list that holds, at the end, the most memory in MB that each renderer ever had."""
@@ -67,11 +58,11 @@ def peak_of_renderers():
 
     def watch():
         while not ended.wait(0.1):
-            for process in descendants(os.getpid()):
+            for pid in descendants(os.getpid()):
                 try:
-                    if "--type=renderer" in (process / "cmdline").read_text(errors="replace"):
-                        peak = re.search(r"VmHWM:\s+(\d+)", (process / "status").read_text())
-                        peaks[process.name] = int(peak[1]) // 1024 if peak else 0
+                    if "--type=renderer" in Path(f"/proc/{pid}/cmdline").read_text(errors="replace"):
+                        peak = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+                        peaks[pid] = int(peak[1]) // 1024 if peak else 0
                 except OSError:
                     continue
 

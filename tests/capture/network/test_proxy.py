@@ -60,20 +60,7 @@ async def resolve_to_loopback(_):
 
 @pytest.mark.parametrize(
     "host",
-    [
-        *(
-            "127.0.0.1",
-            "127.1",
-            "2130706433",
-            "0x7f.1",
-            "0177.0.0.1",
-            "0.0.0.0",
-            "0",
-            "localhost",
-            "localhost.",
-        ),
-        *("a.localhost", "[::ffff:127.0.0.1]", "::ffff:7f00:1", "public.example"),
-    ],
+    ["127.0.0.1", "0x7f.1", "0", "a.localhost", "[::ffff:127.0.0.1]", "public.example"],
 )
 async def test_loopback_is_refused_in_every_spelling_unless_allowed(host):
     """No connection is made, and a record says why; the same spelling connects where that is allowed."""
@@ -142,15 +129,6 @@ async def test_a_connection_that_breaks_off_does_not_end_as_if_it_were_whole():
         writer.write(b"x")
         with pytest.raises(ConnectionResetError):
             await reader.read()
-
-
-async def test_mapped_hosts_are_connected_without_a_check():
-    """A replica of a site on loopback serves for the site, and for nothing else."""
-    async with tcp_server(echo) as server:
-        network = NetworkSettings(host_map={"site.example": ("127.0.0.1", server.port)})
-        async with proxied(network) as session:
-            assert await code(session, "SITE.example.", 443) == SUCCEEDED
-            assert await code(session, "127.0.0.1", server.port) == NOT_ALLOWED
 
 
 async def test_the_limit_of_bytes_cuts_everything():

@@ -103,7 +103,7 @@ async def test_a_download_takes_the_proxy_of_the_environment(monkeypatch):
     """As captures do by default; a proxy that wants other credentials is named, without them."""
     with SmallSite() as site:
         site.pages["/file"] = b"whole"
-        address = ("127.0.0.1", int(site.url.rpartition(":")[2].strip("/")))
+        address = ("127.0.0.1", site.port)
         async with http_proxy({"files.example": address}) as proxy:
             monkeypatch.setenv("HTTP_PROXY", proxy.url_with_credentials)
             assert await download("http://files.example/file") == b"whole"
@@ -131,11 +131,11 @@ async def test_a_login_is_lent_to_pages():
         )
         cookie = {"name": "session", "value": "opensesame", "domain": "127.0.0.1", "path": "/", "expires": -1}
         cookie |= {"httpOnly": False, "secure": False, "sameSite": "Lax"}
-        origin = {"origin": site.url.strip("/"), "localStorage": [{"name": "user", "value": "ada"}]}
+        origin = {"origin": site.url, "localStorage": [{"name": "user", "value": "ada"}]}
         state = json.loads(json.dumps({"cookies": [cookie], "origins": [origin]}))
         network = NetworkSettings(allow_private_network=True)
         settings = CaptureSettings(network=network, storage_state=state)
         async with BatchBrowserManager(settings=settings) as manager:
-            page = await manager.capture(site.url)
+            page = await manager.capture(f"{site.url}/")
         assert page.text.strip() == "adasession=opensesame"
         assert "opensesame" not in page.record.model_dump_json() + repr(settings)

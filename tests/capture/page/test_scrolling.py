@@ -62,7 +62,7 @@ async def test_lazy_images_are_loaded(page, site):
         f"<div style='height:4000px'><img loading=lazy src=/{n}.png></div>" for n in range(4)
     )
     site.pages |= {f"/{n}.png": PIXEL for n in range(4)}
-    loaded, _ = await scrolled(page, "", site.url)
+    loaded, _ = await scrolled(page, "", f"{site.url}/")
     assert await loaded.value("[...document.images].every((image) => image.naturalWidth === 1)")
     assert {f"/{n}.png" for n in range(4)} <= set(site.asked)
 

@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+import pytest_asyncio
 from capture.loaded import cases, lines
 
 from mind2web2.capture.page.isolated_world import ScriptError, open_worlds
@@ -12,10 +13,27 @@ LIMIT = 1_000_000
 PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACw="
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def tab(chromium):
+    """A tab for all tests of this module: to open one takes longer than most tests."""
+    context = await chromium.new_context(viewport={"width": 1100, "height": 1400})
+    yield await context.new_page()
+    await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(tab):
+    """The tab, empty: another document has other scripts and prototypes."""
+    await tab.goto("about:blank")
+    return tab
+
+
 async def page_text(page, max_chars=LIMIT):
     """Read the page as it stands."""
     session = await page.context.new_cdp_session(page)
-    return await read_text(await open_worlds(page, session), max_chars)
+    reading = await read_text(await open_worlds(page, session), max_chars)
+    await session.detach()
+    return reading
 
 
 async def text_of(page, html, script=None):
@@ -155,16 +173,8 @@ async def test_a_frame_of_another_site_is_read_too(page):
 
 async def test_markup_that_hides_dom_properties_hides_no_text(page):
     """Names of form fields and elements come before a form's and document's own properties."""
-    names = [
-        "childNodes",
-        "firstChild",
-        "nextSibling",
-        "nodeType",
-        "localName",
-        "attributes",
-        "getAttribute",
-        "parentNode",
-    ]
+    names = ["childNodes", "firstChild", "nextSibling", "nodeType", "localName"]
+    names += ["attributes", "getAttribute", "parentNode"]
     fields = "".join(f"<input name={name}>" for name in names)
     images = "".join(
         f"<img name={name}>" for name in ["documentElement", "body", "title", "styleSheets", "compatMode"]

@@ -4,7 +4,6 @@ import json
 
 import pytest
 from capture.loaded import load, named_cases
-from capture.small_site import SmallSite
 
 from mind2web2.capture.page import unfolding
 from mind2web2.capture.page.unfolding import unfold
@@ -13,13 +12,6 @@ from mind2web2.capture.page.unfolding import unfold
 @pytest.fixture(autouse=True)
 def _time_for_busy_machines(monkeypatch):
     monkeypatch.setattr(unfolding, "_FINISH_LIMIT_S", 60.0)
-
-
-@pytest.fixture
-def site():
-    """A server on loopback."""
-    with SmallSite() as running:
-        yield running
 
 
 async def unfolded(page, html):
@@ -60,43 +52,6 @@ async def test_links_are_not_followed(page):
     assert await loaded.value("location.href") == "about:blank"
 
 
-async def test_what_a_press_closed_is_kept(page):
-    """Text that vanishes when something else is opened is still there in the end."""
-    html = (
-        "<div id=box>Price: 12 euros</div><button aria-expanded=false id=b>Terms</button><script>"
-        "b.onclick = () => { box.textContent = 'Our terms'; b.setAttribute('aria-expanded', true) }</script>"
-    )
-    loaded, _ = await unfolded(page, html)
-    seen = await loaded.seen()
-    assert "Price: 12 euros" in seen
-    assert "Our terms" in seen
-
-
-async def test_panels_say_which_tab_they_belong_to(page):
-    """Beside each panel stands its tab's name, so that two prices can be told apart."""
-    html = (
-        "<div role=tablist><button role=tab aria-selected=true aria-controls=p1>Monthly</button>"
-        "<button role=tab aria-selected=false aria-controls=p2>Yearly</button></div>"
-        "<div id=p1>12 euros</div><div id=p2 hidden>99 euros</div>"
-    )
-    loaded, _ = await unfolded(page, html)
-    assert (await loaded.seen()).endswith("Monthly | 12 euros | Yearly | 99 euros")
-
-
-async def test_what_tabs_with_one_panel_hold_can_be_told_apart(page):
-    """Where tabs take turns in one panel, each content stands behind its tab's name."""
-    html = (
-        "<div role=tablist><button role=tab aria-selected=true>Monthly</button><button role=tab>"
-        "Yearly</button></div>"
-        "<p id=p>12 euros</p><script>const all = [...document.querySelectorAll('button')];"
-        "all.forEach((b, i) => b.onclick = () => { all.forEach((o) => "
-        "o.setAttribute('aria-selected', o === b));"
-        "p.textContent = ['12 euros', '99 euros'][i] })</script>"
-    )
-    loaded, _ = await unfolded(page, html)
-    assert (await loaded.seen()).endswith("Yearly | 99 euros | Monthly | 12 euros")
-
-
 def taking_turns(contents, controls="", into="p"):
     """Return tabs by name whose contents take turns in one element."""
     tabs = "".join(
@@ -112,46 +67,57 @@ def taking_turns(contents, controls="", into="p"):
     )
 
 
-@pytest.mark.parametrize("role", ["role=tabpanel", ""])
-async def test_tables_that_take_turns_keep_their_heads(page, role):
-    """Each table is kept as a whole, cells that all of them have included."""
+def fees(*prices):
+    """Return a table of fees by city."""
+    rows = zip(("Paris", "Rome", "Oslo"), prices, strict=True)
+    cells = "".join(f"<tr><td>{city}</td><td>{price}</td></tr>" for city, price in rows)
+    return f"<table><tr><th>City</th><th>Fee</th></tr>{cells}</table>"
 
-    def fees(*prices):
-        rows = zip(("Paris", "Rome", "Oslo"), prices, strict=True)
-        cells = "".join(f"<tr><td>{city}</td><td>{price}</td></tr>" for city, price in rows)
-        return f"<table><tr><th>City</th><th>Fee</th></tr>{cells}</table>"
 
-    html = taking_turns({"Jan": fees(10, 20, 30), "Feb": fees(11, 20, 31)}).replace("role=tabpanel", role)
+def cards(*prices):
+    """Return cards with prices by name."""
+    pairs = zip(("Pro", "Team"), prices, strict=True)
+    return "".join(f"<div><h3>{name}</h3><p>{price}</p></div>" for name, price in pairs)
+
+
+PANELS = (
+    "<div role=tablist><button role=tab aria-selected=true aria-controls=p1>Monthly</button>"
+    "<button role=tab aria-selected=false aria-controls=p2>Yearly</button></div>"
+    "<div id=p1>12 euros</div><div id=p2 hidden>99 euros</div>"
+)
+DAYS = {"Monday": "9 to 5", "Tuesday": "closed", "Wednesday": "10 to 4"}
+FEES = taking_turns({"Jan": fees(10, 20, 30), "Feb": fees(11, 20, 31)})
+FEB = "Feb | City | Fee | Paris | 11 | Rome | 20 | Oslo | 31"
+TABS = {
+    "a panel for each": (PANELS, ["Monthly | 12 euros | Yearly | 99 euros"]),
+    "one panel": (
+        taking_turns({"Monthly": "12 euros", "Yearly": "99 euros"}).replace(" role=tabpanel", ""),
+        ["Yearly | 99 euros | Monthly | 12 euros"],
+    ),
+    "tables with common cells": (FEES, [FEB]),
+    "tables outside of a panel": (FEES.replace("role=tabpanel", ""), [FEB]),
+    "cards with common names": (
+        taking_turns({"Monthly": cards("10 euros", "20 euros"), "Yearly": cards("100 euros", "200 euros")}),
+        ["Yearly | Pro | 100 euros | Team | 200 euros"],
+    ),
+    "a panel that every tab names": (
+        taking_turns(DAYS, "aria-controls=q", "q"),
+        [f"{day} | {hours}" for day, hours in DAYS.items()],
+    ),
+    "two sets of tabs": (
+        taking_turns(DAYS) + taking_turns({"Adults": "7 euros", "Children": "3 euros"}, into="q"),
+        ["Monday | 9 to 5", "Tuesday | closed", "Adults | 7 euros", "Children | 3 euros"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABS)
+async def test_contents_of_tabs_can_be_told_apart(page, name):
+    """Each content stands as a whole beside its tab's name, so that two prices can be told apart."""
+    html, expected = TABS[name]
     loaded, _ = await unfolded(page, html)
-    assert "Feb | City | Fee | Paris | 11 | Rome | 20 | Oslo | 31" in await loaded.seen()
-
-
-async def test_cards_that_change_keep_their_names(page):
-    """What changes in several cards at once is kept together with what does not."""
-
-    def cards(*prices):
-        pairs = zip(("Pro", "Team"), prices, strict=True)
-        return "".join(f"<div><h3>{name}</h3><p>{price}</p></div>" for name, price in pairs)
-
-    html = taking_turns({"Monthly": cards("10 euros", "20 euros"), "Yearly": cards("100 euros", "200 euros")})
-    loaded, _ = await unfolded(page, html)
-    assert "Yearly | Pro | 100 euros | Team | 200 euros" in await loaded.seen()
-
-
-async def test_tabs_that_name_their_common_panel_can_be_told_apart(page):
-    """Where every tab names the same panel, the one that is open in the end says whose it is too."""
-    contents = {"Monday": "9 to 5", "Tuesday": "closed", "Wednesday": "10 to 4"}
-    loaded, _ = await unfolded(page, taking_turns(contents, "aria-controls=q", "q"))
     seen = await loaded.seen()
-    assert all(f"{day} | {hours}" in seen for day, hours in contents.items())
-
-
-async def test_sets_of_tabs_do_not_disturb_each_other(page):
-    """Of two sets of tabs on one page, each keeps all that its tabs show."""
-    days, ages = {"Monday": "9 to 5", "Tuesday": "closed"}, {"Adults": "7 euros", "Children": "3 euros"}
-    loaded, _ = await unfolded(page, taking_turns(days) + taking_turns(ages, into="q"))
-    seen = await loaded.seen()
-    assert all(f"{name} | {value}" in seen for name, value in (days | ages).items())
+    assert [text for text in expected if text not in seen] == []
 
 
 async def test_sections_made_anew_are_read_once(page):
@@ -248,17 +214,6 @@ async def test_a_page_that_never_rests_is_cut(page):
     await loaded.session.send("Runtime.terminateExecution")
 
 
-async def test_names_of_fields_do_not_lead_astray(page):
-    """Forms whose fields are called like properties of the document are unfolded like others."""
-    html = (
-        "<img name=body><img name=querySelectorAll><form><input name=parentNode><input name=children>"
-        "<input name=style>"
-        "<input name=matches><details><summary>A</summary>Secret 1</details></form>"
-    )
-    loaded, _ = await unfolded(page, html)
-    assert "Secret 1" in await loaded.seen()
-
-
 async def test_what_changes_by_itself_is_not_kept(page):
     """Nothing is kept of a page that nobody pressed anything on."""
     html = (
@@ -314,33 +269,3 @@ async def test_tabs_of_radio_buttons_are_all_shown(page):
     seen = await loaded.seen()
     assert [seen.count(f"Panel {n}.") for n in range(3)] == [1, 1, 1]
     assert await loaded.value("document.querySelector('#r0').checked")
-
-
-async def test_the_menu_behind_a_box_stays_closed(page):
-    """A site's menu is no section."""
-    html = "<style>.m { display: none } :checked ~ .m { display: block }</style>"
-    html += "<input type=checkbox id=b hidden><label for=b class=hamburger>Menu</label>"
-    html += "<nav class=m>Home About</nav>"
-    loaded, _ = await unfolded(page, html)
-    assert "About" not in await loaded.seen()
-
-
-TELLTALE = "one.nextElementSibling.style.display = one.nextElementSibling.style.display ? '' : 'none'"
-
-
-@pytest.mark.parametrize("is_exclusive", [False, True])
-async def test_heads_that_only_listen_for_clicks_are_pressed(page, is_exclusive):
-    """Neither ARIA nor the pointer's shape says that they open a section; the press does."""
-    items = "".join(
-        f"<div class=h>Question {n}</div><div style='display:none'>Answer {n}.</div>" for n in range(3)
-    )
-    close = "for (const other of heads) if (other !== one) other.nextElementSibling.style.display = 'none';"
-    script = (
-        "<script>const heads = document.querySelectorAll('.h'); for (const one of heads)"
-        f" one.addEventListener('click', () => {{ {close if is_exclusive else ''} {TELLTALE} }})</script>"
-    )
-    hidden = "<h3>Title</h3><div style='display:none'>Never shown.</div>"
-    loaded, _ = await unfolded(page, items + hidden + script)
-    seen = await loaded.seen()
-    assert all(f"Answer {n}." in seen for n in range(3))
-    assert "Never shown." not in seen

@@ -4,8 +4,7 @@ import asyncio
 import math
 import tracemalloc
 
-from mind2web2.judge.batch.endpoints import line_frame
-from mind2web2.judge.batch.state import BatchFolder, Collector
+from mind2web2.judge.batch.state import BatchFolder, Collector, line_frame
 from mind2web2.llm_client.messages import JsonBody
 from mind2web2.prompts import HashedText
 

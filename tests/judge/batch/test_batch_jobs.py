@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import threading
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 
@@ -22,10 +21,9 @@ from mind2web2.errors import (
     JudgeUnavailableError,
     UsageError,
 )
-from mind2web2.judge.batch.endpoints import batch_endpoints
+from mind2web2.judge.batch.endpoints import BatchPace, batch_endpoints
 from mind2web2.judge.batch.jobs import BatchClient, BatchJobs
-from mind2web2.judge.batch.state import BatchFolder, LinePlace
-from mind2web2.judge.batch.transfer import BatchPace
+from mind2web2.judge.batch.state import BatchFolder
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.base_client import AsyncOpenAIClient
 from mind2web2.llm_client.chat import ChatRequest, Usage
@@ -243,30 +241,6 @@ async def test_a_job_that_keeps_failing_is_given_up(batches, caplog):
     assert {type(outcome) for outcome in outcomes} == {JudgeUnavailableError}
     assert "batch 4 (batch_4) is failed: server_error The batch could not be processed." in str(outcomes[0])
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 4
-
-
-async def test_a_reply_whose_caller_is_cancelled_is_kept(batches, monkeypatch):
-    """It is paid for, and not stored yet."""
-    is_read, may_go_on = threading.Event(), threading.Event()
-    read = LinePlace.read
-
-    def read_slowly(place):
-        is_read.set()
-        may_go_on.wait(30)
-        return read(place)
-
-    with BatchServer() as server:
-        with monkeypatch.context() as slowed:
-            slowed.setattr(LinePlace, "read", read_slowly)
-            async with batches(server) as client:
-                asking = asyncio.create_task(client.chat(question()))
-                await asyncio.to_thread(is_read.wait, 30)
-                asking.cancel()
-                await asyncio.gather(asking, return_exceptions=True)
-                may_go_on.set()
-        async with batches(server) as client:
-            assert (await client.chat(question())).value == Verdict(**VERDICT)
-        assert len(server.asked) == 1
 
 
 async def test_a_job_that_could_not_be_sent_tells_of_no_requests(batches):

@@ -2,13 +2,13 @@
 
 import asyncio
 import os
-import select
 import signal
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+from fixtures.process_tree import PATIENCE_MS, wait_for_end
 from projects import ClaimJudge, Project, evaluate, start_command
 from servers.judge_server import VERDICT, JudgeServer
 
@@ -16,7 +16,6 @@ from mind2web2.errors import JudgeUnavailableError
 from mind2web2.scripts.isolation.processes import ForkServer, script_process, scrubbed_environment
 from mind2web2.scripts.isolation.run import Isolation
 
-PATIENCE_MS = 30_000
 # Says which processes there are, its own, its parent (the fork server) and one that it starts; then asks.
 TELLING = """
 import os, subprocess
@@ -46,17 +45,8 @@ def server():
 
 
 def processes_of(project):
-    """Return what tells of the end of the processes that the script has told of."""
-    return [os.pidfd_open(int(pid)) for pid in (project.root / "pids").read_text().split()]
-
-
-def wait_for_end(pidfds):
-    """Return once all of these processes have ended, or fail."""
-    for pidfd in pidfds:
-        poll = select.poll()
-        poll.register(pidfd, select.POLLIN)
-        assert poll.poll(PATIENCE_MS), "a process is still there"
-        os.close(pidfd)
+    """Return the processes that the script has noted: itself, its parent and its child."""
+    return list(map(int, (project.root / "pids").read_text().split()))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
@@ -74,22 +64,22 @@ def test_nothing_outlives_a_run_that_is_ended(project, number):
             "--agent_name", "bot", "--judge_base_url", judge.base_url, cwd=project.root
         ) as run:
             assert is_asked.wait(PATIENCE_MS / 1000)
-            pidfds = processes_of(project)
+            pids = processes_of(project)
             run.send_signal(number)
             run.communicate(timeout=PATIENCE_MS / 1000)
-        wait_for_end(pidfds)
+        wait_for_end(pids)
         is_over.set()
 
 
 async def test_a_killed_fork_server_costs_no_answer(project, server):
     """Its scripts go on, their processes end with the answer, and another fork server serves later runs."""
-    pidfds = []
+    pids = []
 
     def kill(_claim):
-        if not pidfds:
-            pidfds.extend(processes_of(project))
+        if not pids:
+            pids.extend(processes_of(project))
             # Without the fork server, the child of a script lives on.
-            _, starter, child = map(int, (project.root / "pids").read_text().split())
+            _, starter, child = pids
             os.kill(child, signal.SIGKILL)
             os.kill(starter, signal.SIGKILL)
         return True
@@ -98,7 +88,7 @@ async def test_a_killed_fork_server_costs_no_answer(project, server):
     [outcome] = await evaluate(project, judge, isolation=Isolation(server=server))
     assert (outcome.score, outcome.reason) == (1.0, None)
     asked = len(judge.claims)
-    await asyncio.to_thread(wait_for_end, pidfds)
+    await asyncio.to_thread(wait_for_end, pids)
     [outcome] = await evaluate(project, judge, isolation=Isolation(server=server), reuse=False)
     assert (outcome.score, len(judge.claims)) == (1.0, asked)
 
@@ -107,8 +97,8 @@ async def test_a_judge_that_fails_while_the_fork_server_dies_is_the_reason(proje
     """Not the end of the fork server."""
 
     def kill_and_fail(_claim):
-        os.kill(int((project.root / "pids").read_text().split()[2]), signal.SIGKILL)
-        os.kill(int((project.root / "pids").read_text().split()[1]), signal.SIGKILL)
+        for pid in processes_of(project)[:0:-1]:
+            os.kill(pid, signal.SIGKILL)
         raise JudgeUnavailableError("the judge is out")
 
     [outcome] = await evaluate(project, ClaimJudge(kill_and_fail), isolation=Isolation(server=server))

@@ -19,6 +19,7 @@ from mind2web2.llm_client.structured_output import schema_of
 from mind2web2.pages.captures import DoubtfulPageError, PreparedPage
 from mind2web2.prompts import HashedText
 from mind2web2.scripts.isolation.rpc import (
+    RpcConnection,
     encoded,
     error_as_json,
     error_from,
@@ -28,7 +29,7 @@ from mind2web2.scripts.isolation.rpc import (
     page_from,
     schema_proxy,
 )
-from mind2web2.scripts.isolation.rpc_server import BlobStore, RpcConnection, relay_record
+from mind2web2.scripts.isolation.run import BlobStore, relay_record
 from mind2web2.scripts.isolation.worker import RelayHandler
 
 
@@ -150,7 +151,7 @@ async def script():
     ours, theirs = socket.socketpair()
     reader, writer = await asyncio.open_connection(sock=ours)
     server = Server()
-    connection = RpcConnection(reader, writer, server, logging.getLogger("tests.connection"))
+    connection = RpcConnection(reader, writer, server)
     serving = asyncio.create_task(connection.result_message())
     yield Script(theirs), server, serving, theirs
     await connection.close()
@@ -188,7 +189,6 @@ async def test_a_script_is_asked_in_between(script):
         {"kind": "echo", "number": "one"},
         {"kind": "cancel"},
         {"kind": "reply", "value": 1},
-        {"kind": "log", "record": {"msg": "no level"}, "extra": {}, "to": "answer"},
     ],
 )
 async def test_an_invalid_message_ends_the_service(script, sent):

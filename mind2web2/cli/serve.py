@@ -20,6 +20,7 @@ from mind2web2.cli.options import (
     positive_seconds,
 )
 from mind2web2.cli.settings_file import apply_settings_file, judge_server
+from mind2web2.errors import UsageError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -124,7 +125,6 @@ def run(options: argparse.Namespace) -> int:
     from ipaddress import ip_address
 
     from mind2web2.cli.console import counted, line, plain_console, warnings_on
-    from mind2web2.errors import UsageError
     from mind2web2.scoring.server import serve
     from mind2web2.viewer.server import listen
 

@@ -1,30 +1,174 @@
-"""Several agents over the same tasks: ranking, tests of all pairs, ties with the best, power; pure."""
+"""Agents over the tasks that all of them have: differences, tests, ranking and power; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from statistics import fmean
 from typing import Any
 
 from mind2web2.errors import UsageError
-from mind2web2.runs.comparison import METHOD_SUMMARY, Agent, Difference, difference, metrics_of, shared_grids
-from mind2web2.runs.metrics import SampledMetric
-from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid
-from mind2web2.statistics.bootstrap import LEVEL
+from mind2web2.runs.metrics import SampledMetric, sampled_metrics
+from mind2web2.runs.score_matrix import ScoredAnswer, ScoreGrid, mixture_warnings, score_grid
+from mind2web2.statistics.bootstrap import LEVEL, SEED, Limits, SampledInterval, too_few
 from mind2web2.statistics.paired import (
+    DRAWS,
+    METHOD,
     POWER,
     Variation,
     detectable_difference,
     holm,
+    paired_test,
     runs_needed,
     tasks_needed,
     variation,
 )
-from mind2web2.utils.text import name_list
+from mind2web2.utils.text import name_list, natural_key
 
-METRICS = ("avg_score", "success_rate")
+_METHOD = {"level": LEVEL, "method": METHOD, "resamples": DRAWS, "seed": SEED}
+_RANKED = ("avg_score", "success_rate")
 _TASKS_SHOWN = 5
+# An agent's name and its answers.
+Agent = tuple[str, Sequence[ScoredAnswer]]
+
+
+class NoSharedTaskError(UsageError):
+    """No task has scores of all agents that are compared; ``fact`` says so without a command's options."""
+
+    def __init__(self, fact: str, cure: str) -> None:
+        super().__init__(f"nothing to compare: {fact}; {cure}")
+        self.fact = fact
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One metric of two agents over the tasks where both have a value, averaged over each task's runs.
+
+    Args:
+        sampled: the interval of the second value minus the first.
+        p_value: of no difference, two-sided; ``None`` where no task has a value of both.
+    """
+
+    first: float | None
+    second: float | None
+    sampled: SampledInterval
+    p_value: float | None
+    by_task: Mapping[str, float]
+
+    @property
+    def value(self) -> float | None:
+        """Return the second agent's value minus the first's."""
+        return None if self.first is None or self.second is None else self.second - self.first
+
+    @property
+    def is_clear(self) -> bool:
+        """Tell whether other tasks of the kind would hardly change the sign of the difference."""
+        return self.sampled.interval is not None and self.sampled.interval.excludes(0)
+
+    def summary(self) -> dict[str, Any]:
+        """Return it as ``mind2web2 metrics --json`` and ``compare --json`` print it."""
+        numbers = {"first": self.first, "second": self.second, "difference": self.value}
+        rounded = {
+            name: None if value is None else round(value, self.sampled.digits)
+            for name, value in numbers.items()
+        }
+        p_value = None if self.p_value is None else round(self.p_value, 6)
+        return {**rounded, **self.sampled.summary(), "p_value": p_value, "clear": self.is_clear}
+
+
+def compared(first: Agent, second: Agent, task_ids: Iterable[str] | None = None) -> dict[str, Any]:
+    """Compare two agents in all metrics, as ``mind2web2 metrics --json`` prints it.
+
+    Args:
+        task_ids: the tasks that count, with 0 for what is missing; by default those in which both agents have
+            a score.
+
+    Raises:
+        NoSharedTaskError: there is no such task.
+        ValueError: two answers of an agent have the same task and name.
+    """
+    grids, warnings = _shared_grids([first, second], task_ids)
+    one, other = map(_metrics_of, grids)
+    return {
+        "first": first[0],
+        "second": second[0],
+        "num_tasks": len(grids[0].tasks),
+        **_METHOD,
+        "metrics": {name: _difference(one[name], other[name]).summary() for name in one},
+        "warnings": warnings,
+    }
+
+
+def _shared_grids(
+    agents: Sequence[Agent], task_ids: Iterable[str] | None
+) -> tuple[list[ScoreGrid], list[str]]:
+    """Return the scores of agents over the tasks of all of them, and warnings about their differences.
+
+    Raises:
+        NoSharedTaskError: there is no such task.
+    """
+    names = [name for name, _ in agents]
+    if task_ids is not None:
+        wanted = list(task_ids)
+        grids, warnings = [score_grid(own, wanted) for _, own in agents], []
+    else:
+        tasks = [{answer.task_id for answer in own if answer.score is not None} for _, own in agents]
+        common = set.intersection(*tasks)
+        if not common:
+            every = "both" if len(agents) == 2 else "all of"
+            raise NoSharedTaskError(
+                f"no task has scores of {every} {' and '.join(names)}",
+                f"evaluate {every.removesuffix(' of')} on the same tasks, or name tasks with --task_list, "
+                "where missing answers count as 0",
+            )
+        alone = "alone" if len(agents) == 2 else "that others lack"
+        warnings = [
+            f"tasks of {name} {alone}, left out: {name_list(own - common)}"
+            for name, own in zip(names, tasks, strict=True)
+            if own - common
+        ]
+        grids = [score_grid(answer for answer in own if answer.task_id in common) for _, own in agents]
+    scored = [answer for grid in grids for answer in grid.scored_answers]
+    return grids, [*warnings, *_unequal_runs(names, grids), *mixture_warnings(scored, "compared")]
+
+
+def _metrics_of(grid: ScoreGrid) -> dict[str, SampledMetric]:
+    """Return an agent's metrics by names that are the same for all numbers of runs."""
+    pass_name = f"pass_at_{len(grid.runs)}"
+    return {
+        "pass_at_k" if name == pass_name else name: metric for name, metric in sampled_metrics(grid).items()
+    }
+
+
+def _unequal_runs(names: Sequence[str], grids: Sequence[ScoreGrid]) -> list[str]:
+    runs = [len(grid.runs) for grid in grids]
+    if len(set(runs)) == 1:
+        return []
+    listed = ", ".join(f"{name} {count}" for name, count in zip(names, runs, strict=True))
+    return [f"the agents have different numbers of runs, so that pass@k compares unequal chances: {listed}"]
+
+
+def _difference(first: SampledMetric, second: SampledMetric) -> Difference:
+    """Return the second metric minus the first over the tasks where both have a value."""
+    tasks = sorted(first.values.keys() & second.values.keys(), key=natural_key)
+    sides = [[metric.of_task(task) for task in tasks] for metric in (first, second)]
+    by_task = {task: other - one for task, one, other in zip(tasks, *sides, strict=True)}
+    found = paired_test(list(by_task.values()), _limits(first.limits, second.limits))
+    reason = too_few(len(tasks))
+    if reason is None and found.interval is None:
+        reason = "the difference is the same at every task"
+    interval = None if reason else found.interval
+    one, other = (fmean(side) if side else None for side in sides)
+    sampled = SampledInterval(len(tasks), interval, reason, first.digits)
+    return Difference(one, other, sampled, found.p_value, by_task)
+
+
+def _limits(first: Limits, second: Limits) -> Limits:
+    return None if first is None or second is None else (second[0] - first[1], second[1] - first[0])
+
+
+# Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,26 +251,19 @@ class MetricRanking:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Agents over the same tasks, in the given order.
-
-    Args:
-        metrics: partial completion and success rate, by their names in ``summary.json``.
-        warnings: reasons why the comparison may be unfair, one line each.
-        grids: the scores behind it, by agent.
-    """
+    """Agents over the same tasks, in the given order."""
 
     agents: tuple[str, ...]
     tasks: tuple[str, ...]
     metrics: Mapping[str, MetricRanking]
     warnings: tuple[str, ...]
-    grids: Mapping[str, ScoreGrid]
 
     def summary(self) -> dict[str, Any]:
         """Return it as ``mind2web2 compare --json`` prints it."""
         return {
             "agents": list(self.agents),
             "num_tasks": len(self.tasks),
-            **METHOD_SUMMARY,
+            **_METHOD,
             "metrics": {
                 name: {
                     "values": {agent: round(value, 4) for agent, value in found.values.items()},
@@ -151,23 +288,22 @@ def ranking(
     Raises:
         UsageError: no task is shared, or the scores of two agents cannot be compared.
     """
-    grids, warnings = shared_grids(agents, task_ids)
+    grids, warnings = _shared_grids(agents, task_ids)
     by_agent = dict(zip((name for name, _ in agents), grids, strict=True))
     if not allow_unfair:
         _check_comparable(by_agent)
-    metrics = {name: metrics_of(grid) for name, grid in by_agent.items()}
+    metrics = {name: _metrics_of(grid) for name, grid in by_agent.items()}
     return Ranking(
         tuple(by_agent),
         tuple(grids[0].tasks),
-        {name: _ranked({agent: own[name] for agent, own in metrics.items()}) for name in METRICS},
+        {name: _ranked({agent: own[name] for agent, own in metrics.items()}) for name in _RANKED},
         (*warnings, *_missing(by_agent), *_other_capture_days(by_agent)),
-        by_agent,
     )
 
 
 def _ranked(metrics: Mapping[str, SampledMetric]) -> MetricRanking:
     pairs = [
-        (first, second, difference(metrics[first], metrics[second]))
+        (first, second, _difference(metrics[first], metrics[second]))
         for first, second in combinations(metrics, 2)
     ]
     adjusted = holm([1.0 if found.p_value is None else found.p_value for *_, found in pairs])

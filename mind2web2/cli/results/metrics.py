@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,8 +13,8 @@ from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
     add_task_option,
-    number,
     paths_of,
+    share,
 )
 from mind2web2.cli.suggestions import suggested_command, suggested_evaluation, suggested_forgetting
 from mind2web2.errors import ResultWriteError, UsageError
@@ -22,7 +23,6 @@ from mind2web2.utils.text import check_name, name_list
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.comparison import AgentComparison
     from mind2web2.runs.freshness import ResultsNow
     from mind2web2.runs.score_matrix import ScoredAnswer
     from mind2web2.utils.path_config import PathConfig
@@ -77,7 +77,7 @@ def add_command(commands: Subcommands) -> None:
     parser.add_argument(
         "--fail_under",
         metavar="SCORE",
-        type=_score,
+        type=share,
         help="exit with status 5 if the partial completion of an agent, as shown, is below SCORE; answers "
         "without a score count as 0 with --task_list, and are left out otherwise (exit status 1)",
     )
@@ -97,13 +97,6 @@ def add_command(commands: Subcommands) -> None:
     parser.set_defaults(run=run)
 
 
-def _score(text: str) -> float:
-    score = number(text)
-    if not 0 <= score <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a score from 0 to 1")
-    return score
-
-
 class _Agent(NamedTuple):
     name: str
     answers: list[ScoredAnswer]
@@ -119,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the metrics and return the exit status: 5 below ``--fail_under``, 1 where a result is missing."""
     from mind2web2.cli.console import line, plain_console, warnings_on
     from mind2web2.cli.results.tables import print_comparison
-    from mind2web2.runs.comparison import compared
+    from mind2web2.runs.analysis.comparison import compared
 
     names = [check_name("agent", name) for name in options.agents]
     if len(set(names)) < len(names):
@@ -269,19 +262,15 @@ def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name:
     )
 
 
-def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[AgentComparison]) -> None:
-    from dataclasses import asdict
-
+def _print_json(console: Console, agents: Sequence[_Agent], comparisons: Sequence[dict[str, Any]]) -> None:
     contents = [agent.summary | asdict(agent.now) for agent in agents]
     content: object = contents[0]
     if len(agents) > 1:
-        content = {"agents": contents, "comparisons": [comparison.summary() for comparison in comparisons]}
+        content = {"agents": contents, "comparisons": comparisons}
     console.print_json(json.dumps(content))
 
 
 def _print_agent(console: Console, options: argparse.Namespace, agent: _Agent) -> None:
-    from dataclasses import replace
-
     from mind2web2.cli.console import line
     from mind2web2.cli.results.tables import print_metrics, print_now, print_variation, print_verdicts
     from mind2web2.judge_check.record import check_text

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.metrics import has_record, no_results
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
+from mind2web2.cli.results.metrics import has_record, no_results
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
-from mind2web2.utils.text import check_name, name_list
+from mind2web2.utils.text import check_name, items, mapping, mappings, name_list
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -202,7 +202,7 @@ class _AnswerPage:
         from mind2web2.runs.reader import barred_sources, result_facts
 
         facts = result_facts(result)
-        created = str(_mapping(result.get("run")).get("created") or "")[:16].replace("T", " ")
+        created = str(mapping(result.get("run")).get("created") or "")[:16].replace("T", " ")
         parts = [f"Judged by {facts.judge or 'a judge that the result does not name'}"]
         parts += [f"at {facts.server}"] if facts.server else []
         parts += [f"on {created} UTC"] if created else []
@@ -210,8 +210,8 @@ class _AnswerPage:
         self._text(" ".join(parts) + ".")
         if (check := check_text(result)) is not None:
             self._text(f"This judge's check: {check}.")
-        if doubts := _strings(result.get("doubts")):
-            self._text(f"In doubt: {'; '.join(doubts)}.")
+        if doubts := items(result.get("doubts")):
+            self._text(f"In doubt: {'; '.join(map(str, doubts))}.")
         for source in barred_sources(result):
             self._text(
                 f"Barred source: {source.get('url')} ({source.get('shown')}; rule {source.get('rule')})"
@@ -227,7 +227,7 @@ class _AnswerPage:
 
     def _print_trees(self, result: Mapping[str, Any]) -> None:
         self._line("")
-        trees = [_mapping(part.get("verification_tree")) for part in _mappings(result.get("eval_breakdown"))]
+        trees = [mapping(part.get("verification_tree")) for part in mappings(result.get("eval_breakdown"))]
         if not any(trees):
             self._line("The script gave this score without a rubric tree.")
         for tree in filter(None, trees):
@@ -240,7 +240,7 @@ class _AnswerPage:
                 if self._options.failed and node.get("status") == "passed":
                     continue
                 self._print_node(node, depth)
-                stack += [(child, depth + 1) for child in reversed(_mappings(node.get("children")))]
+                stack += [(child, depth + 1) for child in reversed(mappings(node.get("children")))]
 
     def _print_node(self, node: Mapping[str, Any], depth: int) -> None:
         from rich.text import Text
@@ -251,7 +251,7 @@ class _AnswerPage:
         indent = _INDENT * min(depth, _MOST_INDENTED)
         status = str(node.get("status"))
         score = f" {number(node.get('score'))}" if status == "partial" else ""
-        is_sequence = _mappings(node.get("children")) and node.get("strategy") == "sequential"
+        is_sequence = mappings(node.get("children")) and node.get("strategy") == "sequential"
         self._console.print(
             Text.assemble(
                 indent,
@@ -263,7 +263,7 @@ class _AnswerPage:
             soft_wrap=True,
         )
         description = str(node.get("desc") or "")
-        claim = str(_mapping(node.get("evidence")).get("claim") or "")
+        claim = str(mapping(node.get("evidence")).get("claim") or "")
         # The root's description is the task's whole text.
         if depth and description not in ("", claim, str(node.get("id"))):
             self._text(description, indent + _INDENT * 2)
@@ -271,13 +271,13 @@ class _AnswerPage:
             self._text(text, indent + _INDENT * 2)
 
     def _reasons(self, node: Mapping[str, Any]) -> Iterator[str]:
-        evidence = _mapping(node.get("evidence"))
+        evidence = mapping(node.get("evidence"))
         if evidence.get("claim"):
             yield f"Claim: {evidence['claim']}"
         if evidence.get("reason"):
             yield f"{'Error: ' * (evidence.get('decided_by') == 'error')}{evidence['reason']}"
         yield from _vote_lines(evidence, "the answer")
-        for check in _mappings(evidence.get("pages")):
+        for check in mappings(evidence.get("pages")):
             url = str(check.get("url"))
             self._pages.setdefault(url, check)
             outcome = str(check.get("outcome")).replace("_", " ")
@@ -288,7 +288,7 @@ class _AnswerPage:
             ("superseded", "overridden by the order of the sequence"),
             ("overruled", "overridden by the script"),
         ):
-            if own := _mapping(node.get(name)):
+            if own := mapping(node.get(name)):
                 yield f"Its own verdict, {own.get('status')}, was {how}."
 
     def _print_pages(self) -> None:
@@ -306,8 +306,8 @@ class _AnswerPage:
             self._text(str(error), _INDENT)
         for number, (url, check) in enumerate(self._pages.items(), start=1):
             self._line(f"[{number}] {url}")
-            page = _mapping(check.get("page"))
-            for text in (_shown_text(page), *_strings(page.get("notes"))):
+            page = mapping(check.get("page"))
+            for text in (_shown_text(page), *map(str, items(page.get("notes")))):
                 if text:
                     self._text(text, _INDENT * 2)
             files = () if cache is None else cache.page_files(url)
@@ -343,12 +343,12 @@ class _AnswerPage:
 
 def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the extracted values, ground truth and custom information of a result, line by line."""
-    of_extraction = {str(record.get("name")): record for record in _mappings(result.get("extractions"))}
-    infos = [_mappings(part.get("info")) for part in _mappings(result.get("eval_breakdown"))]
+    of_extraction = {str(record.get("name")): record for record in mappings(result.get("extractions"))}
+    infos = [mappings(part.get("info")) for part in mappings(result.get("eval_breakdown"))]
     for name, value in (item for info in infos for entry in info for item in entry.items()):
         if name == "no_info":
             continue
-        record = _mapping(of_extraction.get(name))
+        record = mapping(of_extraction.get(name))
         source = f" (from {record['url']})" if record.get("url") else ""
         if record.get("unavailable"):
             source += f": empty, as the page is unavailable: {record['unavailable']}"
@@ -360,14 +360,14 @@ def stored_values(result: Mapping[str, Any]) -> Iterator[str]:
 
 def _vote_lines(entry: Mapping[str, Any], source: str) -> Iterator[str]:
     """Yield the judge's votes; equal ones are one line."""
-    votes = _mappings(entry.get("votes"))
+    votes = mappings(entry.get("votes"))
     grouped: dict[tuple[str, str, str, str], int] = {}
     for vote in votes:
         verdict = "yes" if vote.get("supported") else "no"
         if vote.get("declined"):
             verdict = "refused to answer"
         reasoning = str(vote.get("declined") or vote.get("reasoning") or "")
-        quote = _mapping(vote.get("quote"))
+        quote = mapping(vote.get("quote"))
         key = (verdict, reasoning, str(quote.get("text") or ""), str(quote.get("match")))
         grouped[key] = grouped.get(key, 0) + 1
     where = {"not_found": f", not found in {source}", "approximate": ", approximately"}
@@ -388,18 +388,6 @@ def _shown_text(page: Mapping[str, Any]) -> str:
     parts = [str(page.get("kind")), characters, counted(images if isinstance(images, int) else 0, "image")]
     if page.get("captured_at"):
         parts.append(f"captured {str(page['captured_at'])[:16].replace('T', ' ')} UTC")
-    if troubles := _strings(page.get("troubles")):
-        parts.append(f"looks wrong: {', '.join(troubles).replace('_', ' ')}")
+    if troubles := items(page.get("troubles")):
+        parts.append(f"looks wrong: {', '.join(map(str, troubles)).replace('_', ' ')}")
     return ", ".join(parts)
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _mappings(value: object) -> list[Mapping[str, Any]]:
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def _strings(value: object) -> list[str]:
-    return [str(item) for item in value] if isinstance(value, list) else []

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mind2web2.cli.metrics import has_record, no_results
 from mind2web2.cli.options import (
     Subcommands,
     add_folder_options,
@@ -15,6 +15,7 @@ from mind2web2.cli.options import (
     paths_of,
     temperature,
 )
+from mind2web2.cli.results.metrics import has_record, no_results
 from mind2web2.cli.settings_file import extra_body
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
@@ -105,7 +106,14 @@ def run(options: argparse.Namespace) -> int:
         _print_json(answers, summaries)
     else:
         _print(options, answers, summaries)
-    return _status(answers, summaries)
+    kinds = {finding.kind for findings in _by_place(answers, summaries).values() for finding in findings}
+    return _WRONG if "wrong" in kinds else _OUTDATED if kinds else 0
+
+
+def _by_place(
+    answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
+) -> dict[str, Sequence[Finding]]:
+    return {answer.place: answer.findings for answer in answers} | dict(summaries)
 
 
 def _judge(options: argparse.Namespace) -> dict[str, Any]:
@@ -133,14 +141,6 @@ def _tasks(paths: PathConfig, agent_name: str, task_ids: Sequence[str] | None) -
     return sorted(wanted, key=natural_key)
 
 
-def _status(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> int:
-    found = {finding.kind for answer in answers for finding in answer.findings}
-    found |= {finding.kind for findings in summaries.values() for finding in findings}
-    if "wrong" in found:
-        return _WRONG
-    return _OUTDATED if found else 0
-
-
 def _print(
     options: argparse.Namespace, answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]
 ) -> None:
@@ -159,8 +159,18 @@ def _print(
         numbers = (number(answer.score), number(answer.tree_score))
         table.add_row(answer.task_id, answer.answer_name.removesuffix(".md"), *numbers, _state(answer))
     console.print(table)
-    suggestions = _suggestions(options, answers, summaries)
-    for text in (*_lines(answers, summaries), _counts(answers), *suggestions):
+    by_finding: dict[Finding, list[str]] = {}
+    for place, findings in _by_place(answers, summaries).items():
+        for finding in findings:
+            by_finding.setdefault(finding, []).append(place)
+    for finding, places in sorted(by_finding.items(), key=lambda item: _KINDS.index(item[0].kind)):
+        text = " ".join(finding.text.split())
+        line(console, f"{finding.kind.capitalize()}: {', '.join(places)}: {text}")
+    states = [_state(answer) for answer in answers]
+    counts = [f"{states.count(kind)} {kind}" for kind in _KINDS if kind in states]
+    correct = f"correct and up to date: {states.count('ok')}"
+    line(console, "; ".join([f"Answers: {len(states)}", correct, *counts]))
+    for text in _suggestions(options, answers, summaries):
         line(console, text)
 
 
@@ -175,8 +185,7 @@ def _suggestions(
             worst = min(answer.findings, key=lambda finding: _KINDS.index(finding.kind))
             by_cure.setdefault(worst.cure, []).append(answer)
     lines = [
-        f"Next, for {', '.join(f'{each.task_id}/{each.answer_name}' for each in some)}: "
-        f"{_suggestion(options, cure, some, answers)}"
+        f"Next, for {', '.join(each.place for each in some)}: {_suggestion(options, cure, some, answers)}"
         for cure, some in by_cure.items()
     ]
     names = [name for name, findings in summaries.items() if findings]
@@ -205,34 +214,11 @@ def _suggestion(
     return f"{evaluate} (asks all its judgments again)" if cure == "overwrite" else evaluate
 
 
-def _lines(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> list[str]:
-    by_finding: dict[Finding, list[str]] = {}
-    for answer in answers:
-        for finding in answer.findings:
-            by_finding.setdefault(finding, []).append(f"{answer.task_id}/{answer.answer_name}")
-    for name, findings in summaries.items():
-        for finding in findings:
-            by_finding.setdefault(finding, []).append(name)
-    in_order = sorted(by_finding.items(), key=lambda item: _KINDS.index(item[0].kind))
-    return [
-        f"{finding.kind.capitalize()}: {', '.join(names)}: {' '.join(finding.text.split())}"
-        for finding, names in in_order
-    ]
-
-
-def _counts(answers: Sequence[AnswerCheck]) -> str:
-    states = [_state(answer) for answer in answers]
-    listed = [f"{states.count(kind)} {kind}" for kind in _KINDS if kind in states]
-    return "; ".join([f"Answers: {len(states)}", f"correct and up to date: {states.count('ok')}", *listed])
-
-
 def _state(answer: AnswerCheck) -> str:
     return next((kind for kind in _KINDS if any(finding.kind == kind for finding in answer.findings)), "ok")
 
 
 def _print_json(answers: Sequence[AnswerCheck], summaries: Mapping[str, Sequence[Finding]]) -> None:
-    import json
-
     from mind2web2.cli.console import plain_console
 
     content = {

@@ -1,4 +1,4 @@
-"""Answers that were judged again: how far scores and leaves vary by judgment, and by judge; pure."""
+"""The leaves of two results of the same answers: flips by cause, and how far judgments and judges agree."""
 
 from __future__ import annotations
 
@@ -6,31 +6,157 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
+from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, Literal
 
-from mind2web2.runs.analysis.leaf_flips import Leaves
-from mind2web2.runs.analysis.ranking import ranking
+from mind2web2.runs.analysis.comparison import ranking
+from mind2web2.runs.reader import leaf_facts, leaves_of, pages_not_had
+from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
+from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.agreement import Pair, cohen_kappa, gwet_ac1
 from mind2web2.statistics.bootstrap import Interval, Limits, Statistic, bootstrap_intervals, sums_of
 from mind2web2.statistics.variance import NestedVariance, nested_variance
+from mind2web2.utils.text import mapping
 
+Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
+CAUSES: Mapping[Cause, str] = {
+    "skip": "skipped, as a prerequisite failed",
+    "page_missing": "page unavailable",
+    "extraction": "value not extracted, or extracted differently",
+    "vote": "votes differ",
+    "answer": "the answers claim different things",
+    "judge": "same claim, other verdict",
+}
+_EXAMPLES_OF_CAUSE = 3
 _EXAMPLES = 5
 # Verdicts of two judges on a leaf, in the order of the counts of a task.
 _CELLS = [(True, True), (True, False), (False, True), (False, False)]
 
 
 @dataclass(frozen=True, slots=True)
+class JudgedLeaf:
+    """One leaf's own verdict and the facts that tell why two of them differ."""
+
+    passed: bool
+    decided_by: str | None
+    claim: str | None
+    answer_sha256: str | None
+    is_split: bool
+    lacks_page: bool
+
+
+# By task, answer name and leaf.
+Leaves = Mapping[tuple[str, str, str], JudgedLeaf]
+
+
+def _judged_leaves(task_id: str, answer_name: str, result: Mapping[str, Any]) -> Leaves:
+    """Return the leaves of a result; of leaves with one id the last counts."""
+    sha256 = mapping(result.get("provenance")).get("answer_sha256")
+    found = {}
+    for leaf in leaves_of(result):
+        verdict = mapping(leaf.get("superseded")) or leaf
+        own = mapping(leaf.get("evidence"))
+        found[task_id, answer_name, str(leaf.get("id"))] = JudgedLeaf(
+            passed=verdict.get("status") == "passed",
+            decided_by=own.get("decided_by"),
+            claim=own.get("claim"),
+            answer_sha256=sha256,
+            is_split=leaf_facts(leaf).is_split,
+            lacks_page=bool(pages_not_had(leaf)) or own.get("decided_by") == "page",
+        )
+    return found
+
+
+@dataclass(frozen=True, slots=True)
 class Judging:
-    """An agent's answers as they were judged once: those with a score, and their leaves."""
+    """An agent's answers as they were judged once, and the leaves of those with a score."""
 
     answers: Sequence[ScoredAnswer]
     leaves: Leaves
 
+    @classmethod
+    def read(cls, eval_results_root: Path, agent_name: str) -> Judging:
+        """Return an agent's newest results."""
+        answers = agent_answers(eval_results_root, agent_name)
+        scored = {(answer.task_id, answer.answer_name) for answer in answers if answer.score is not None}
+        leaves: dict[tuple[str, str, str], JudgedLeaf] = {}
+        for task_id, answer_name, result in latest_results(eval_results_root, agent_name):
+            if (task_id, answer_name) in scored:
+                leaves |= _judged_leaves(task_id, answer_name, result.content)
+        return cls(answers, leaves)
+
     def scores(self) -> dict[tuple[str, str], float]:
         """Return the scores by task and answer."""
         return {(one.task_id, one.answer_name): one.score for one in self.answers if one.score is not None}
+
+
+# Flips between agents
+
+
+@dataclass(frozen=True, slots=True)
+class FlipCount:
+    """The flips of one cause."""
+
+    gained: int
+    lost: int
+    examples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LeafFlips:
+    """The leaves of two agents, matched by task, answer name and leaf id."""
+
+    matched: int
+    unmatched: int
+    by_cause: Mapping[Cause, FlipCount]
+
+    def summary(self) -> dict[str, Any]:
+        """Return them as ``mind2web2 compare --json`` prints them."""
+        return asdict(self)
+
+
+def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
+    """Return the leaves that pass in one agent's result only, by the cause on the side that fails."""
+    answers = {name[:2] for name in first} & {name[:2] for name in second}
+    shared = [name for name in first if name in second]
+    gained: Counter[Cause] = Counter()
+    lost: Counter[Cause] = Counter()
+    examples: dict[Cause, list[str]] = {cause: [] for cause in CAUSES}
+    for name in shared:
+        one, other = first[name], second[name]
+        if one.passed != other.passed:
+            cause = _cause(failed=one if other.passed else other, passed=other if other.passed else one)
+            (gained if other.passed else lost)[cause] += 1
+            examples[cause].append("/".join((name[0], name[1].removesuffix(".md"), name[2])))
+    sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
+    return LeafFlips(
+        len(shared),
+        sides - 2 * len(shared),
+        {
+            cause: FlipCount(gained[cause], lost[cause], tuple(examples[cause][:_EXAMPLES_OF_CAUSE]))
+            for cause in CAUSES
+        },
+    )
+
+
+def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
+    if failed.decided_by == "prerequisite":
+        return "skip"
+    if failed.lacks_page:
+        return "page_missing"
+    is_other_claim = failed.claim != passed.claim
+    is_same_answer = failed.answer_sha256 is not None and failed.answer_sha256 == passed.answer_sha256
+    # A script decides a leaf by the values that it extracted.
+    if failed.decided_by in ("script", None) or (is_other_claim and is_same_answer):
+        return "extraction"
+    if is_other_claim:
+        return "answer"
+    return "vote" if failed.is_split or passed.is_split else "judge"
+
+
+# Judgments of the same answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +178,7 @@ class Repeatability:
     """How far one judge agrees with itself.
 
     Args:
-        answers: judged in every judgment.
-        means: the mean score over these answers, by judgment.
         variance: components of the scores' variance; ``None`` with fewer than two tasks.
-        leaves: that the judge decided in every judgment.
         flip_rate: the chance that two judgments of a leaf differ.
         ever_flipped: the leaves that were not judged alike every time.
     """
@@ -111,15 +234,7 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """Two judges on the same leaves.
-
-    Args:
-        leaves: that both judges decided.
-        only_first: leaves that only the first judge passes.
-        only_second: leaves that only the second judge passes.
-        agreement: the share of leaves with the same verdict.
-        examples: some leaves with different verdicts, as ``task/answer/leaf``.
-    """
+    """Two judges on the same leaves."""
 
     leaves: int
     only_first: int
@@ -204,12 +319,7 @@ class SwappedPair:
 
 @dataclass(frozen=True, slots=True)
 class RankingCheck:
-    """The ranking of agents by partial completion under two judges, over the answers that both scored.
-
-    Args:
-        orders: the agents from the best down, by judge.
-        tied: the agents that are tied with the best, by judge.
-    """
+    """The ranking of agents by partial completion under two judges, over the answers that both scored."""
 
     orders: tuple[tuple[str, ...], tuple[str, ...]]
     tied: tuple[tuple[str, ...], tuple[str, ...]]

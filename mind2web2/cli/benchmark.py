@@ -1,0 +1,412 @@
+"""The commands of the benchmark: get its tasks, ask an agent, import its answers, check and hand them in."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+from mind2web2.cli.options import (
+    Subcommands,
+    add_folder_options,
+    add_task_option,
+    count,
+    paths_of,
+    positive_dollars,
+    positive_int,
+    positive_seconds,
+    web_address,
+)
+from mind2web2.cli.settings_file import apply_settings_file
+from mind2web2.errors import UsageError
+from mind2web2.utils.text import check_name
+
+if TYPE_CHECKING:
+    from mind2web2.benchmark.agents import Agent
+    from mind2web2.benchmark.submission import Findings
+    from mind2web2.benchmark.tasks import Task
+
+_DATASET = "osunlp/Mind2Web-2"
+GET = """\
+Download task lists to tasks/ and eval scripts to eval_scripts/VERSION/ from a Hugging Face dataset. What is
+complete is not downloaded again, and files that you changed are not replaced.
+
+  mind2web2 get                       the newest state of osunlp/Mind2Web-2
+  mind2web2 get --revision COMMIT     the state of a commit, branch or tag
+
+The dataset is gated: accept its conditions on its page, then set HF_TOKEN or log in with the hf command.
+HF_ENDPOINT names another server with the same API.
+"""
+TASKS = """\
+List the tasks of tasks/*.csv and eval_scripts/: where each is listed, its eval script, and its question.
+
+  mind2web2 tasks                     one line each
+  mind2web2 tasks --task_id ID        with the whole question
+"""
+ANSWER = """\
+Ask an agent the questions of the tasks and store its answers under answers/AGENT/.
+
+  mind2web2 answer my_agent --command 'my-agent --question {question_file} --out {answer_file}'
+  mind2web2 answer my_agent --callable my_module:my_function
+  mind2web2 answer my_agent --openai_responses gpt-5      Responses API with web search, in the background
+  mind2web2 answer my_agent --chat my-model --base_url http://localhost:8000/v1
+
+A command that was interrupted continues where it was. Runs that ended with an error or an empty answer
+count as 0; those that --max_cost prevented have no score. The exit status is 1 where a run has no answer.
+"""
+IMPORT = """\
+Store answers from a file: JSON lines or CSV with task_id (or question) and answer, and optionally run,
+seconds, cost_usd and status (answered, empty, error, out_of_budget). Nothing is stored unless the
+whole file is right.
+
+  mind2web2 answers import my_agent answers.jsonl
+"""
+VALIDATE = """\
+Check an agent's answers: a folder for each task, answers in UTF-8, meta files that can be read. Warnings name
+missing and empty runs, answers without a URL, and stray files. The exit status is 1 where there is an error.
+
+  mind2web2 validate my_agent --task_list tasks/test_set.csv --num_runs 3
+"""
+SUBMIT = """\
+Pack answers, pages, newest results and judgments of an agent into one ZIP file with a manifest of checksums.
+With a task list and three runs it prints the entry for the leaderboard. Answers with errors are not packed.
+
+  mind2web2 submit my_agent --task_list tasks/test_set.csv -o my_agent.zip
+"""
+
+
+def add_command(commands: Subcommands) -> None:
+    """Add ``get``, ``tasks``, ``answer``, ``answers``, ``validate`` and ``submit`` to ``mind2web2``."""
+    _add_tasks(commands)
+    _add_answers(commands)
+    _add_submission(commands)
+
+
+def _add_tasks(commands: Subcommands) -> None:
+    get = commands.add_parser("get", help="download tasks and eval scripts", description=GET)
+    get.add_argument("--dataset", metavar="NAME", default=_DATASET, help="default: %(default)s")
+    get.add_argument("--revision", metavar="R", default="main", help="commit, branch or tag (default: main)")
+    get.add_argument("--overwrite", action="store_true", help="also replace files that you changed")
+    tasks = commands.add_parser("tasks", help="list the tasks that are there", description=TASKS)
+    add_task_option(tasks, "all")
+    _add_task_list(tasks)
+    tasks.add_argument("--json", action="store_true", help="print them as JSON")
+    for parser in (get, tasks):
+        _add_tasks_root(parser)
+        add_folder_options(parser, "eval_scripts_root")
+    get.set_defaults(run=run_get)
+    tasks.set_defaults(run=run_tasks)
+
+
+def _add_answers(commands: Subcommands) -> None:
+    answer = commands.add_parser("answer", help="ask an agent the questions of the tasks", description=ANSWER)
+    answer.add_argument("agent", metavar="AGENT", help="a folder under answers/")
+    kinds = answer.add_mutually_exclusive_group(required=True)
+    kinds.add_argument(
+        "--command",
+        metavar="TEXT",
+        help="a program and its arguments, run without a shell: {question_file} or {question}, {answer_file} "
+        '(else standard output), {meta_file} (JSON with "cost_usd"), {task_id}, {run}',
+    )
+    kinds.add_argument(
+        "--callable",
+        metavar="M:F",
+        help="a Python function from the question to its answer, or to a dict with answer and cost_usd",
+    )
+    kinds.add_argument("--openai_responses", metavar="MODEL", help="OpenAI's Responses API with web search")
+    kinds.add_argument("--chat", metavar="MODEL", help="chat completions of any compatible server")
+    answer.add_argument(
+        "--base_url",
+        metavar="URL",
+        type=web_address,
+        help="the model's server; its key is OPENAI_API_KEY (default: OPENAI_BASE_URL, else OpenAI)",
+    )
+    answer.add_argument(
+        "--runs", metavar="N", type=positive_int, default=1, help="answers to each question (default: 1)"
+    )
+    answer.add_argument(
+        "--parallel", metavar="N", type=positive_int, default=4, help="questions at once (default: 4)"
+    )
+    answer.add_argument(
+        "--time_limit",
+        metavar="S",
+        type=positive_seconds,
+        default=3600.0,
+        help="seconds for one attempt (default: 3600)",
+    )
+    answer.add_argument(
+        "--retries", metavar="N", type=count, default=2, help="further attempts after a failure (default: 2)"
+    )
+    answer.add_argument(
+        "--max_cost",
+        metavar="USD",
+        type=positive_dollars,
+        help="start no run that may pass this cost of all the agent's runs, going by the dearest so far",
+    )
+    answer.add_argument(
+        "--retry_failed",
+        action="store_true",
+        help="ask again where a run ended with an error or an empty answer",
+    )
+    answers = commands.add_parser("answers", help="import answers from a file")
+    actions = answers.add_subparsers(title="actions", required=True, metavar="ACTION")
+    take = actions.add_parser("import", help="store answers from a file", description=IMPORT)
+    take.add_argument("agent", metavar="AGENT")
+    take.add_argument("file", metavar="FILE", type=Path)
+    take.add_argument(
+        "--overwrite", action="store_true", help="replace other answers to the same tasks and runs"
+    )
+    add_task_option(answer, "all")
+    for parser in (answer, take):
+        _add_task_list(parser)
+        _add_tasks_root(parser)
+        add_folder_options(parser, "answer_folder", "eval_scripts_root")
+    answer.set_defaults(run=run_answer)
+    take.set_defaults(run=run_import)
+
+
+def _add_submission(commands: Subcommands) -> None:
+    validate = commands.add_parser("validate", help="check an agent's answers", description=VALIDATE)
+    submit = commands.add_parser("submit", help="pack an agent's answers and results", description=SUBMIT)
+    for parser in (validate, submit):
+        parser.add_argument("agent", metavar="AGENT", help="a folder under answers/")
+        parser.add_argument(
+            "--task_list",
+            metavar="FILE",
+            type=Path,
+            help="the expected tasks: an id a line, or CSV with a column task_id (default: the agent's)",
+        )
+        parser.add_argument(
+            "--num_runs", metavar="N", type=positive_int, default=3, help="answers to each task (default: 3)"
+        )
+    submit.add_argument("-o", "--output", metavar="FILE", type=Path, help="default: AGENT.zip")
+    add_folder_options(validate, "answer_folder")
+    add_folder_options(submit, "answer_folder", "eval_scripts_root", "eval_results_root", "cache_root")
+    validate.set_defaults(run=run_validate)
+    submit.set_defaults(run=run_submit)
+
+
+# Tasks
+
+
+def _add_tasks_root(parser: argparse.ArgumentParser) -> None:
+    """Add the folder of task lists."""
+    parser.add_argument(
+        "--tasks_root",
+        metavar="DIR",
+        type=Path,
+        default=Path("tasks"),
+        help="the task lists (default: tasks/)",
+    )
+
+
+def _add_task_list(parser: argparse.ArgumentParser) -> None:
+    """Add ``--task_list``."""
+    parser.add_argument(
+        "--task_list",
+        metavar="FILE",
+        type=Path,
+        help="the tasks: an id a line, or CSV with a column task_id (default: all that are there)",
+    )
+
+
+def run_get(options: argparse.Namespace) -> int:
+    """Download and return the exit status."""
+    import asyncio
+
+    from mind2web2.benchmark.download import Hub, download_benchmark
+    from mind2web2.cli.console import plain_console
+
+    if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
+        raise UsageError(f"--dataset {options.dataset!r} is no name such as {_DATASET}")
+    console = plain_console()
+
+    def show(done: int, total: int) -> None:
+        if done % 25 == 0 or done == total:
+            console.print(f"{done} of {total} files", soft_wrap=True)
+
+    result = asyncio.run(
+        download_benchmark(
+            Hub.from_environment(),
+            paths_of(options),
+            options.tasks_root,
+            dataset=options.dataset,
+            revision=options.revision,
+            overwrite=options.overwrite,
+            on_progress=show,
+        )
+    )
+    lists = ", ".join(path.name for path in result.task_lists)
+    console.print(
+        f"{options.dataset} at {result.commit}: {lists} and {result.scripts} eval scripts, {result.fetched} "
+        "files downloaded now",
+        soft_wrap=True,
+        markup=False,
+        highlight=False,
+    )
+    return 0
+
+
+def run_tasks(options: argparse.Namespace) -> int:
+    """Print the tasks and return the exit status."""
+    from mind2web2.benchmark.tasks import find_tasks, select_tasks
+    from mind2web2.cli.console import counted, plain_console
+
+    console = plain_console()
+    tasks = select_tasks(
+        find_tasks(paths_of(options), options.tasks_root, options.task_list), options.task_ids or ()
+    )
+    if options.json:
+        console.print_json(json.dumps([asdict(task) for task in tasks]))
+        return 0
+    for task in tasks:
+        question = task.question or "no question"
+        shown = question if options.task_ids else shorten(question, 100, placeholder="…")
+        place = ", ".join(task.listed_in) or "no list"
+        kind = " / ".join(filter(None, (task.domain, task.subdomain)))
+        script = f"script {task.script_version}" if task.script_version else "no script"
+        fields = [task.task_id, place, kind, script]
+        console.print(
+            f"{'; '.join(filter(None, fields))}\n    {shown}", soft_wrap=True, markup=False, highlight=False
+        )
+    missing = sum(task.script_version is None for task in tasks)
+    without = f", {missing} without an eval script" if missing else ""
+    console.print(f"{counted(len(tasks), 'task')}{without}", highlight=False)
+    return 0
+
+
+# Answers
+
+
+def run_answer(options: argparse.Namespace) -> int:
+    """Ask the agent and return the exit status: 1 where a run has no answer."""
+    import asyncio
+
+    from mind2web2.benchmark.answering import Plan, RunPlace, answer_questions
+    from mind2web2.benchmark.tasks import questions_of, select_tasks
+    from mind2web2.cli.console import counted, plain_console
+    from mind2web2.runs.answers import RunRecord
+
+    apply_settings_file(options)
+    folder = paths_of(options).answers_root / check_name("agent", options.agent)
+    questions = questions_of(select_tasks(_tasks(options), options.task_ids or ()))
+    plan = Plan(
+        runs=options.runs,
+        parallel=options.parallel,
+        timeout_s=options.time_limit,
+        retries=options.retries,
+        max_cost=options.max_cost,
+        retry_failed=options.retry_failed,
+    )
+    console = plain_console()
+
+    def show(place: RunPlace, record: RunRecord) -> None:
+        facts = [record.status, record.reason, None if record.seconds is None else f"{record.seconds:.0f} s"]
+        shown = ", ".join(fact for fact in facts if fact)
+        console.print(f"{place.name}: {shown}", soft_wrap=True, markup=False, highlight=False)
+
+    records = asyncio.run(answer_questions(_agent(options), questions, folder, plan, show))
+    counts = Counter(record.status for record in records.values())
+    cost = sum(record.cost_usd or 0.0 for record in records.values())
+    listed = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items()))
+    console.print(
+        f"{counted(len(records), 'run')}: {listed}; ${cost:.2f} in all", soft_wrap=True, highlight=False
+    )
+    failed = {name: record for name, record in records.items() if record.status != "answered"}
+    for name, record in failed.items():
+        reason = f": {record.reason}" if record.reason else ""
+        status = record.status.replace("_", " ")
+        console.print(f"  {name} {status}{reason}", soft_wrap=True, markup=False, highlight=False)
+    return 1 if failed else 0
+
+
+def run_import(options: argparse.Namespace) -> int:
+    """Store the answers and return the exit status."""
+    from mind2web2.benchmark.imports import import_answers, read_answers
+    from mind2web2.cli.console import counted, plain_console
+
+    folder = paths_of(options).answers_root / check_name("agent", options.agent)
+    runs = read_answers(options.file, _tasks(options), folder)
+    new = import_answers(runs, folder, overwrite=options.overwrite)
+    found = f"{counted(len(runs), 'run')} in {options.file}"
+    text = f"{found}: {new} stored under {folder}, {len(runs) - new} already there"
+    plain_console().print(text, soft_wrap=True, markup=False, highlight=False)
+    return 0
+
+
+def _tasks(options: argparse.Namespace) -> list[Task]:
+    from mind2web2.benchmark.tasks import find_tasks
+
+    return find_tasks(paths_of(options), options.tasks_root, options.task_list)
+
+
+def _agent(options: argparse.Namespace) -> Agent:
+    from mind2web2.benchmark.agents import CommandAgent, ModelAgent
+
+    if options.base_url and not (options.chat or options.openai_responses):
+        raise UsageError("--base_url goes with --chat or --openai_responses")
+    if options.command is not None:
+        return CommandAgent.parsed(options.command)
+    if options.callable is not None:
+        return CommandAgent.of_callable(options.callable)
+    model = options.openai_responses or options.chat
+    return ModelAgent(model, options.base_url, with_search=options.openai_responses is not None)
+
+
+# Submissions
+
+
+def run_validate(options: argparse.Namespace) -> int:
+    """Print the findings and return the exit status: 1 where there is an error."""
+    _, findings = _validated(options)
+    return 1 if findings.errors else 0
+
+
+def run_submit(options: argparse.Namespace) -> int:
+    """Pack and return the exit status: 1 where the answers have errors."""
+    from mind2web2.benchmark.submission import LEADERBOARD_RUNS, leaderboard_entry, pack_submission
+    from mind2web2.cli.console import counted, line, plain_console
+
+    tasks, findings = _validated(options)
+    console = plain_console()
+    if findings.errors:
+        line(console, "Nothing was packed: correct the errors first.")
+        return 1
+    paths = paths_of(options)
+    entry, why_not = None, f"it needs --task_list and --num_runs {LEADERBOARD_RUNS}"
+    if options.task_list is not None and options.num_runs == LEADERBOARD_RUNS:
+        entry, why_not = leaderboard_entry(paths, options.agent, tasks)
+    output = options.output or Path(f"{options.agent}.zip")
+    more = {"tasks": tasks, "num_runs": options.num_runs, "leaderboard": entry}
+    manifest = pack_submission(paths, options.agent, output, more)
+    line(console, f"{counted(len(manifest['files']), 'file')} packed into {output}")
+    line(console, f"No leaderboard entry: {why_not}" if entry is None else json.dumps(entry))
+    return 0
+
+
+def _validated(options: argparse.Namespace) -> tuple[list[str], Findings]:
+    from mind2web2.benchmark.submission import validate_answers
+    from mind2web2.benchmark.tasks import read_task_list
+    from mind2web2.cli.console import counted, line, plain_console
+
+    folder = paths_of(options).answers_root / check_name("agent", options.agent)
+    if options.task_list is not None:
+        tasks = [task.task_id for task in read_task_list(options.task_list)]
+    elif folder.is_dir():
+        tasks = sorted(path.name for path in folder.iterdir() if path.is_dir())
+    else:
+        raise UsageError(f"no agent {options.agent} under {folder.parent}")
+    findings = validate_answers(folder, tasks, options.num_runs)
+    console = plain_console()
+    for kind, found in (("Error", findings.errors), ("Warning", findings.warnings)):
+        for text in found:
+            line(console, f"{kind}: {text}")
+    errors = counted(len(findings.errors), "error")
+    warnings = counted(len(findings.warnings), "warning")
+    line(console, f"{counted(len(tasks), 'task')}: {errors}, {warnings}")
+    return tasks, findings

@@ -1,1 +1,0 @@
-"""Commands that get a benchmark and answers, and hand results in."""

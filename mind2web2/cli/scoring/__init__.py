@@ -1,1 +1,0 @@
-"""The command that scores single answers."""

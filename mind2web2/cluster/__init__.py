@@ -1,0 +1,1 @@
+"""Evaluations on several machines: a Ray cluster, with an actor on each of its nodes."""

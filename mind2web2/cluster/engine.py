@@ -1,0 +1,365 @@
+"""The Ray engine: an actor on each node of a cluster, to which this process gives the answers of a run.
+
+Answers are independent of each other, and what must outlive a process is in storage: results in their folder,
+judgments in PostgreSQL. So a node that dies loses only the answers that it was evaluating; others evaluate
+them, with the judgments that are stored by then. The actors end with this process, and the same command
+continues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import logging
+import os
+import socket
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from mind2web2.cluster.node import NodeActor, NodeJob, NodeReport, NodeSetup
+from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineError, UsageError
+from mind2web2.judge.protocol import RunUsage, TaskUsage
+from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.llm_client.rate_limiter import Slowdown
+from mind2web2.llm_client.retry import Retries
+from mind2web2.runs.answer import AnswerOutcome
+from mind2web2.runs.answers import AnswerJob
+from mind2web2.runs.results import latest_result
+from mind2web2.utils.aio import all_or_first_error
+
+log = logging.getLogger(__name__)
+
+LEAST_RAY = (2, 60)
+# Of a Ray that this process starts: nothing large passes through it.
+_OBJECT_STORE_BYTES = 100 * 1024**2
+_CONNECT_TIMEOUT_S = 10.0
+_REPORT_EVERY_S = 1.0
+_LOOK_EVERY_S = 2.0
+_CLOSE_TIMEOUT_S = 30.0
+# Ray has nodes start again, or new ones join, within so long; then the run ends.
+_LONGEST_WITHOUT_NODE_S = 120.0
+# A node that fails so often in a row is left out; an answer that so many nodes were lost with has no result.
+_MOST_STARTS, _MOST_LOSSES = 3, 3
+# Calls at once of an actor, far more than answers.
+_MOST_CALLS = 10_000
+
+
+class _NodeLostError(Exception):
+    """A node or its actor ended, or cannot evaluate answers; never leaves this module."""
+
+
+@dataclass(eq=False)
+class _Node:
+    """A node with an actor, and its use of the judge so far."""
+
+    name: str
+    actor: Any  # Ray's handles have the methods of the class
+    is_lost: bool = False
+    is_taken: asyncio.Event = field(default_factory=asyncio.Event)
+    usage: dict[str, TaskUsage] = field(default_factory=dict)
+    slowdown: Slowdown = field(default_factory=Slowdown)
+    retries: Retries = field(default_factory=Retries)
+
+
+@asynccontextmanager
+async def ray_connected(address: str | None) -> AsyncIterator[Any]:
+    """Connect to the Ray cluster at an address, or to the one that Ray finds or starts; yield the module.
+
+    Raises:
+        UsageError: Ray is missing or too old, or the address does not answer.
+    """
+    ray = await asyncio.to_thread(_imported)
+    try:
+        await asyncio.to_thread(_connect, ray, address)
+        yield ray
+    finally:
+        await asyncio.to_thread(ray.shutdown)
+
+
+def _imported() -> Any:
+    try:
+        found = version("ray")
+    except PackageNotFoundError as error:
+        raise UsageError("--engine ray needs Ray: run `pip install 'mind2web2[ray]'`") from error
+    if tuple(map(int, found.split(".")[:2])) < LEAST_RAY:
+        raise UsageError(f"--engine ray needs Ray 2.60 or newer, not {found}: run `pip install -U ray`")
+    # No statistics to Ray's makers, and no copy of this process's environment and folder on the nodes.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+    ray = importlib.import_module("ray")
+    logging.getLogger("ray").setLevel(logging.CRITICAL)
+    worker = importlib.import_module("ray._private.worker")
+    # Errors of its processes, which it prints on the console otherwise.
+    worker.print_to_stdstream = _log_message  # type: ignore[attr-defined]  # it is of no public interface
+    return ray
+
+
+def _log_message(message: dict[str, Any], **_: object) -> None:
+    log.info("ray: %s", " ".join(str(message.get("lines", ""))[:500].split()))
+
+
+def _connect(ray: Any, address: str | None) -> None:
+    where = address or os.environ.get("RAY_ADDRESS", "auto")
+    if where not in ("auto", "local"):
+        _check_address(where)
+    quiet = {"log_to_driver": False, "configure_logging": False, "namespace": "mind2web2"}
+    try:
+        if where != "local":
+            with suppress(ConnectionError) if where == "auto" else nullcontext():
+                ray.init(where, **quiet)
+                return
+        log.info("ray starts on this machine alone")
+        ray.init("local", **quiet, object_store_memory=_OBJECT_STORE_BYTES, include_dashboard=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())
+        raise UsageError(f"Ray at {where} cannot be used: {reason}") from error
+
+
+def _check_address(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if "://" in address or not host or not port.isdecimal():
+        raise UsageError(
+            f"--ray_address takes HOST:PORT of the cluster's head, such as 10.0.0.1:6379, not {address}: run "
+            "the command on a machine of the cluster"
+        )
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        raise UsageError(
+            f"no Ray cluster answers at {address} ({error.strerror or error}): start one there with "
+            "`ray start --head`, or correct --ray_address"
+        ) from error
+
+
+class RayEngine:
+    """Evaluates answers on the nodes of a Ray cluster; entered by each answer that waits for a place there.
+
+    Args:
+        ray: the module, connected.
+        setup: for each node.
+        usage: of the run, to which the nodes' is added.
+        store: the agent's own judgments, to which the nodes' are added.
+    """
+
+    def __init__(self, ray: Any, setup: NodeSetup, usage: RunUsage, store: SharedJudgmentStore) -> None:
+        self._ray = ray
+        self._setup = setup
+        self._usage = usage
+        self._store = store
+        self._errors = importlib.import_module("ray.exceptions")
+        self._strategy = importlib.import_module(
+            "ray.util.scheduling_strategies"
+        ).NodeAffinitySchedulingStrategy
+        # By Ray's id: those that serve now, and how often each failed in a row. All that ever served.
+        self._serving: set[str] = set()
+        self._failures: Counter[str] = Counter()
+        self._nodes: list[_Node] = []
+        self._problems: dict[str, str] = {}
+        # Nodes that may take one more answer, and those taken by answers that have not begun.
+        self._offers: asyncio.Queue[_Node] = asyncio.Queue()
+        self._taken: deque[_Node] = deque()
+        self._turn = asyncio.Lock()
+        self._watching: asyncio.Task[None]
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[None]:
+        """Start the actors, and follow which nodes come and go.
+
+        Raises:
+            UsageError: no node can evaluate answers.
+        """
+        self._watching = asyncio.create_task(self._watch())
+        try:
+            self._taken.append(await self._offer())
+            yield
+            await self._close()
+        finally:
+            self._watching.cancel()
+            await asyncio.gather(self._watching, return_exceptions=True)
+            for node in self._nodes:
+                self._end(node)
+
+    async def __aenter__(self) -> None:
+        """Wait until a node can take one more answer."""
+        self._taken.append(await self._offer())
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave the place to the node, which knows when the answer has ended."""
+
+    async def evaluate(self, job: AnswerJob) -> AnswerOutcome | None:
+        """Evaluate an answer on a node, as ``evaluate_job`` does; on another one if that node is lost.
+
+        Raises:
+            JudgeUnusableError: as ``evaluate_job``.
+            MachineError: no node is left, or its results do not arrive here.
+        """
+        lost: list[str] = []
+        while len(lost) < _MOST_LOSSES:
+            node = self._taken.popleft() if self._taken else await self._offer()
+            try:
+                outcome = await self._called(node, node.actor.evaluate.remote(NodeJob.of(job)))
+            except _NodeLostError:
+                log.info(
+                    "answer starts again task=%s answer=%s lost=%s", job.task_id, job.answer.name, node.name
+                )
+                lost.append(node.name)
+                continue
+            if isinstance(outcome, JudgeUnusableError):
+                raise JudgeUnusableError(f"{outcome} (node {node.name})")
+            return None if outcome is None else await asyncio.to_thread(_with_result, job, outcome)
+        reason = f"{len(lost)} nodes were lost while they evaluated it: {', '.join(lost)}"
+        return AnswerOutcome(job.task_id, job.answer.name, None, reason)
+
+    async def _offer(self) -> _Node:
+        """Return a node that can take one more answer."""
+        async with self._turn:
+            while True:
+                offer = asyncio.create_task(self._offers.get())
+                try:
+                    await asyncio.wait({offer, self._watching}, return_when=asyncio.FIRST_COMPLETED)
+                    if not offer.done():
+                        self._watching.result()
+                finally:
+                    offer.cancel()
+                node = offer.result()
+                node.is_taken.set()
+                if not node.is_lost:
+                    return node
+
+    async def _called(self, node: _Node, call: Awaitable[Any]) -> Any:
+        """Return the result of a call of a node's actor.
+
+        Raises:
+            _NodeLostError: node or actor are lost.
+        """
+        try:
+            return await call
+        except self._errors.RayTaskError as error:
+            raise MachineError(f"node {node.name} failed: {error.cause!r}") from error
+        except self._errors.RayError as error:
+            node.is_lost = True
+            raise _NodeLostError(" ".join(str(error).split())[:300]) from error
+
+    async def _watch(self) -> None:
+        """Keep an actor on every node of the cluster."""
+        serving: set[asyncio.Task[None]] = set()
+        with_nodes_s = asyncio.get_running_loop().time()
+        try:
+            while True:
+                for node_id, name in (await asyncio.to_thread(self._alive)).items():
+                    if node_id not in self._serving and self._failures[node_id] < _MOST_STARTS:
+                        self._serving.add(node_id)
+                        serving.add(asyncio.create_task(self._serve(node_id, name)))
+                now_s = asyncio.get_running_loop().time()
+                with_nodes_s = now_s if self._serving else with_nodes_s
+                self._check_nodes(now_s - with_nodes_s)
+                await asyncio.sleep(_LOOK_EVERY_S)
+                for task in [each for each in serving if each.done()]:
+                    serving.discard(task)
+                    task.result()
+        finally:
+            for task in serving:
+                task.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
+
+    def _check_nodes(self, without_s: float) -> None:
+        if not self._serving and not self._nodes and self._problems:
+            reasons = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
+            raise UsageError(f"no node of the Ray cluster can evaluate answers: {reasons}")
+        if without_s > _LONGEST_WITHOUT_NODE_S:
+            raise MachineError(
+                f"no node of the Ray cluster is left for {without_s:.0f} s: the same command continues"
+            )
+
+    def _alive(self) -> dict[str, str]:
+        return {
+            node["NodeID"]: f"{node['NodeManagerHostname']} {node['NodeID'][:6]}"
+            for node in self._ray.nodes()
+            if node["Alive"]
+        }
+
+    async def _serve(self, node_id: str, name: str) -> None:
+        """Start a node's actor, offer its places and collect its news, until it is lost."""
+        place = self._strategy(node_id, soft=False)
+        options = {"num_cpus": 0, "max_concurrency": _MOST_CALLS, "scheduling_strategy": place}
+        node = _Node(name, self._ray.remote(NodeActor).options(**options).remote())
+        try:
+            problem = await self._called(node, node.actor.open.remote(self._setup))
+            if problem is not None:
+                self._problems[name] = problem
+                log.warning("Node %s is left out: %s", name, problem)
+                return
+            self._nodes.append(node)
+            self._failures.pop(node_id, None)
+            log.info("node evaluates answers node=%s", name)
+            await all_or_first_error((self._offer_places(node), self._collect_news(node)))
+        except (_NodeLostError, MachineError) as error:
+            self._problems[name] = str(error)
+            log.warning("Node %s is lost: its answers start again on other nodes", name)
+            log.info("node lost node=%s reason=%s", name, error)
+        finally:
+            node.is_lost = True
+            self._failures[node_id] += 1
+            self._serving.discard(node_id)
+            self._end(node)
+
+    async def _offer_places(self, node: _Node) -> None:
+        while True:
+            await self._called(node, node.actor.admit.remote())
+            node.is_taken.clear()
+            self._offers.put_nowait(node)
+            await node.is_taken.wait()
+
+    async def _collect_news(self, node: _Node) -> None:
+        while True:
+            await asyncio.sleep(_REPORT_EVERY_S)
+            await self._note(node, await self._called(node, node.actor.report.remote()))
+
+    async def _note(self, node: _Node, report: NodeReport) -> None:
+        node.usage.update(report.usage)
+        node.slowdown, node.retries = report.slowdown, report.retries
+        usage, nodes = self._usage, self._nodes
+        for task_id in report.usage:
+            found = (each.usage[task_id] for each in nodes if task_id in each.usage)
+            usage.tasks[task_id] = sum(found, TaskUsage())
+        usage.slowdown.refusals = sum(each.slowdown.refusals for each in nodes)
+        usage.slowdown.waited_s = sum(each.slowdown.waited_s for each in nodes)
+        usage.retries.reasons = sum((each.retries.reasons for each in nodes), Counter())
+        for line in report.log:
+            text = f"{line.message} (node {node.name})"
+            logger = logging.getLogger(line.name)
+            logger.handle(logger.makeRecord(line.name, line.level, "", 0, text, (), None))
+        try:
+            for judgment in report.judgments:
+                await self._store.put_own(judgment)
+        except JudgmentStoreError as error:
+            log.error("the agent's own file lacks judgments, which the database has: %s", error)
+
+    async def _close(self) -> None:
+        """Have the nodes close their browsers, and collect their last news."""
+        for node in self._nodes:
+            if not node.is_lost:
+                with suppress(_NodeLostError, MachineError, TimeoutError):
+                    async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                        await self._note(node, await self._called(node, node.actor.close.remote()))
+
+    def _end(self, node: _Node) -> None:
+        """End the actor's process, if it still runs."""
+        with suppress(self._errors.RayError, ValueError):
+            self._ray.kill(node.actor)
+
+
+def _with_result(job: AnswerJob, outcome: AnswerOutcome) -> AnswerOutcome:
+    if outcome.reason is not None:
+        return outcome
+    found = latest_result(job.folder / "results")
+    if found is None:
+        raise MachineError(
+            f"a node has evaluated {job.task_id}/{job.answer.name}, but {job.folder} has no result: put the "
+            "folders on storage that all nodes share"
+        )
+    return replace(outcome, result=found.content)

@@ -1,0 +1,270 @@
+"""The actor of one node: it owns judge, browser and prepared pages there, and evaluates answers.
+
+It imports nothing of Ray, which calls its methods. The code of one answer is the plain runner's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
+
+from mind2web2 import __version__
+from mind2web2.api_tools.download import downloads_from
+from mind2web2.capture.settings import NetworkSettings
+from mind2web2.errors import CacheReadError, JudgeUnusableError, Mind2Web2Error, UsageError
+from mind2web2.judge.protocol import TaskUsage
+from mind2web2.judge.shared_store import SharedJudgmentStore
+from mind2web2.judge.store import Judgment
+from mind2web2.llm_client.prices import OwnPrice, set_own_prices
+from mind2web2.llm_client.rate_limiter import Slowdown
+from mind2web2.llm_client.retry import Retries
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.answer import AnswerOutcome, RunParts
+from mind2web2.runs.answers import AnswerFile, AnswerJob
+
+# As the loop of a command has it: scripts may leave threads that never end.
+_MAX_THREADS = 64
+# Judgments kept in a node's memory, some 2 KB each; all are in the database.
+_MOST_JUDGMENTS = 20_000
+
+
+class NodeStore(SharedJudgmentStore):
+    """The judgments of a node: in the shared database, and the latest in memory.
+
+    The command collects what is new here, for the agent's own file.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(None, url, most=_MOST_JUDGMENTS)
+        self._new: list[Judgment] = []
+
+    async def put_own(self, judgment: Judgment) -> None:
+        """Store a judgment in memory, and have the command collect it."""
+        await super().put_own(judgment)
+        self._new.append(judgment)
+
+    def collected(self) -> list[Judgment]:
+        """Return the judgments since the last call."""
+        new, self._new = self._new, []
+        return new
+
+
+@dataclass(frozen=True)
+class NodeParts:
+    """The parts of a run on one node.
+
+    Args:
+        roots: the folders of answers, scripts, results and pages here.
+        admission: entered by each answer.
+        network: what scripts' downloads may connect to.
+    """
+
+    run: RunParts
+    store: NodeStore
+    roots: Sequence[Path]
+    admission: AbstractAsyncContextManager[None]
+    network: NetworkSettings
+
+
+@dataclass(frozen=True)
+class NodeSetup:
+    """Everything that a node needs to build the parts of a run.
+
+    Args:
+        open_parts: opens them, in the node's process.
+        agent_name: of all answers.
+        roots: the command's folders, which may have other places on a node.
+        variables: of the command's environment, such as API keys. They travel in a call: Ray would log them
+            as the environment of an actor.
+        prices: of models, from the settings file.
+    """
+
+    open_parts: Callable[[], AbstractAsyncContextManager[NodeParts]]
+    agent_name: str
+    roots: Sequence[Path]
+    variables: Mapping[str, str] = field(repr=False)
+    prices: Mapping[str, OwnPrice]
+    version: str = __version__
+
+
+@dataclass(frozen=True)
+class NodeJob:
+    """One answer to evaluate, as it travels to a node.
+
+    Args:
+        cache: the folder of the task's pages.
+        folder: for results and logs.
+    """
+
+    task_id: str
+    answer: AnswerFile
+    script_path: Path
+    script_version: str
+    cache: Path
+    folder: Path
+
+    @classmethod
+    def of(cls, job: AnswerJob) -> Self:
+        """Return the message for a job."""
+        cache = job.task_cache.task_dir
+        return cls(job.task_id, job.answer, job.script_path, job.script_version, cache, job.folder)
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """A line of a node's log."""
+
+    name: str
+    level: int
+    message: str
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """News of a node since its last report.
+
+    Args:
+        usage: of the tasks whose usage has changed, since the node started.
+        judgments: for the agent's own file.
+    """
+
+    usage: Mapping[str, TaskUsage]
+    slowdown: Slowdown
+    retries: Retries
+    judgments: list[Judgment]
+    log: list[LogLine]
+
+
+class NodeActor:
+    """Evaluates answers on its node, many at once."""
+
+    def __init__(self) -> None:
+        self._exits = AsyncExitStack()
+        self._parts: NodeParts | None = None
+        self._setup: NodeSetup
+        self._caches: dict[Path, CacheFileSys] = {}
+        self._reported: dict[str, TaskUsage] = {}
+        self._log = _LogLines()
+
+    async def open(self, setup: NodeSetup) -> str | None:
+        """Build the parts of a run, and return in one line why this is impossible here."""
+        if setup.version != __version__:
+            return (
+                f"it has mind2web2 {__version__}, the command has {setup.version}: install the same version"
+            )
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MAX_THREADS))
+        self._setup = setup
+        os.environ.update(setup.variables)
+        set_own_prices(setup.prices)
+        package = logging.getLogger("mind2web2")
+        package.setLevel(logging.INFO)
+        package.addHandler(self._log)
+        try:
+            self._parts = await self._exits.enter_async_context(setup.open_parts())
+            await asyncio.to_thread(self._check_folders, setup)
+        except (Mind2Web2Error, OSError) as error:
+            return " ".join(str(error).split())
+        return None
+
+    async def admit(self) -> None:
+        """Wait until one more answer may run here; ``evaluate`` then runs it."""
+        await self._opened().admission.__aenter__()
+
+    async def evaluate(self, job: NodeJob) -> AnswerOutcome | JudgeUnusableError | None:
+        """Evaluate an answer that was admitted; its result is in the results folder, not in the outcome.
+
+        Returns:
+            as ``evaluate_job``, or the error that ends the run.
+        """
+        parts = self._opened()
+        try:
+            with downloads_from(parts.network):
+                outcome = await parts.run.evaluate(await asyncio.to_thread(self._job, job))
+        except JudgeUnusableError as error:
+            return JudgeUnusableError(str(error))
+        except CacheReadError as error:
+            return AnswerOutcome(job.task_id, job.answer.name, None, str(error))
+        finally:
+            await parts.admission.__aexit__(None, None, None)
+        return None if outcome is None else replace(outcome, result=None)
+
+    def _job(self, job: NodeJob) -> AnswerJob:
+        cache = self._here(job.cache)
+        return AnswerJob(
+            agent_name=self._setup.agent_name,
+            task_id=job.task_id,
+            answer=replace(job.answer, path=self._here(job.answer.path)),
+            script_path=self._here(job.script_path),
+            script_version=job.script_version,
+            # One object for all answers to a task, as in a plain run.
+            task_cache=self._caches.setdefault(cache, CacheFileSys(cache)),
+            folder=self._here(job.folder),
+        )
+
+    def _here(self, path: Path) -> Path:
+        """Return the place of one of the command's files on this node."""
+        for theirs, ours in zip(self._setup.roots, self._opened().roots, strict=True):
+            if path.is_relative_to(theirs):
+                return ours / path.relative_to(theirs)
+        return path
+
+    def _check_folders(self, setup: NodeSetup) -> None:
+        for root, names in zip(self._opened().roots, (setup.agent_name, "", setup.agent_name), strict=False):
+            if not (root / names).is_dir():
+                raise UsageError(
+                    f"there is no {root / names}: put all folders on storage that the nodes share"
+                )
+
+    async def report(self) -> NodeReport:
+        """Return the news since the last call."""
+        parts = self._opened()
+        usage = parts.run.judge.usage
+        changed = {
+            task_id: replace(task)
+            for task_id, task in usage.tasks.items()
+            if task != self._reported.get(task_id)
+        }
+        self._reported |= changed
+        return NodeReport(
+            usage=changed,
+            slowdown=usage.slowdown,
+            retries=usage.retries,
+            judgments=parts.store.collected(),
+            log=self._log.collected(),
+        )
+
+    async def close(self) -> NodeReport:
+        """Close browser, judge and store, and return the last news."""
+        report = await self.report()
+        await self._exits.aclose()
+        return report
+
+    def _opened(self) -> NodeParts:
+        assert self._parts is not None, "open comes first"
+        return self._parts
+
+
+class _LogLines(logging.Handler):
+    """Collects the package's log, for the command's ``run.log`` and console."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self._lines: list[LogLine] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        message = record.getMessage()
+        if record.exc_info:
+            message += "\n" + logging.Formatter().formatException(record.exc_info)
+        self._lines.append(LogLine(record.name, record.levelno, message))
+
+    def collected(self) -> list[LogLine]:
+        """Return the lines since the last call."""
+        lines, self._lines = self._lines, []
+        return lines

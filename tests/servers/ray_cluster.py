@@ -1,0 +1,77 @@
+"""A Ray cluster of several nodes on this machine.
+
+with RayCluster(3) as cluster:
+    call(main, "evaluate", AGENT, "--engine", "ray", "--ray_address", cluster.address, ...)
+    cluster.kill_a_node()
+"""
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import Any, Self, TypeVar
+
+# Ray reads these when it is imported.
+os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+
+from ray.cluster_utils import Cluster
+
+_PORTS = (
+    "metrics_agent_port",
+    "metrics_export_port",
+    "dashboard_agent_listen_port",
+    "runtime_env_agent_port",
+)
+
+_MOST_TRIES = 4
+Value = TypeVar("Value")
+
+
+class RayCluster:
+    """Nodes with a raylet each, so that each is killed by itself; one of them, the head, stays."""
+
+    def __init__(self, nodes: int) -> None:
+        self._count = nodes
+        self._cluster: Any = None
+
+    def __enter__(self) -> Self:
+        self._cluster = _started(lambda: Cluster(initialize_head=True, head_node_args=_node()))
+        for _ in range(self._count - 1):
+            self.add_a_node()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._cluster.shutdown()
+
+    @property
+    def address(self) -> str:
+        """Return host and port of the head."""
+        return str(self._cluster.address)
+
+    def add_a_node(self) -> None:
+        """Start one more node."""
+        _started(lambda: self._cluster.add_node(**_node()))
+
+    def kill_a_node(self) -> None:
+        """Kill all processes of the node that started first, but for the head."""
+        self._cluster.remove_node(next(iter(self._cluster.worker_nodes)), allow_graceful=False)
+
+
+def _started(start: Callable[[], Value]) -> Value:
+    """Start a node: Ray gives its processes 15 s, too few where many other tests run."""
+    for _ in range(_MOST_TRIES - 1):
+        # Ray has no error of its own for it.
+        with suppress(Exception):
+            return start()
+    return start()
+
+
+def _node() -> dict[str, Any]:
+    """Return a node without workers of its own, with ports: to find some, it would wait for its agents."""
+    with ExitStack() as probes:
+        ports = {}
+        for name in _PORTS:
+            probe = probes.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            ports[name] = probe.getsockname()[1]
+    return {"num_cpus": 0, "object_store_memory": 80 * 1024**2, "include_dashboard": False, **ports}

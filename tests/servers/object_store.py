@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
+import certifi
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import WSGIRequestHandler, make_server
 
@@ -70,6 +71,8 @@ class ObjectStore:
             "AWS_ACCESS_KEY_ID": "key",
             "AWS_SECRET_ACCESS_KEY": "secret",
             "AWS_REGION": "us-east-1",
+            # obstore takes no client without authorities.
+            "SSL_CERT_FILE": certifi.where(),
         }
 
     @property

@@ -1,5 +1,7 @@
 """Commands with roots in a bucket give what they give with folders."""
 
+import json
+
 import pytest
 from projects import Project, call, claim_in, entered, read_json
 from servers.judge_server import JudgeServer, prompt_text
@@ -72,6 +74,12 @@ def evaluate(server, *more):
     return call(main, "evaluate", "bot", "--judge_base_url", server.base_url, "--no_capture", *more)
 
 
+def scores(store, prefix):
+    """Return the scores of all results in the bucket."""
+    objects = store.objects(f"{prefix}/eval_results/")
+    return [json.loads(text)["final_score"] for name, text in objects.items() if name.endswith(".md.json")]
+
+
 def content(path):
     """Return a result without the way it was made."""
     return {name: value for name, value in read_json(path).items() if name not in ("run", "judge_usage")}
@@ -82,6 +90,7 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path):
     upload(store, project, "equal")
     plain = evaluate(server)
     cloud = evaluate(server, *roots(store, "equal"))
+
     assert (cloud.returncode, cloud.stderr) == (plain.returncode, plain.stderr) == (0, "")
     copy = Project(tmp_path / "copy")
     store.download("equal", copy.root)
@@ -96,3 +105,22 @@ def test_a_run_in_a_bucket_equals_one_on_disk(project, store, server, tmp_path):
     assert again.returncode == 0
     assert len(server.requests) == asked
     assert len(copy.result_paths()) == 1
+
+
+def test_scripts_read_pages_that_are_in_the_bucket_only(project, store, server):
+    """The run fetches them for the script's process, which has no keys."""
+    project.add_script_body(
+        """
+        import asyncio
+        text, _ = cache.get_web("https://lake.example/deep")
+        same, _ = await asyncio.to_thread(cache.get_web, "https://lake.example/wide")
+        evaluator.add_custom_node(
+            result=text.endswith("deep") and same.endswith("wide") and cache.has_pdf(
+                "https://lake.example/cold.pdf"), id="read", desc="read")
+        return evaluator.get_summary()
+        """
+    )
+    upload(store, project, "scripts")
+    run = evaluate(server, *roots(store, "scripts"))
+    assert (run.returncode, run.stderr) == (0, "")
+    assert scores(store, "scripts") == [1.0, 1.0]

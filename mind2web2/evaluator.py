@@ -15,7 +15,7 @@ from mind2web2.judge.protocol import Judge
 from mind2web2.pages.captures import PageCapture
 from mind2web2.rubric.builder import Rubric, plain_info, tree_as_dict, tree_statistics
 from mind2web2.rubric.node import AggregationStrategy, VerificationNode
-from mind2web2.scheduling.scheduler import Request, current_deferral, deferrable
+from mind2web2.scheduling.scheduler import Request, deferrable, verifying
 from mind2web2.utils.api_misuse import report_misuse, script_api
 from mind2web2.verification.context import NO_INSTRUCTION, NOT_PASSED
 from mind2web2.verification.extractor import EvaluatorConfig, Extractor, create_evaluator
@@ -227,14 +227,8 @@ class Evaluator(Rubric):
             "num_trials": num_trials,
             "use_screenshot": use_screenshot,
         }
-        deferral = current_deferral()
-        if deferral is None:
+        async with verifying([node for _, _, node, _ in batch]):
             results = await self._verified_together(batch, options)
-        else:
-            for _, _, node, _ in batch:
-                await deferral.decided(node)
-            with deferral.beside():
-                results = await self._verified_together(batch, options)
         for result in results:
             if isinstance(result, Mind2Web2Error) or not isinstance(result, Exception | bool):
                 raise result

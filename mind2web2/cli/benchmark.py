@@ -220,7 +220,7 @@ def run_get(options: argparse.Namespace) -> int:
     import asyncio
 
     from mind2web2.benchmark.download import Hub, download_benchmark
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import line, plain_console
 
     if re.fullmatch(r"[\w-][\w.-]*/[\w-][\w.-]*", options.dataset, re.ASCII) is None:
         raise UsageError(f"--dataset {options.dataset!r} is no name such as {_DATASET}")
@@ -228,7 +228,7 @@ def run_get(options: argparse.Namespace) -> int:
 
     def show(done: int, total: int) -> None:
         if done % 25 == 0 or done == total:
-            console.print(f"{done} of {total} files", soft_wrap=True)
+            line(console, f"{done} of {total} files")
 
     result = asyncio.run(
         download_benchmark(
@@ -242,12 +242,10 @@ def run_get(options: argparse.Namespace) -> int:
         )
     )
     lists = ", ".join(path.name for path in result.task_lists)
-    console.print(
+    line(
+        console,
         f"{options.dataset} at {result.commit}: {lists} and {result.scripts} eval scripts, {result.fetched} "
         "files downloaded now",
-        soft_wrap=True,
-        markup=False,
-        highlight=False,
     )
     return 0
 
@@ -255,7 +253,7 @@ def run_get(options: argparse.Namespace) -> int:
 def run_tasks(options: argparse.Namespace) -> int:
     """Print the tasks and return the exit status."""
     from mind2web2.benchmark.tasks import find_tasks, select_tasks
-    from mind2web2.cli.console import counted, plain_console
+    from mind2web2.cli.console import counted, line, plain_console
 
     console = plain_console()
     tasks = select_tasks(
@@ -271,12 +269,10 @@ def run_tasks(options: argparse.Namespace) -> int:
         kind = " / ".join(filter(None, (task.domain, task.subdomain)))
         script = f"script {task.script_version}" if task.script_version else "no script"
         fields = [task.task_id, place, kind, script]
-        console.print(
-            f"{'; '.join(filter(None, fields))}\n    {shown}", soft_wrap=True, markup=False, highlight=False
-        )
+        line(console, f"{'; '.join(filter(None, fields))}\n    {shown}")
     missing = sum(task.script_version is None for task in tasks)
     without = f", {missing} without an eval script" if missing else ""
-    console.print(f"{counted(len(tasks), 'task')}{without}", highlight=False)
+    line(console, f"{counted(len(tasks), 'task')}{without}")
     return 0
 
 
@@ -289,7 +285,7 @@ def run_answer(options: argparse.Namespace) -> int:
 
     from mind2web2.benchmark.answering import Plan, RunPlace, answer_questions
     from mind2web2.benchmark.tasks import questions_of, select_tasks
-    from mind2web2.cli.console import counted, plain_console
+    from mind2web2.cli.console import counted, line, plain_console
     from mind2web2.runs.answers import RunRecord
 
     apply_settings_file(options)
@@ -308,34 +304,32 @@ def run_answer(options: argparse.Namespace) -> int:
     def show(place: RunPlace, record: RunRecord) -> None:
         facts = [record.status, record.reason, None if record.seconds is None else f"{record.seconds:.0f} s"]
         shown = ", ".join(fact for fact in facts if fact)
-        console.print(f"{place.name}: {shown}", soft_wrap=True, markup=False, highlight=False)
+        line(console, f"{place.name}: {shown}")
 
     records = asyncio.run(answer_questions(_agent(options), questions, folder, plan, show))
     counts = Counter(record.status for record in records.values())
     cost = sum(record.cost_usd or 0.0 for record in records.values())
     listed = ", ".join(f"{number} {status.replace('_', ' ')}" for status, number in sorted(counts.items()))
-    console.print(
-        f"{counted(len(records), 'run')}: {listed}; ${cost:.2f} in all", soft_wrap=True, highlight=False
-    )
+    line(console, f"{counted(len(records), 'run')}: {listed}; ${cost:.2f} in all")
     failed = {name: record for name, record in records.items() if record.status != "answered"}
     for name, record in failed.items():
         reason = f": {record.reason}" if record.reason else ""
         status = record.status.replace("_", " ")
-        console.print(f"  {name} {status}{reason}", soft_wrap=True, markup=False, highlight=False)
+        line(console, f"  {name} {status}{reason}")
     return 1 if failed else 0
 
 
 def run_import(options: argparse.Namespace) -> int:
     """Store the answers and return the exit status."""
     from mind2web2.benchmark.imports import import_answers, read_answers
-    from mind2web2.cli.console import counted, plain_console
+    from mind2web2.cli.console import counted, line, plain_console
 
     folder = paths_of(options).answers_root / check_name("agent", options.agent)
     runs = read_answers(options.file, _tasks(options), folder)
     new = import_answers(runs, folder, overwrite=options.overwrite)
     found = f"{counted(len(runs), 'run')} in {options.file}"
     text = f"{found}: {new} stored under {folder}, {len(runs) - new} already there"
-    plain_console().print(text, soft_wrap=True, markup=False, highlight=False)
+    line(plain_console(), text)
     return 0
 
 

@@ -144,7 +144,7 @@ def run(options: argparse.Namespace) -> int:
             serve(scorer, listener, token, options.stop_timeout)
         counts = scorer.counts
         without = counted(counts.no_scores.total(), "answer")
-        console.print(f"Stopped. {counted(counts.scores, 'score')}, {without} without a score.")
+        line(console, f"Stopped. {counted(counts.scores, 'score')}, {without} without a score.")
     return 0
 
 

@@ -132,15 +132,11 @@ def shown_text(text: str) -> HashedText:
 
 def encodable(text: str) -> str:
     """Return the text with lone surrogates replaced, which no provider accepts."""
-    return text.encode("utf-8", "replace").decode() if _has_surrogate(text) else text
-
-
-def _has_surrogate(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
-        return True
-    return False
+        return text.encode("utf-8", "replace").decode()
+    return text
 
 
 _EXCERPT_CHARS = 160

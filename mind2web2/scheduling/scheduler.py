@@ -12,8 +12,18 @@ import asyncio
 import functools
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence, Set
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+    Set,
+)
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from types import MethodType
@@ -363,8 +373,7 @@ class Deferral:
             self.refuse("a verification in a task of the script's own, beside")
         return noted_prerequisites(node, extra, self._verdicts)
 
-    async def decided(self, node: VerificationNode | None) -> None:
-        """Wait for the pending verdict on this node, if there is one."""
+    async def _decided(self, node: VerificationNode | None) -> None:
         verdict = self._verdicts.get(id(node))
         if verdict is not None:
             with self._cut_off_noted():
@@ -413,17 +422,17 @@ class Deferral:
         except RuntimeError:  # another thread
             return False
 
-    @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Defer nothing while a task of the script's own verifies."""
-        if self.is_program():
-            yield
-            return
-        self._tasks_beside += 1
+    @asynccontextmanager
+    async def verifying(self, nodes: Iterable[VerificationNode | None]) -> AsyncIterator[None]:
+        """Wait for these nodes' pending verdicts; defer nothing while a task of the script's own verifies."""
+        for node in nodes:
+            await self._decided(node)
+        is_beside = not self.is_program()
+        self._tasks_beside += is_beside
         try:
             yield
         finally:
-            self._tasks_beside -= 1
+            self._tasks_beside -= is_beside
 
     def is_heard(self, logger: object) -> bool:
         """Tell whether the script may see a verification's log records, by a handler or filter of its own."""
@@ -510,6 +519,12 @@ _is_deferred: ContextVar[bool] = ContextVar("mind2web2_is_deferred", default=Fal
 def current_deferral() -> Deferral | None:
     """Return the scheduler of the script that this code belongs to."""
     return _current.get()
+
+
+def verifying(nodes: Iterable[VerificationNode | None]) -> AbstractAsyncContextManager[None]:
+    """Return the block in which these nodes are verified, within a script's run or outside of any."""
+    deferral = _current.get()
+    return nullcontext() if deferral is None else deferral.verifying(nodes)
 
 
 def prerequisites_now(node: VerificationNode | None, extra: Sequence[VerificationNode]) -> NotedPrerequisites:

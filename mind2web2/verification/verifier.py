@@ -21,6 +21,7 @@ from mind2web2.scheduling.scheduler import (
     deferrable,
     is_watching,
     prerequisites_now,
+    verifying,
 )
 from mind2web2.urls.parts import lookup_key
 from mind2web2.utils.api_misuse import script_api
@@ -103,11 +104,7 @@ class Verifier(ScriptAccess):
             "num_trials": num_trials,
             "use_screenshot": use_screenshot,
         }
-        deferral = current_deferral()
-        if deferral is None:
-            return await self.noted(claim, node, sources, **options)
-        await deferral.decided(node)
-        with deferral.beside():
+        async with verifying([node]):
             return await self.noted(claim, node, sources, **options)
 
     def noted(

@@ -67,20 +67,14 @@ async def test_what_passes_is_tried_again(manager, site, tooth):
     assert (page.record.tries, page.record.troubles) == (2, ())
 
 
-async def test_an_error_that_stays_is_kept_as_what_it_is(manager, site):
-    """The server's own page is content, flagged; that another day may be better is said too."""
-    page = await manager.capture(site.at("status", code=500, own="stays"))
+@pytest.mark.parametrize(("code", "tries"), [(500, 2), (404, 1)])
+async def test_an_error_that_stays_is_kept_as_what_it_is(manager, site, code, tries):
+    """The server's own page is content, flagged; what is gone for good is asked for once."""
+    page = await manager.capture(site.at("status", code=code, own="stays"))
     assert [trouble.kind for trouble in page.record.troubles] == ["http_error"]
-    assert (page.record.kind, page.record.status, page.record.tries) == ("web", 500, 2)
-    assert page.record.is_transient
-    assert "Error 500" in page.text
-
-
-async def test_what_is_gone_for_good_is_asked_once(manager, site):
-    """A 404 does not get better by asking."""
-    page = await manager.capture(site.at("status", code=404, own="once"))
-    assert (page.record.tries, page.record.is_transient) == (1, False)
-    assert [trouble.kind for trouble in page.record.troubles] == ["http_error"]
+    assert (page.record.kind, page.record.status, page.record.tries) == ("web", code, tries)
+    assert page.record.is_transient is (tries > 1)
+    assert f"Error {code}" in page.text
 
 
 async def test_a_torn_page_is_kept_as_far_as_it_came(manager, site):
@@ -120,13 +114,6 @@ async def test_an_untrusted_certificate_is_told_and_the_page_kept(site):
     assert FACT in page.text
     assert [trouble.kind for trouble in page.record.troubles] == ["certificate_error"]
     assert "ERR_CERT_AUTHORITY_INVALID" in page.record.troubles[0].detail
-
-
-async def test_a_url_without_a_scheme_finds_its_page(manager, site):
-    """Answers write bare domains."""
-    page = await manager.capture(f"{HOST}/teeth/plain")
-    assert FACT in page.text
-    assert page.record.final_url == site.at("plain")
 
 
 async def test_a_pdf_is_stored_as_it_is_and_shown_to_scripts(manager, site):
@@ -234,12 +221,16 @@ HTML = "<!doctype html><meta charset=utf-8>"
 ARTICLE = "<h1>The lock</h1><p>" + "The lock at Brim was built in 1887 and raises boats by four metres. " * 6
 
 
-async def test_a_route_is_part_of_where_a_page_is(manager, site):
-    """What a client-side route shows is never taken for what the address without it shows."""
-    page = await manager.capture(site.at("plain") + "#/about")
-    assert page.record.final_url == site.at("plain") + "#/about"
-    redirected = await manager.capture(site.at("redirect") + "#!about")
-    assert redirected.record.final_url == site.at("plain") + "#!about"
+async def test_a_page_is_recorded_with_where_it_is(manager, site):
+    """Also for a bare domain; a client-side route is never taken for the address without it."""
+    plain = site.at("plain")
+    for asked, final in (
+        (f"{HOST}/teeth/plain", plain),
+        (f"{plain}#/about", f"{plain}#/about"),
+        (site.at("redirect") + "#!about", f"{plain}#!about"),
+    ):
+        page = await manager.capture(asked)
+        assert (page.record.final_url, FACT in page.text) == (final, True)
 
 
 async def test_a_torn_page_is_torn_at_an_address_with_a_fragment(manager, site):

@@ -234,26 +234,19 @@ def until(is_so):
         pass
 
 
-async def test_without_a_browser_the_run_ends(cache):
-    """What was captured by then is stored and listed."""
-
-    async def fail():
-        raise MachineError("the browser does not start")
-
-    with pytest.raises(MachineError):
-        await run(cache, EndingCapturer(cache, fail), citing("one", A, B), citing("two", C))
-    assert read_json(cache.folder / "one.json")["cached_url_count"] == 1
-
-
-async def test_a_cancelled_run_keeps_what_it_has(cache):
-    """And lists it."""
+@pytest.mark.parametrize("end", ["no browser", "a cancellation"])
+async def test_a_run_that_ends_early_keeps_what_it_has(cache, end):
+    """The pages that were captured by then are stored and listed."""
 
     async def stop():
+        if end == "no browser":
+            raise MachineError("the browser does not start")
         running.cancel()
         await asyncio.Event().wait()
 
-    running = asyncio.ensure_future(run(cache, EndingCapturer(cache, stop), citing("one", A, B)))
-    with pytest.raises(asyncio.CancelledError):
+    tasks = (citing("one", A, B), citing("two", C))
+    running = asyncio.ensure_future(run(cache, EndingCapturer(cache, stop), *tasks))
+    with pytest.raises(MachineError if end == "no browser" else asyncio.CancelledError):
         await running
     assert read_json(cache.folder / "one.json")["cached_url_count"] == 1
 

@@ -6,69 +6,26 @@ Each way asks for a host of its own, ``<way>.canary.example``, so that a record 
 import asyncio
 import re
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 from servers.tcp_server import tcp_server
 
-# {at} stands for http://<way>.canary.example:<port>, {way} for the way's name.
-ELEMENTS = {
-    "img": '<img src="{at}/x">',
-    "srcset": '<img srcset="{at}/x 1x">',
-    "svg-image": '<svg><image href="{at}/x"/></svg>',
-    "input-image": '<input type="image" src="{at}/x">',
-    "script": '<script src="{at}/x"></script>',
-    "module": '<script type="module" src="{at}/x"></script>',
-    "stylesheet": '<link rel="stylesheet" href="{at}/x">',
-    "css-import": '<style>@import url("{at}/x");</style>',
-    "css-background": '<div style="background: url({at}/x); width: 9px; height: 9px"></div>',
-    "font": """<style>@font-face {{ font-family: f; src: url("{at}/x"); }}</style>
-               <p style="font-family: f">text</p>""",
-    "iframe": '<iframe src="{at}/x"></iframe>',
-    "object": '<object data="{at}/x"></object>',
-    "embed": '<embed src="{at}/x">',
-    "video": '<video src="{at}/x" preload="auto"></video>',
-    "poster": '<video poster="{at}/x"></video>',
-    "audio": '<audio src="{at}/x" preload="auto"></audio>',
-    "preload": '<link rel="preload" as="image" href="{at}/x">',
-    "modulepreload": '<link rel="modulepreload" href="{at}/x">',
-    "prefetch": '<link rel="prefetch" href="{at}/x">',
-    "image-redirect": '<img src="/to/{way}">',
-    "frame-redirect": '<iframe src="/to/{way}"></iframe>',
-    "meta-refresh": """<iframe srcdoc='<meta http-equiv="refresh" content="0; url={at}/x">'></iframe>""",
-    "sandboxed": """<iframe sandbox srcdoc='<img src="{at}/x">'></iframe>""",
-    "csp-report": '<iframe src="/csp/{way}"></iframe>',
-}
-SCRIPTS = {
-    "fetch": 'fetch("{at}/x", {{mode: "no-cors"}})',
-    "fetch-redirect": 'fetch("/to/{way}", {{mode: "no-cors"}})',
-    "keepalive": 'fetch("{at}/x", {{mode: "no-cors", keepalive: true, method: "POST", body: "x"}})',
-    "xhr": 'const x = new XMLHttpRequest(); x.open("GET", "{at}/x"); x.send()',
-    "beacon": 'navigator.sendBeacon("{at}/x", "x")',
-    "websocket": 'new WebSocket("{at}/x".replace("http", "ws"))',
-    "eventsource": 'new EventSource("{at}/x")',
-    "image-object": 'new Image().src = "{at}/x"',
-    "worker": 'new Worker("/worker/{way}")',
-    "worker-import": 'new Worker("/import/{way}")',
-    "sharedworker": 'new SharedWorker("/worker/{way}")',
-    "blob-worker": 'new Worker(URL.createObjectURL(new Blob([`fetch("{at}/x", {{mode: "no-cors"}})`])))',
-    "serviceworker": 'navigator.serviceWorker.register("/worker/{way}", {{scope: "/worker/"}})',
-    "form": """const f = document.createElement("form"), frame = document.createElement("iframe");
-               f.action = "{at}/x"; f.method = "post"; f.target = frame.name = "frame-of-form";
-               document.body.append(frame, f); f.submit()""",
-    "frame-script": """const f = document.createElement("iframe"); document.body.append(f);
-                       f.contentWindow.location = "{at}/x" """,
-    "turn-tcp": """const p = new RTCPeerConnection({{iceServers: [{{urls: "turn:{host}?transport=tcp",
-                   username: "u", credential: "c"}}]}}); p.createDataChannel("x");
-                   p.createOffer().then(o => p.setLocalDescription(o)); window.keep = p""",
-}
+
+def _ways(kind):
+    """Return HTML or scripts by way, in which {at} stands for http://<way>.canary.example:<port>."""
+    lines = Path(__file__).with_name("hostile_ways.txt").read_text(encoding="utf-8").splitlines()
+    return {
+        way: template for of_kind, way, template in (line.split(" ", 2) for line in lines) if of_kind == kind
+    }
+
+
+ELEMENTS, SCRIPTS = _ways("element"), _ways("script")
 WAYS = ELEMENTS | SCRIPTS
+# On the page as well; some browsers follow them, the headless shell does not.
+HINTS = _ways("hint")
 # Opens a connection and asks for nothing in HTTP.
 WITHOUT_REQUEST = {"turn-tcp"}
-# On the page as well; some browsers follow them, the headless shell does not.
-HINTS = {
-    "preconnect": '<link rel="preconnect" href="{at}">',
-    "dns-prefetch": '<link rel="dns-prefetch" href="{at}">',
-}
 
 
 def host_of(way):

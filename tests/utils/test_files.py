@@ -91,46 +91,31 @@ def test_none_removes_a_file_and_forgives_an_absent_one(tmp_path):
     assert names_in(tmp_path) == ["new"]
 
 
-def test_a_killed_writer_leaves_the_target_whole(tmp_path):
-    """After SIGKILL in the middle of endless writing the file has one of the contents, entirely."""
-    script = """
+ENDLESS = """
 import itertools, sys
 from pathlib import Path
-from mind2web2.utils.files import write_whole
-for number in itertools.count():
-    write_whole(Path(sys.argv[1]), str(number % 10) * 200_000)
-    print(number, flush=True)
-"""
-    path = tmp_path / "big.txt"
-    for writes in (1, 2, 5):
-        with subprocess.Popen([sys.executable, "-c", script, path], stdout=subprocess.PIPE) as writer:
-            for _ in range(writes):
-                assert writer.stdout.readline()
-            writer.kill()
-        content = path.read_text()
-        assert len(content) == 200_000
-        assert len(set(content)) == 1
-        assert all(is_leftover(name) for name in names_in(tmp_path) if name != "big.txt")
-
-
-def test_a_killed_writer_leaves_no_mixture(tmp_path):
-    """The second file is the first one's companion or missing, wherever SIGKILL struck."""
-    script = """
-import itertools, sys
-from pathlib import Path
-from mind2web2.utils.files import write_together
+from mind2web2.utils.files import write_together, write_whole
 folder = Path(sys.argv[1])
 for number in itertools.count():
+    write_whole(folder / "big", str(number % 10) * 200_000)
     write_together({folder / "text": str(number), folder / "picture": str(number)})
     print(number, flush=True)
 """
-    for writes in (1, 3, 9, 27):
-        with subprocess.Popen([sys.executable, "-c", script, tmp_path], stdout=subprocess.PIPE) as writer:
+
+
+def test_a_killed_writer_leaves_whole_files_and_no_mixture(tmp_path):
+    """After SIGKILL a file has one content entirely; the second of two goes with the first or is missing."""
+    for writes in (1, 2, 5, 9, 27):
+        with subprocess.Popen([sys.executable, "-c", ENDLESS, tmp_path], stdout=subprocess.PIPE) as writer:
             for _ in range(writes):
                 assert writer.stdout.readline()
             writer.kill()
+        content = (tmp_path / "big").read_text()
+        assert (len(content), len(set(content))) == (200_000, 1)
         picture = tmp_path / "picture"
         assert not picture.exists() or picture.read_text() == (tmp_path / "text").read_text()
+        left = set(names_in(tmp_path)) - {"big", "text", "picture"}
+        assert all(map(is_leftover, left))
 
 
 def test_companions_go_before_the_first_file_changes(tmp_path):

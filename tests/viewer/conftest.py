@@ -1,9 +1,11 @@
 """The viewer, served to a real browser."""
 
 import asyncio
+import http.client
 import threading
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
@@ -46,6 +48,18 @@ def served(catalog, features=None, host="127.0.0.1"):
     finally:
         server.should_exit = True
         thread.join()
+
+
+def ask(address, path, headers=None, method="GET", body=None):
+    """Ask the server of an address and return status, text and answer."""
+    at = urlsplit(address)
+    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=30)
+    try:
+        connection.request(method, path, body=body, headers=headers or {})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode(), answer
+    finally:
+        connection.close()
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -2,18 +2,17 @@
 
 import asyncio
 import base64
-import http.client
 import json
 import shutil
 from copy import copy
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import pytest
 from fixtures.pdf_files import pdf
 from inputs.hostile_files import small_image
 from patchright.async_api import expect
 from servers.local_http import Answer, LocalHttp
-from viewer.conftest import served
+from viewer.conftest import ask, served
 from viewer.made_results import URL, Results, leaf, result
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
@@ -68,15 +67,9 @@ def address(results):
 
 
 def post(address, path, body, headers):
-    """Send a request and return status and JSON."""
-    at = urlsplit(address)
-    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=30)
-    try:
-        connection.request("POST" if body is not None else "GET", path, body=body, headers=headers)
-        answer = connection.getresponse()
-        return answer.status, json.loads(answer.read() or b"null"), answer
-    finally:
-        connection.close()
+    """Send a request and return status, JSON and answer."""
+    status, text, answer = ask(address, path, headers, "POST" if body is not None else "GET", body)
+    return status, json.loads(text or "null"), answer
 
 
 async def test_pages_are_gone_through_with_keys(page, results, address):
@@ -312,10 +305,7 @@ def test_extension_repairs_a_page(results, address):
 def test_other_sites_repair_nothing(results, address, origin):
     """Though those routes ask for no cookie."""
     sent = json.dumps({"task_id": TASK, "url": URL, "text": "The lake is a lie."})
-    connection = http.client.HTTPConnection(urlsplit(address).hostname, urlsplit(address).port, timeout=30)
-    connection.request("POST", "/api/capture", body=sent, headers={"origin": origin})
-    assert connection.getresponse().status == 403
-    connection.close()
+    assert ask(address, "/api/capture", {"origin": origin}, "POST", sent)[0] == 403
     assert cache_of(results).get_web(URL)[0] == "The lake is deep."
 
 

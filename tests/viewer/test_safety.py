@@ -1,6 +1,5 @@
 """What answers, pages and judges say stays text, in both homes; and only the user is served."""
 
-import http.client
 import math
 import re
 import socket
@@ -9,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 from patchright.async_api import expect
 from viewer.attacks import ATTACKS, WRITTEN_ESCAPE
-from viewer.conftest import served
+from viewer.conftest import ask, served
 from viewer.made_results import Results, leaf, result
 
 from mind2web2.viewer.catalog import Catalog
@@ -124,18 +123,6 @@ def test_file_says_that_it_may_connect_to_nothing(homes):
     scripts = re.findall(r"<script[^>]*>", text)
     assert all("nonce=" in script or "data-block=" in script for script in scripts)
     assert len(scripts) == text.count("</script>")
-
-
-def ask(address, path, headers=None, method="GET", body=None):
-    """Ask the server and return status and text."""
-    at = urlsplit(address)
-    connection = http.client.HTTPConnection(at.hostname, at.port, timeout=20)
-    try:
-        connection.request(method, path, body=body, headers=headers or {})
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode(), answer
-    finally:
-        connection.close()
 
 
 def test_only_the_session_is_served(homes):

@@ -103,6 +103,8 @@ def _leaves(amount: int) -> str:
 
 
 def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
+    from mind2web2.cli.console import line
+
     rows = [
         ("agreement", found.agreement),
         ("Cohen's kappa", found.kappa),
@@ -112,9 +114,9 @@ def _print_quality(console: Console, title: str, found: JudgeQuality) -> None:
     ]
     _print_figures(console, f"{title}: {_leaves(found.labels)}", rows)
     if found.undecidable:
-        console.print(f"Undecidable: {_leaves(found.undecidable)}, not counted.")
+        line(console, f"Undecidable: {_leaves(found.undecidable)}, not counted.")
     if found.stale:
-        console.print(f"Labels that no longer count, as the leaves were judged again: {found.stale}.")
+        line(console, f"Labels that no longer count, as the leaves were judged again: {found.stale}.")
 
 
 def _print_figures(console: Console, title: str, rows: Any) -> None:  # Any: pairs of a name and an Estimate
@@ -137,16 +139,18 @@ def _in_words(figure: Estimate) -> tuple[str, str]:
 
 
 def _print_score(console: Console, score: CorrectedScore) -> None:
+    from mind2web2.cli.console import line
     from mind2web2.statistics.bootstrap import MIN_TASKS
 
     value, interval = _in_words(score.corrected)
     if score.corrected.low is None:
         interval = f"unknown with labels of fewer than {MIN_TASKS} tasks"
-    console.print(f"Partial completion by the judge: {score.raw:.4f}")
+    line(console, f"Partial completion by the judge: {score.raw:.4f}")
     if score.corrected.value is None:
-        console.print("Corrected score: labels of leaves in at least two answers are needed.")
+        line(console, "Corrected score: labels of leaves in at least two answers are needed.")
     else:
-        console.print(
+        line(
+            console,
             f"Corrected by the labels: {value}, 95% interval {interval} "
-            f"(PPI++, {score.answers} answers with labels, weight of the judge {score.power:.2f})"
+            f"(PPI++, {score.answers} answers with labels, weight of the judge {score.power:.2f})",
         )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mind2web2.cli.options import Subcommands, add_folder_options, add_task_option, paths_of, share
-from mind2web2.cli.results.metrics import chosen_tasks, has_record, no_results
+from mind2web2.cli.results.metrics import check_record, chosen_tasks
 from mind2web2.errors import UsageError
 from mind2web2.utils.text import check_name
 
@@ -90,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
     worse = [] if margin is None else [name for name, pair in pairs.items() if pair.is_worse_by(margin)]
     if options.json:
         content = found.summary() | {
-            "flipped_leaves": {name: own_flips.summary() for name, own_flips in flips.items()},
+            "flipped_leaves": flips,
             "worse": worse,
         }
         plain_console().print_json(json.dumps(content))
@@ -107,6 +107,5 @@ def _folder(options: argparse.Namespace, name: str) -> Path:
         folder = Path(name)
     else:
         folder = paths_of(options).eval_results_root / check_name("agent", name.rstrip("/"))
-    if not has_record(folder.parent, folder.name):
-        raise no_results(options, folder.parent, folder.name)
+    check_record(options, folder.parent, folder.name)
     return folder

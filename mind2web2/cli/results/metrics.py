@@ -139,18 +139,18 @@ def run(options: argparse.Namespace) -> int:
             print_comparison(console, comparison)
     if options.junit is not None:
         _write_junit(options.junit, agents)
-    if below := _below(options.fail_under, agents):
+    below = [
+        f"{agent.name} {score:g}"
+        for agent in agents
+        if options.fail_under is not None
+        and (score := agent.summary["avg_score"]) is not None
+        and score < options.fail_under
+    ]
+    if below:
         if not options.json:
             line(console, f"Below --fail_under {options.fail_under:g}: {', '.join(below)}")
         return BELOW
     return 1 if any(agent.summary["missing"] or agent.now.unevaluated for agent in agents) else 0
-
-
-def _below(limit: float | None, agents: Sequence[_Agent]) -> list[str]:
-    if limit is None:
-        return []
-    scores = {agent.name: agent.summary["avg_score"] for agent in agents}
-    return [f"{name} {score:g}" for name, score in scores.items() if score is not None and score < limit]
 
 
 def _write_junit(path: Path, agents: Sequence[_Agent]) -> None:
@@ -174,15 +174,16 @@ def _summed_up(
 
     root = paths.eval_results_root
     not_written = None
+    check_record(options, root, agent_name)
     try:
-        found = summarised_answers(root, agent_name, task_ids) if has_record(root, agent_name) else None
+        found = summarised_answers(root, agent_name, task_ids)
     except ResultWriteError as error:
         # A folder that is shared for reading is summed up without being written to.
         not_written = str(error)
         answers = agent_answers(root, agent_name)
         found = (answers, stored_metrics(root, agent_name, answers, task_ids)) if answers else None
     if found is None:
-        raise no_results(options, root, agent_name)
+        raise _no_results(options, root, agent_name)
     answers, summary = found
     results = list(latest_results(root, agent_name))
     newest = max((each for _, _, each in results), key=lambda found: found.path.name, default=None)
@@ -246,14 +247,18 @@ def chosen_tasks(options: argparse.Namespace) -> list[str] | None:
     return list(dict.fromkeys(listed + named)) or None
 
 
-def has_record(eval_results_root: Path, agent_name: str) -> bool:
-    """Return whether a run has left results of an agent, or the reasons why there are none."""
+def check_record(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> None:
+    """Make sure that a run has left results of an agent, or the reasons why there are none.
+
+    Raises:
+        UsageError: no run has.
+    """
     folder = eval_results_root / agent_name
-    return any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json"))
+    if not any(any(folder.glob(files)) for files in ("*/*/results/*.md.json", "*/summary.json")):
+        raise _no_results(options, eval_results_root, agent_name)
 
 
-def no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
-    """Return the error of a command that needs results of an agent who has none."""
+def _no_results(options: argparse.Namespace, eval_results_root: Path, agent_name: str) -> UsageError:
     others = {path.parts[-5] for path in eval_results_root.glob("*/*/*/results/*.md.json")} - {agent_name}
     known = f"; there are results of {name_list(others)}" if others else ""
     return UsageError(

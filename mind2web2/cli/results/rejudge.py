@@ -23,7 +23,7 @@ from mind2web2.cli.options import (
     paths_of,
     positive_int,
 )
-from mind2web2.cli.results.metrics import has_record, no_results
+from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings_file import apply_settings_file, judge_server
 from mind2web2.cli.suggestions import evaluation_options
 from mind2web2.errors import UsageError
@@ -32,7 +32,7 @@ from mind2web2.utils.text import check_name
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from mind2web2.runs.analysis.judgings import Figure, JudgeAgreement, Judging, RankingCheck, Repeatability
+    from mind2web2.runs.analysis.judgings import Judging
     from mind2web2.runs.answers import TaskWork
     from mind2web2.runs.results import LoadedResult
 
@@ -107,12 +107,6 @@ class _Agent(NamedTuple):
     times: int
 
 
-class _Found(NamedTuple):
-    judges: tuple[str, str]
-    repeated: Repeatability | None
-    agreement: JudgeAgreement | None
-
-
 def run(options: argparse.Namespace) -> int:
     """Judge again, print the figures and return the exit status."""
     from mind2web2.cli.console import plain_console
@@ -136,7 +130,7 @@ def run(options: argparse.Namespace) -> int:
     found = {agent.name: _compared(agent, judged[agent.name]) for agent in agents}
     check = _ranking(agents, judged, found)
     if options.json:
-        plain_console().print_json(json.dumps(_summary(found, check)))
+        plain_console().print_json(json.dumps({"agents": found, "ranking": check}))
     else:
         _print(plain_console(), found, check)
     return status
@@ -161,8 +155,7 @@ def _agent(options: argparse.Namespace, name: str) -> _Agent:
         raise UsageError(
             "rejudge asks for fresh judgments: leave out --judgments, whose stored ones it would reuse"
         )
-    if not has_record(paths.eval_results_root, name):
-        raise no_results(options, paths.eval_results_root, name)
+    check_record(options, paths.eval_results_root, name)
     results = [found for _, _, found in latest_results(paths.eval_results_root, name)]
     newest = max(results, key=lambda found: found.path.name, default=None)
     is_other, is_by_pool = _inherit(own, newest)
@@ -269,16 +262,16 @@ def _print_estimates(agents: Sequence[_Agent]) -> int:
 # The figures
 
 
-def _compared(agent: _Agent, judgings: Sequence[Judging]) -> _Found:
+def _compared(agent: _Agent, judgings: Sequence[Judging]) -> dict[str, Any]:
     from mind2web2.runs.analysis.judgings import judge_agreement, repeatability
 
-    judges = _judges(agent.counted), _judges(judgings[0])
-    is_other = judges[0] != judges[1]
-    return _Found(
-        judges,
-        repeatability(judgings) if len(judgings) > 1 else None,
-        judge_agreement(agent.counted, judgings[0]) if is_other or len(judgings) == 1 else None,
-    )
+    judges = [_judges(agent.counted), _judges(judgings[0])]
+    has_other = judges[0] != judges[1] or len(judgings) == 1
+    return {
+        "judges": judges,
+        "repeatability": repeatability(judgings) if len(judgings) > 1 else None,
+        "agreement": judge_agreement(agent.counted, judgings[0]) if has_other else None,
+    }
 
 
 def _judges(judging: Judging) -> str:
@@ -287,13 +280,13 @@ def _judges(judging: Judging) -> str:
 
 
 def _ranking(
-    agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, _Found]
-) -> RankingCheck | None:
+    agents: Sequence[_Agent], judged: dict[str, list[Judging]], found: dict[str, dict[str, Any]]
+) -> dict[str, Any] | None:
     from mind2web2.cli.console import line, plain_console
     from mind2web2.runs.analysis.comparison import NoSharedTaskError
     from mind2web2.runs.analysis.judgings import ranking_check
 
-    if len(agents) < 2 or any(own.agreement is None for own in found.values()):
+    if len(agents) < 2 or any(own["agreement"] is None for own in found.values()):
         return None
     try:
         return ranking_check([(agent.name, agent.counted, judged[agent.name][0]) for agent in agents])
@@ -303,56 +296,38 @@ def _ranking(
         return None
 
 
-def _summary(found: dict[str, _Found], check: RankingCheck | None) -> dict[str, Any]:
-    agents = {
-        name: {
-            "judges": list(own.judges),
-            "repeatability": None if own.repeated is None else own.repeated.summary(),
-            "agreement": None if own.agreement is None else own.agreement.summary(),
-        }
-        for name, own in found.items()
-    }
-    return {"agents": agents, "ranking": None if check is None else check.summary()}
-
-
-def _print(console: Console, found: dict[str, _Found], check: RankingCheck | None) -> None:
+def _print(console: Console, found: dict[str, dict[str, Any]], check: dict[str, Any] | None) -> None:
     from mind2web2.cli.console import line
 
     for name, own in found.items():
-        for text in _lines(own):
+        repeated = _repeated_lines(own["judges"][1], own["repeatability"]) if own["repeatability"] else ()
+        agreement = _agreement_lines(own["judges"], own["agreement"]) if own["agreement"] else ()
+        for text in (*repeated, *agreement):
             line(console, f"{name}: {text}")
     if check is not None:
         judges = ("the results", "the other judge")
-        for judge, order, tied in zip(judges, check.orders, check.tied, strict=True):
+        for judge, order, tied in zip(judges, check["orders"], check["tied"], strict=True):
             line(console, f"Ranking by {judge}: {' > '.join(order)}; tied with the best: {', '.join(tied)}.")
         swapped = "; ".join(
-            f"{pair.second} against {pair.first} {pair.by_first_judge:+.4f}, then {pair.by_second_judge:+.4f}"
-            for pair in check.swapped
+            "{second} against {first} {by_first_judge:+.4f}, then {by_second_judge:+.4f}".format(**pair)
+            for pair in check["swapped"]
         )
-        line(console, f"The ranking {'is the same' if check.survives else f'differs: {swapped}'}.")
+        line(console, f"The ranking {'is the same' if check['survives'] else f'differs: {swapped}'}.")
 
 
-def _lines(found: _Found) -> Iterator[str]:
-    if found.repeated is not None:
-        yield from _repeated_lines(found.judges[1], found.repeated)
-    if found.agreement is not None:
-        yield from _agreement_lines(found.judges, found.agreement)
-
-
-def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
+def _repeated_lines(judge: str, found: dict[str, Any]) -> Iterator[str]:
     from mind2web2.cli.console import counted
 
-    means = ", ".join(f"{mean:.4f}" for mean in found.means)
-    answers = counted(found.answers, "answer")
-    yield f"partial completion of {answers}, judged {len(found.means)} times by {judge}: {means}."
-    split = found.variance
-    if split is not None and split.between_judgments is not None:
-        runs = "unknown (one run)" if split.between_runs is None else f"{split.between_runs:.5f}"
+    means = ", ".join(f"{mean:.4f}" for mean in found["means"])
+    answers = counted(found["answers"], "answer")
+    yield f"partial completion of {answers}, judged {len(found['means'])} times by {judge}: {means}."
+    split, share = found["variance"], found["judge_share_of_variance"]
+    if split is not None and split["between_judgments"] is not None:
+        runs = "unknown (one run)" if split["between_runs"] is None else f"{split['between_runs']:.5f}"
         yield (
-            f"variance of scores: between tasks {split.between_tasks:.5f}, between runs of a task {runs}, "
-            f"between judgments of an answer {split.between_judgments:.5f}."
+            f"variance of scores: between tasks {split['between_tasks']:.5f}, between runs of a task {runs}, "
+            f"between judgments of an answer {split['between_judgments']:.5f}."
         )
-        share = split.judge_share()
         if share is not None:
             narrower = 1 - (1 - share) ** 0.5
             yield (
@@ -360,25 +335,27 @@ def _repeated_lines(judge: str, found: Repeatability) -> Iterator[str]:
                 f"the 95% interval would be {narrower:.1%} narrower."
             )
     yield (
-        f"two judgments of a leaf differ at {_shown(found.flip_rate)}: {found.leaves} leaves "
-        f"were decided every time, {found.ever_flipped} of them not alike."
+        f"two judgments of a leaf differ at {_shown(found['flip_rate'])}: {found['leaves']} leaves "
+        f"were decided every time, {found['ever_flipped']} of them not alike."
     )
 
 
-def _agreement_lines(judges: tuple[str, str], found: JudgeAgreement) -> Iterator[str]:
+def _agreement_lines(judges: Sequence[str], found: dict[str, Any]) -> Iterator[str]:
+    share, kappa, ac1 = _shown(found["agreement"]), _shown(found["kappa"], ".3f"), _shown(found["ac1"], ".3f")
     yield (
-        f"{judges[1]} agrees with the results ({judges[0]}) at {_shown(found.agreement)} of {found.leaves} "
-        f"leaves; kappa {_shown(found.kappa, '.3f')}, AC1 {_shown(found.ac1, '.3f')}."
+        f"{judges[1]} agrees with the results ({judges[0]}) at {share} of {found['leaves']} leaves; kappa "
+        f"{kappa}, AC1 {ac1}."
     )
-    such = f", such as {', '.join(found.examples)}" if found.examples else ""
-    yield (f"only the results pass {found.only_first}, only {judges[1]} passes {found.only_second}{such}.")
-    if found.means is not None:
-        yield f"partial completion {found.means[0]:.4f}, by {judges[1]} {found.means[1]:.4f}."
+    such = f", such as {', '.join(found['examples'])}" if found["examples"] else ""
+    only_first, only_second = found["only_first"], found["only_second"]
+    yield f"only the results pass {only_first}, only {judges[1]} passes {only_second}{such}."
+    if found["means"] is not None:
+        yield f"partial completion {found['means'][0]:.4f}, by {judges[1]} {found['means'][1]:.4f}."
 
 
-def _shown(figure: Figure, form: str = ".1%") -> str:
-    if figure.value is None:
+def _shown(figure: dict[str, float | None], form: str = ".1%") -> str:
+    if figure["value"] is None:
         return "an unknown share" if form == ".1%" else "unknown"
-    if figure.interval is None:
-        return f"{figure.value:{form}}"
-    return f"{figure.value:{form}} ({figure.interval.low:{form}} to {figure.interval.high:{form}})"
+    if figure["low"] is None:
+        return f"{figure['value']:{form}}"
+    return f"{figure['value']:{form}} ({figure['low']:{form}} to {figure['high']:{form}})"

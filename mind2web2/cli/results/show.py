@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mind2web2.cli.options import Subcommands, add_folder_options, paths_of
-from mind2web2.cli.results.metrics import has_record, no_results
+from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.suggestions import suggested_command
 from mind2web2.errors import Mind2Web2Error, UsageError
 from mind2web2.utils.text import check_name, items, mapping, mappings, name_list
@@ -59,8 +59,7 @@ def run(options: argparse.Namespace) -> int:
     if options.failed and options.answer is None:
         raise UsageError("--failed goes with an answer: mind2web2 show AGENT TASK ANSWER --failed")
     root = paths_of(options).eval_results_root
-    if not has_record(root, agent_name):
-        raise no_results(options, root, agent_name)
+    check_record(options, root, agent_name)
     console = plain_console()
     with warnings_on(console):
         answers = agent_answers(root, agent_name)

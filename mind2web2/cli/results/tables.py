@@ -15,7 +15,6 @@ from mind2web2.utils.text import name_list, natural_key
 
 if TYPE_CHECKING:
     from mind2web2.runs.analysis.comparison import PairResult, Power, Ranking
-    from mind2web2.runs.analysis.judgings import LeafFlips
     from mind2web2.runs.freshness import ResultsNow
 
 _TASKS_SHOWN = 3
@@ -223,7 +222,7 @@ def _add_share(
 # Tests of several agents
 
 
-def print_ranking(console: Console, found: Ranking, flips: Mapping[str, LeafFlips]) -> None:
+def print_ranking(console: Console, found: Ranking, flips: Mapping[str, Mapping[str, Any]]) -> None:
     """Print both metrics, and each further agent's power, tasks and leaves against the first."""
     first, *others = found.agents
     for name, label in _TESTED.items():
@@ -309,30 +308,30 @@ def _for_observed(power: Power, tasks: int) -> str:
     return f"The observed difference would take {counted(power.tasks_needed, 'task')}{more}."
 
 
-def _print_flips(console: Console, first: str, other: str, flips: LeafFlips) -> None:
+def _print_flips(console: Console, first: str, other: str, flips: Mapping[str, Any]) -> None:
     from mind2web2.runs.analysis.judgings import CAUSES
 
-    if not flips.matched:
+    if not flips["matched"]:
         line(console, f"No leaf of {first} and {other} can be matched by task, answer and leaf id.")
         return
-    table = Table(title=f"Verdicts that differ, of {flips.matched} matched leaves", min_width=46)
+    table = Table(title=f"Verdicts that differ, of {flips['matched']} matched leaves", min_width=46)
     table.add_column("cause")
     for heading in (f"only {other} passes", f"only {first} passes"):
         table.add_column(heading, justify="right", overflow="fold")
     examples = []
     for cause, label in CAUSES.items():
-        own = flips.by_cause[cause]
-        if own.gained or own.lost:
-            table.add_row(label, str(own.gained), str(own.lost))
-            examples.append(f"Such as ({label}): {', '.join(own.examples)}")
+        own = flips["by_cause"][cause]
+        if own["gained"] or own["lost"]:
+            table.add_row(label, str(own["gained"]), str(own["lost"]))
+            examples.append(f"Such as ({label}): {', '.join(own['examples'])}")
     if table.row_count:
         console.print(table)
         for text in examples:
             line(console, text)
     else:
-        line(console, f"All {flips.matched} matched leaves of {first} and {other} have the same verdicts.")
-    if flips.unmatched:
-        line(console, f"Leaves that only one of {first} and {other} has, not compared: {flips.unmatched}.")
+        line(console, f"All {flips['matched']} matched leaves of {first} and {other} have the same verdicts.")
+    if flips["unmatched"]:
+        line(console, f"Leaves that only one of {first} and {other} has, not compared: {flips['unmatched']}.")
 
 
 def print_verdict(console: Console, found: Ranking, worse: Sequence[str], margin: float) -> None:

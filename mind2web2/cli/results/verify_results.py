@@ -15,7 +15,7 @@ from mind2web2.cli.options import (
     paths_of,
     temperature,
 )
-from mind2web2.cli.results.metrics import has_record, no_results
+from mind2web2.cli.results.metrics import check_record
 from mind2web2.cli.settings_file import extra_body
 from mind2web2.cli.suggestions import suggested_evaluation
 from mind2web2.errors import UsageError
@@ -90,8 +90,7 @@ def run(options: argparse.Namespace) -> int:
     agent_name = check_name("agent", options.agent)
     paths = paths_of(options)
     root = paths.eval_results_root
-    if not has_record(root, agent_name):
-        raise no_results(options, root, agent_name)
+    check_record(options, root, agent_name)
     paths.script_versions()  # raises where a pinned version does not exist
     if options.judgments is not None and not options.judgments.is_file():
         raise UsageError(

@@ -100,7 +100,7 @@ def add_audits_root(parser: argparse.ArgumentParser) -> None:
 
 def run_view(options: argparse.Namespace) -> int:
     """Serve until Ctrl-C and return the exit status."""
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.viewer.server import Session, application, guarded, listen, open_browser, run_routes, serve
 
     catalog = _catalog(options)
@@ -115,11 +115,8 @@ def run_view(options: argparse.Namespace) -> int:
     first_view = "" if options.audit is None else "#/audit"
     address = f"http://{shown_host}:{port}/?token={session.token}{first_view}"
     console = plain_console()
-    console.print(f"Open {address}", soft_wrap=True, markup=False, highlight=False)
-    console.print(
-        "The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.",
-        soft_wrap=True,
-    )
+    line(console, f"Open {address}")
+    line(console, "The address holds the key of this session: keep it to yourself. Ctrl-C ends the viewer.")
     # Where the output is a pipe, the address is wanted now.
     console.file.flush()
     if not options.no_browser:
@@ -134,7 +131,7 @@ def run_report(options: argparse.Namespace) -> int:
     """Write the file and return the exit status."""
     import asyncio
 
-    from mind2web2.cli.console import plain_console
+    from mind2web2.cli.console import line, plain_console
     from mind2web2.viewer.report import LARGE_FILE_BYTES, ReportContent, write_report
 
     content = ReportContent(pages=not options.no_pages, redact_tasks=options.redact_tasks)
@@ -142,12 +139,12 @@ def run_report(options: argparse.Namespace) -> int:
     catalog.check_tasks()
     size = asyncio.run(write_report(options.output, catalog, content))
     console = plain_console()
-    console.print(f"Wrote {options.output} ({size / 1e6:.1f} MB)", soft_wrap=True, markup=False)
+    line(console, f"Wrote {options.output} ({size / 1e6:.1f} MB)")
     if size > LARGE_FILE_BYTES:
-        console.print(
+        line(
+            console,
             "Warning: browsers open a file of this size slowly, or not at all; leave pages out with "
             "--no_pages, or choose tasks with --tasks",
-            soft_wrap=True,
         )
     return 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -16,8 +16,8 @@ from mind2web2.runs.results import latest_results
 from mind2web2.runs.score_matrix import ScoredAnswer
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.statistics.agreement import Pair, cohen_kappa, gwet_ac1
-from mind2web2.statistics.bootstrap import Interval, Limits, Statistic, bootstrap_intervals, sums_of
-from mind2web2.statistics.variance import NestedVariance, nested_variance
+from mind2web2.statistics.bootstrap import Limits, Statistic, bootstrap_intervals, sums_of
+from mind2web2.statistics.variance import nested_variance
 from mind2web2.utils.text import mapping
 
 Cause = Literal["skip", "page_missing", "extraction", "vote", "answer", "judge"]
@@ -95,30 +95,11 @@ class Judging:
 # Flips between agents
 
 
-@dataclass(frozen=True, slots=True)
-class FlipCount:
-    """The flips of one cause."""
+def leaf_flips(first: Leaves, second: Leaves) -> dict[str, Any]:
+    """Return the leaves that pass in one agent's result only, as ``mind2web2 compare --json`` prints them.
 
-    gained: int
-    lost: int
-    examples: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeafFlips:
-    """The leaves of two agents, matched by task, answer name and leaf id."""
-
-    matched: int
-    unmatched: int
-    by_cause: Mapping[Cause, FlipCount]
-
-    def summary(self) -> dict[str, Any]:
-        """Return them as ``mind2web2 compare --json`` prints them."""
-        return asdict(self)
-
-
-def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
-    """Return the leaves that pass in one agent's result only, by the cause on the side that fails."""
+    Leaves are matched by task, answer name and leaf id, and grouped by the cause on the side that fails.
+    """
     answers = {name[:2] for name in first} & {name[:2] for name in second}
     shared = [name for name in first if name in second]
     gained: Counter[Cause] = Counter()
@@ -131,14 +112,15 @@ def leaf_flips(first: Leaves, second: Leaves) -> LeafFlips:
             (gained if other.passed else lost)[cause] += 1
             examples[cause].append("/".join((name[0], name[1].removesuffix(".md"), name[2])))
     sides = sum(name[:2] in answers for leaves in (first, second) for name in leaves)
-    return LeafFlips(
-        len(shared),
-        sides - 2 * len(shared),
-        {
-            cause: FlipCount(gained[cause], lost[cause], tuple(examples[cause][:_EXAMPLES_OF_CAUSE]))
-            for cause in CAUSES
-        },
-    )
+    by_cause = {
+        cause: {
+            "gained": gained[cause],
+            "lost": lost[cause],
+            "examples": examples[cause][:_EXAMPLES_OF_CAUSE],
+        }
+        for cause in CAUSES
+    }
+    return {"matched": len(shared), "unmatched": sides - 2 * len(shared), "by_cause": by_cause}
 
 
 def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
@@ -159,53 +141,11 @@ def _cause(failed: JudgedLeaf, passed: JudgedLeaf) -> Cause:
 # Judgments of the same answers
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A share or a coefficient with its 95% interval over tasks, ``None`` where the data does not give it."""
+def repeatability(judgings: Sequence[Judging]) -> dict[str, Any]:
+    """Return how far one judge agrees with itself, as ``mind2web2 rejudge --json`` prints it.
 
-    value: float | None
-    interval: Interval | None
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        low, high = (None, None) if self.interval is None else (self.interval.low, self.interval.high)
-        parts = {"value": self.value, "low": low, "high": high}
-        return {name: None if part is None else round(part, 6) for name, part in parts.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class Repeatability:
-    """How far one judge agrees with itself.
-
-    Args:
-        variance: components of the scores' variance; ``None`` with fewer than two tasks.
-        flip_rate: the chance that two judgments of a leaf differ.
-        ever_flipped: the leaves that were not judged alike every time.
+    ``flip_rate`` is the chance that two judgments of a leaf differ.
     """
-
-    answers: int
-    means: tuple[float, ...]
-    variance: NestedVariance | None
-    leaves: int
-    flip_rate: Figure
-    ever_flipped: int
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 rejudge --json`` prints it."""
-        share = None if self.variance is None else self.variance.judge_share()
-        return {
-            "answers": self.answers,
-            "means": [round(mean, 4) for mean in self.means],
-            "variance": None if self.variance is None else self.variance.summary(),
-            "judge_share_of_variance": None if share is None else round(share, 6),
-            "leaves": self.leaves,
-            "flip_rate": self.flip_rate.summary(),
-            "ever_flipped": self.ever_flipped,
-        }
-
-
-def repeatability(judgings: Sequence[Judging]) -> Repeatability:
-    """Compare several judgments of the same answers by one judge."""
     scores = [judging.scores() for judging in judgings]
     shared = [place for place in scores[0] if all(place in own for own in scores)]
     by_task: dict[str, list[list[float]]] = {}
@@ -222,37 +162,21 @@ def repeatability(judgings: Sequence[Judging]) -> Repeatability:
         row = rows.setdefault(leaf[0], [0.0, 0.0])
         row[0] += flipped
         row[1] += 1
-    return Repeatability(
-        len(shared),
-        tuple(fmean(own[place] for place in shared) for own in scores) if shared else (),
-        nested_variance(list(by_task.values())),
-        len(places),
-        _figure(rows, lambda sums: sums[0] / sums[1], (0.0, 1.0)),
-        ever,
-    )
+    variance = nested_variance(list(by_task.values()))
+    share = None if variance is None else variance.judge_share()
+    return {
+        "answers": len(shared),
+        "means": [round(fmean(own[place] for place in shared), 4) for own in scores] if shared else [],
+        "variance": None if variance is None else variance.summary(),
+        "judge_share_of_variance": None if share is None else round(share, 6),
+        "leaves": len(places),
+        "flip_rate": _figure(rows, lambda sums: sums[0] / sums[1], (0.0, 1.0)),
+        "ever_flipped": ever,
+    }
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeAgreement:
-    """Two judges on the same leaves."""
-
-    leaves: int
-    only_first: int
-    only_second: int
-    agreement: Figure
-    kappa: Figure
-    ac1: Figure
-    means: tuple[float, float] | None
-    examples: tuple[str, ...]
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 rejudge --json`` prints it."""
-        figures = {"agreement": self.agreement, "kappa": self.kappa, "ac1": self.ac1}
-        return asdict(self) | {name: found.summary() for name, found in figures.items()}
-
-
-def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
-    """Compare two judges' verdicts on the leaves that both decided."""
+def judge_agreement(first: Judging, second: Judging) -> dict[str, Any]:
+    """Compare two judges on the leaves that both decided, as ``mind2web2 rejudge --json`` prints it."""
     cells: Counter[tuple[bool, bool]] = Counter()
     rows: dict[str, list[float]] = {}
     examples = []
@@ -265,16 +189,16 @@ def judge_agreement(first: Judging, second: Judging) -> JudgeAgreement:
             examples.append("/".join((place[0], place[1].removesuffix(".md"), place[2])))
     one, other = first.scores(), second.scores()
     shared = [place for place in one if place in other]
-    return JudgeAgreement(
-        len(places),
-        cells[True, False],
-        cells[False, True],
-        _figure(rows, lambda sums: (sums[0] + sums[3]) / sum(sums), (0.0, 1.0)),
-        _figure(rows, _coefficient(cohen_kappa)),
-        _figure(rows, _coefficient(gwet_ac1)),
-        (fmean(one[place] for place in shared), fmean(other[place] for place in shared)) if shared else None,
-        tuple(examples[:_EXAMPLES]),
-    )
+    return {
+        "leaves": len(places),
+        "only_first": cells[True, False],
+        "only_second": cells[False, True],
+        "agreement": _figure(rows, lambda sums: (sums[0] + sums[3]) / sum(sums), (0.0, 1.0)),
+        "kappa": _figure(rows, _coefficient(cohen_kappa)),
+        "ac1": _figure(rows, _coefficient(gwet_ac1)),
+        "means": [fmean(own[place] for place in shared) for own in (one, other)] if shared else None,
+        "examples": examples[:_EXAMPLES],
+    }
 
 
 def _coefficient(measure: Callable[[Sequence[Pair]], Any]) -> Statistic:
@@ -298,45 +222,22 @@ def _decided_in_all(judgings: Sequence[Leaves]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _figure(rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None) -> Figure:
-    """Return a statistic of sums over tasks; leaves of one task are not independent of each other."""
+def _figure(
+    rows: Mapping[str, Sequence[float]], statistic: Statistic, limits: Limits = None
+) -> dict[str, float | None]:
+    """Return a statistic of sums over tasks with its interval; leaves of one task are not independent."""
     if not rows:
-        return Figure(None, None)
+        return dict.fromkeys(("value", "low", "high"))
     columns = list(rows.values())
     (interval,) = bootstrap_intervals(columns, [(statistic, limits)])
-    return Figure(statistic(sums_of(columns)), interval)
+    low, high = (None, None) if interval is None else (round(interval.low, 6), round(interval.high, 6))
+    return {"value": round(statistic(sums_of(columns)), 6), "low": low, "high": high}
 
 
-@dataclass(frozen=True, slots=True)
-class SwappedPair:
-    """Two agents of which the judges prefer different ones; differences are the second minus the first."""
+def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> dict[str, Any]:
+    """Rank at least two agents by either judge, as ``mind2web2 rejudge --json`` prints it.
 
-    first: str
-    second: str
-    by_first_judge: float
-    by_second_judge: float
-
-
-@dataclass(frozen=True, slots=True)
-class RankingCheck:
-    """The ranking of agents by partial completion under two judges, over the answers that both scored."""
-
-    orders: tuple[tuple[str, ...], tuple[str, ...]]
-    tied: tuple[tuple[str, ...], tuple[str, ...]]
-    swapped: tuple[SwappedPair, ...]
-
-    @property
-    def survives(self) -> bool:
-        """Tell whether both judges rank the agents alike."""
-        return not self.swapped
-
-    def summary(self) -> dict[str, Any]:
-        """Return it as ``mind2web2 rejudge --json`` prints it."""
-        return asdict(self) | {"survives": self.survives}
-
-
-def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingCheck:
-    """Rank at least two agents by either judge.
+    ``swapped`` are pairs of which the judges prefer different ones, with the second's mean minus the first's.
 
     Raises:
         NoSharedTaskError: no task has scores of all agents by both judges.
@@ -346,14 +247,24 @@ def ranking_check(agents: Sequence[tuple[str, Judging, Judging]]) -> RankingChec
         own = [(name, _shared_answers((first, second), side - 1)) for name, first, second in agents]
         rankings.append(ranking(own, allow_unfair=True).metrics["avg_score"])
     one, other = rankings
-    swapped = tuple(
-        SwappedPair(first, second, round(before, 6), round(after, 6))
+    swapped = [
+        {
+            "first": first,
+            "second": second,
+            "by_first_judge": round(before, 6),
+            "by_second_judge": round(after, 6),
+        }
         for first, second in combinations((name for name, *_ in agents), 2)
         if (before := one.values[second] - one.values[first])
         * (after := other.values[second] - other.values[first])
         < 0
-    )
-    return RankingCheck((tuple(one.values), tuple(other.values)), (one.tied, other.tied), swapped)
+    ]
+    return {
+        "orders": [list(one.values), list(other.values)],
+        "tied": [list(one.tied), list(other.tied)],
+        "swapped": swapped,
+        "survives": not swapped,
+    }
 
 
 def _shared_answers(judgings: tuple[Judging, Judging], side: int) -> list[ScoredAnswer]:

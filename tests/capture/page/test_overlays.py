@@ -1,7 +1,7 @@
 """Banners and dialogs go from over the page, and what they say does not get lost."""
 
 import pytest
-from capture.loaded import load
+from capture.loaded import cases, load
 
 from mind2web2.capture.page.unfolding import close_banners, pass_consent_wall
 
@@ -26,61 +26,19 @@ def banner(*buttons, style=BAR, text=ASKS, attributes="id=b"):
     return f"<div {attributes} style='{style}'><p>{text}</p>{pressable}</div>"
 
 
-@pytest.mark.parametrize(
-    ("buttons", "text", "pressed"),
-    [
-        (["Accept all", "Reject all", "Settings"], ASKS, "Reject all"),
-        (["Accept", "Only necessary cookies"], ASKS, "Only necessary cookies"),
-        (["Manage preferences", "Accept cookies"], ASKS, "Accept cookies"),
-        (["Got it"], "This website uses cookies to give you the best experience.", "Got it"),
-        (
-            ["Alle akzeptieren", "Ablehnen"],
-            "Wir verwenden Cookies und bitten um Ihre Einwilligung.",
-            "Ablehnen",
-        ),
-        (
-            ["Tout accepter", "Tout refuser"],
-            "Nous utilisons des cookies avec nos partenaires.",
-            "Tout refuser",
-        ),
-        (["Aceptar todo", "Rechazar todo"], "Utilizamos cookies propias y de terceros.", "Rechazar todo"),
-        (["Accetta", "Rifiuta"], "Utilizziamo i cookie per migliorare il sito.", "Rifiuta"),
-        (
-            ["すべて同意する", "拒否する"],
-            "当サイトではクッキーを使用しています。同意をお願いします。",
-            "拒否する",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("buttons", "text", "pressed"), cases("banner_cases"))
 async def test_banners_are_refused_else_accepted(page, buttons, text, pressed):
     """The button that refuses is pressed, and only where there is none the one that agrees."""
-    loaded, result = await cleared(page, ARTICLE + banner(*buttons, text=text))
+    loaded, result = await cleared(page, ARTICLE + banner(*buttons.split("|"), text=text))
     assert await loaded.value("document.title") == pressed
     assert text not in await loaded.seen()
     assert len(result.done) == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "box", "button"),
-    [
-        ("OneTrust", f"id=onetrust-banner-sdk style='{BAR}'", "<button id=onetrust-reject-all-handler>X"),
-        (
-            "Cookiebot",
-            f"id=CybotCookiebotDialog style='{COVER}'",
-            "<a id=CybotCookiebotDialogBodyButtonDecline href=#>Deny",
-        ),
-        ("Didomi", f"id=didomi-host><div style='{COVER}'", "<button id=didomi-notice-disagree-button>No"),
-        ("Osano", f"class=osano-cm-window style='{BAR}'", "<button class=osano-cm-denyAll>Deny"),
-        (
-            "Funding Choices",
-            f"class=fc-consent-root><div style='{COVER}'",
-            "<button class=fc-cta-do-not-consent>No",
-        ),
-        ("Klaro", f"class=klaro><div class=cookie-notice style='{BAR}'", "<button class=cn-decline>No"),
-    ],
-)
+@pytest.mark.parametrize(("name", "box", "button"), cases("vendor_cases"))
 async def test_banners_of_vendors_are_known(page, name, box, button):
     """Vendors' banners are answered by the vendor's own button."""
+    box = box.replace("{cover}", COVER).replace("{bar}", BAR)
     html = f"<div data-b {box}>{ASKS}{button}</button></a></div></div>"
     script = (
         "<script>document.querySelector('[data-b] button, [data-b] a').onclick = (e) =>"

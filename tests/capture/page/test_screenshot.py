@@ -3,7 +3,7 @@
 from io import BytesIO
 
 import pytest
-from capture.loaded import load
+from capture.loaded import load, named_cases
 from PIL import Image
 
 from mind2web2.capture.page.screenshot import take_screenshot
@@ -53,53 +53,10 @@ async def test_the_height_is_bounded(page):
     assert image.size == (1100, 4000)
 
 
-PANES = {
-    "pane as high as the window": (
-        f"<div style='height:100vh;overflow:auto'>{patch('red', 2000)}{patch('blue')}</div>"
-    ),
-    "pane below a header": (
-        "<div style='height:100vh;display:flex;flex-direction:column;overflow:hidden'><header>Site</header>"
-        f"<main style='flex:1 1 0;min-height:0;overflow:auto'>"
-        f"{patch('red', 2000)}{patch('blue')}</main></div>"
-    ),
-    "pane in a grid": (
-        "<div style='height:100vh;display:grid;grid-template-rows:60px "
-        "calc(100vh - 60px)'><header>Site</header>"
-        f"<main style='overflow:auto'>{patch('red', 2000)}{patch('blue')}</main></div>"
-    ),
-    "pane in a fixed box": (
-        "<style>html,body{height:100%;overflow:hidden}</style><div "
-        "style='position:fixed;inset:0;overflow:hidden'>"
-        f"<div style='height:100%;overflow-y:scroll'>{patch('red', 2000)}{patch('blue')}</div></div>"
-    ),
-    "pane laid out absolutely": (
-        "<div style='position:relative;height:100vh'><div style='position:absolute;inset:0;overflow:auto'>"
-        f"{patch('red', 2000)}{patch('blue')}</div></div>"
-    ),
-    "pane within a pane": (
-        "<div style='height:900px;overflow:auto'><div style='height:800px;overflow:auto'>"
-        f"{patch('red', 2000)}{patch('blue')}</div></div>"
-    ),
-    "frame": (
-        f'<iframe style="width:900px;height:500px" srcdoc="{patch("red", 2000)}{patch("blue")}"></iframe>'
-    ),
-    "frame within a frame": (
-        "<iframe style='width:900px;height:500px' srcdoc='<iframe "
-        'style="width:800px;height:300px" srcdoc="'
-        "<div style=&amp;quot;background:red;height:2000px&amp;quot;></div>"
-        "<div style=&amp;quot;background:blue;height:200px&amp;quot;></div>\"></iframe>'></iframe>"
-    ),
-    "long table in a small pane": (
-        f"<h1>Title</h1><div style='height:300px;overflow:auto'>"
-        f"{patch('red', 1500)}{patch('blue')}</div><p>End</p>"
-    ),
-}
-
-
-@pytest.mark.parametrize("case", PANES)
-async def test_panes_show_all_they_hold(page, case):
+@pytest.mark.parametrize("html", named_cases("pane_cases"))
+async def test_panes_show_all_they_hold(page, html):
     """What scrolls within a box is in the image down to its last row."""
-    image = await shot(page, PANES[case])
+    image = await shot(page, html.replace("{panes}", patch("red", 2000) + patch("blue")))
     assert image.height >= 1700
     assert share(image, BLUE) > 0.03
 

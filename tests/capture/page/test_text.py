@@ -75,32 +75,7 @@ async def test_a_card_shows_the_side_that_is_turned_to_us(page):
     assert await text_of(page, html, "card.style.transform = 'rotateY(180deg)'") == "back"
 
 
-HIDDEN_MARKUP = [
-    "<script>secret</script>",
-    "<template>secret</template>",
-    "<noscript>secret</noscript>",
-    "<!-- secret -->",
-    "<div hidden>secret</div>",
-    "<dialog>secret</dialog>",
-    "<div popover>secret</div>",
-    "<datalist><option>secret</datalist>",
-    "<canvas>secret</canvas>",
-    "<video>secret</video>",
-    "<style>b::before { content: 'secret'; opacity: 0 }</style><b></b>",
-    "<iframe hidden srcdoc=secret></iframe>",
-    "<iframe width=0 height=0 srcdoc=secret></iframe>",
-    "<div style='overflow: hidden; position: relative; height: 40px'>"
-    "<p style='position: absolute; left: -9999px'>secret</div>",
-    f"<img style='visibility: hidden' src='{PIXEL}' alt=secret width=20 height=20>",
-    "<span style='position: absolute; clip: rect(0, 0, 0, 0)'>secret</span>",
-    "<div style='opacity: 0.2'><div style='filter: opacity(20%)'>secret</div></div>",
-    "<div style='transform: scale(0.4)'><b style='font-size: 7px'>secret</b></div>",
-    "<svg><text y=20 fill-opacity=0>secret</text></svg>",
-    "<b title=secret>after</b><!--",
-]
-
-
-@pytest.mark.parametrize("html", HIDDEN_MARKUP)
+@pytest.mark.parametrize("html", lines("hidden_markup"))
 async def test_what_is_not_rendered_is_left_out(page, html):
     """Elements that show nothing add nothing."""
     assert "secret" not in await text_of(page, f"{html}<p>end")

@@ -22,8 +22,7 @@ from site_server import SITE, SiteServer
 
 from mind2web2.capture.browser_manager import BatchBrowserManager
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.pages.agent_cache import TaskPages
-from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, crawl, find_citations
+from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, TaskPages, crawl, find_citations
 from mind2web2.runs.answers import read_answer
 
 EXAMPLES = Path(__file__).resolve().parent

@@ -19,6 +19,7 @@ from mind2web2.utils.private_attributes import check_private_attributes
 
 if TYPE_CHECKING:
     import arxiv  # type: ignore[import-untyped]  # it ships without types
+    import requests
 
 _NEW_ID = r"\d{2}(?:0[1-9]|1[0-2])\.\d{4,5}"
 _OLD_ID = r"[a-z]+(?:-[a-z]+)?(?:\.[a-z]{2})?/\d{2}(?:0[1-9]|1[0-2])\d{3}"
@@ -134,6 +135,9 @@ API_URL = "https://export.arxiv.org/api/query"
 # arXiv's terms of use: no more than one request every three seconds, over one connection.
 REQUEST_INTERVAL_S = 3.0
 MAX_RETRIES = 3
+TIMEOUT_S = (5.0, 20.0)  # to connect, and between two pieces of the answer
+_FEED_START = re.compile(rb"<feed[\s>]")
+_TOTAL = re.compile(rb"<(?:\w{1,20}:)?totalResults[^<>]*>\s*+(\d{1,9})\s*+<")
 
 # One thread and one client per setting, shared by all tools of the process, is how those terms are kept.
 _request_thread = ThreadPoolExecutor(1, thread_name_prefix="arxiv")
@@ -145,11 +149,6 @@ class ArxivTool:
     """Looks papers up on arXiv.
 
     A failure of the service is a ``ToolError``, never a "no such paper".
-
-    Args:
-        page_size: how many matches of a title are looked at.
-        api_url: where arXiv's query interface is.
-        request_interval_s: the pause between requests.
     """
 
     def __init__(
@@ -233,11 +232,47 @@ class ArxivTool:
             raise ToolError(f"arxiv did not answer the search for {query or id_list}: {reason}") from error
 
 
+def _bounded_session() -> requests.Session:
+    """Return a session with time limits, in which only a proper answer is one.
+
+    The library tries again after a ``ConnectionError``. By itself it reads an error page, or an answer cut
+    short, as a list of no papers.
+    """
+    import requests
+
+    session = requests.Session()
+    usual_get = session.get
+
+    def get(*args: Any, **kwargs: Any) -> requests.Response:  # Any: whatever requests takes
+        try:
+            response = usual_get(*args, timeout=TIMEOUT_S, **kwargs)
+        except (requests.Timeout, requests.exceptions.ChunkedEncodingError) as error:
+            raise requests.ConnectionError(f"no complete answer ({type(error).__name__})") from error
+        problem = feed_problem(response.content) if response.status_code == requests.codes.ok else None
+        if problem is not None:
+            raise requests.ConnectionError(problem)
+        return response
+
+    session.get = get  # type: ignore[method-assign]
+    return session
+
+
+def feed_problem(content: bytes) -> str | None:
+    """Return why content is no proper answer, ``None`` for one that is."""
+    if _FEED_START.search(content) is None or not content.rstrip().endswith(b"</feed>"):
+        return "the answer is not a whole Atom feed"
+    if b"arxiv.org/api/errors" in content:
+        return "the answer is an error report"
+    total = _TOTAL.search(content)
+    # arXiv itself now and then sends an empty list and says in the same breath that there are matches.
+    if total is not None and int(total[1]) > 0 and b"<entry" not in content:
+        return "the answer lists none of the papers that it counts"
+    return None
+
+
 def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Client:
     """Return the client for these settings; called in the one thread only."""
     import arxiv
-
-    from mind2web2.api_tools.arxiv_session import BoundedSession
 
     key = (api_url, page_size, request_interval_s)
     if key not in _clients:
@@ -245,7 +280,7 @@ def _client(api_url: str, page_size: int, request_interval_s: float) -> arxiv.Cl
         client = arxiv.Client(page_size, request_interval_s, MAX_RETRIES)
         client.query_url_format = api_url + "?{}"
         # The library has no setting for time limits, and takes any page for an empty list of papers.
-        client._session = BoundedSession()
+        client._session = _bounded_session()
         _clients[key] = client
     return _clients[key]
 

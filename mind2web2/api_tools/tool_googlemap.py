@@ -45,11 +45,6 @@ class GoogleMapsTool:
 
     A failure of the service (refused key, exhausted quota, no network) is a ``ToolError``, never a "not
     found". An empty address is a place that does not exist, and is not asked for.
-
-    Args:
-        base_url: where the web services are.
-        retry_timeout_s: how long a request that fails for the moment is tried again.
-        first_delay_s: the wait before the first new try after a dropped connection; it doubles.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 from mind2web2.capture.quality.failures import PageFailureError
-from mind2web2.capture.record import CapturedPage, CaptureRecord, RefusedConnection, Trouble
+from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, RefusedConnection, Trouble
 from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import BrowserGoneError
 from mind2web2.urls.parts import clean_url, split_url
@@ -229,48 +229,39 @@ class PageTries:
     def _captured(self, seen: Sighting) -> CapturedPage:
         if seen.pdf is None and not seen.screenshot and not (seen.text or "").strip():
             return self._failed(_nothing_shown(seen), seen)
-        record = CaptureRecord(
+        text = None if seen.pdf is not None else seen.text or ""
+        return CapturedPage(self._record(seen), text=text, screenshot=seen.screenshot, pdf=seen.pdf)
+
+    def _failed(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
+        from mind2web2.capture.page.capture import Sighting
+        from mind2web2.capture.page.navigation import MainDocument
+
+        seen = seen or Sighting(MainDocument())
+        trouble = Trouble(kind=failure.kind, detail=str(failure))
+        seen.troubles = [trouble, *(other for other in seen.troubles if other.kind != trouble.kind)]
+        return CapturedPage(self._record(seen, failure))
+
+    def _record(self, seen: Sighting, failure: PageFailureError | None = None) -> CaptureRecord:
+        kind: PageKind = "web" if seen.pdf is None else "pdf"
+        return CaptureRecord(
             requested_url=self._url,
             final_url=seen.document.url or self._url,
-            kind="web" if seen.pdf is None else "pdf",
+            kind=None if failure else kind,
             status=seen.document.status,
             content_type=seen.document.content_type or None,
             title=seen.title,
-            captured_at=_now(),
+            captured_at=datetime.now(UTC).isoformat(timespec="seconds"),
             text_chars=len(seen.text or ""),
             troubles=tuple(seen.troubles),
-            is_transient=seen.is_passing,
+            failure=str(failure) if failure else None,
+            is_transient=failure.is_transient if failure else seen.is_passing,
             unfolded=seen.unfolded,
             notes=tuple(seen.notes),
-            refused=self._refusals(),
+            refused=tuple(self._refused)[:_MAX_RECORDED_REFUSALS],
             timings_s={stage: round(seconds, 3) for stage, seconds in seen.timings_s.items()},
             tries=self._tries,
             browser=self._tools.browser_version,
         )
-        text = None if seen.pdf is not None else seen.text or ""
-        return CapturedPage(record, text=text, screenshot=seen.screenshot, pdf=seen.pdf)
-
-    def _failed(self, failure: PageFailureError, seen: Sighting | None = None) -> CapturedPage:
-        record = CaptureRecord(
-            requested_url=self._url,
-            final_url=(seen.document.url if seen else "") or self._url,
-            kind=None,
-            status=seen.document.status if seen else None,
-            content_type=(seen.document.content_type if seen else "") or None,
-            title=seen.title if seen else "",
-            notes=tuple(seen.notes) if seen else (),
-            captured_at=_now(),
-            troubles=_without_repeats(Trouble(kind=failure.kind, detail=str(failure)), seen),
-            failure=str(failure),
-            is_transient=failure.is_transient,
-            refused=self._refusals(),
-            tries=self._tries,
-            browser=self._tools.browser_version,
-        )
-        return CapturedPage(record)
-
-    def _refusals(self) -> tuple[RefusedConnection, ...]:
-        return tuple(self._refused)[:_MAX_RECORDED_REFUSALS]
 
 
 def _addresses(url: str) -> tuple[str, ...]:
@@ -304,12 +295,3 @@ def _nothing_shown(seen: Sighting) -> PageFailureError:
     return PageFailureError(
         f"{prefix}the page shows neither text nor a picture", "empty_page", is_transient=seen.is_passing
     )
-
-
-def _without_repeats(trouble: Trouble, seen: Sighting | None) -> tuple[Trouble, ...]:
-    others = seen.troubles if seen else []
-    return (trouble, *(other for other in others if other.kind != trouble.kind))
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

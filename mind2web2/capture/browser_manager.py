@@ -13,11 +13,8 @@ from mind2web2.capture.attempts import CaptureTools, PageTries
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.capture.settings import CaptureSettings, StoredResponses
 from mind2web2.errors import DocumentError, MachineError
-from mind2web2.utils.workers import run_in_worker
 
 log = logging.getLogger(__name__)
-
-_PDF_TIMEOUT_S = 120.0
 
 
 class BatchBrowserManager:
@@ -129,12 +126,10 @@ def _log_outcome(logger: logging.Logger, record: CaptureRecord) -> None:
 
 async def _pdf_shown(pdf: bytes) -> tuple[str | None, str | None]:
     """Return a PDF's first page as base64 JPEG and the text of all its pages."""
-    from mind2web2.capture.pdf import RenderSettings, render_pages
+    from mind2web2.capture.pdf import render_pdf
 
     try:
-        rendered = await run_in_worker(
-            render_pages, pdf, RenderSettings(max_image_pages=1), timeout_s=_PDF_TIMEOUT_S
-        )
+        rendered = await render_pdf(pdf, max_image_pages=1)
     except DocumentError as error:
         log.info("pdf captured but not readable reason=%s", error)
         return None, None

@@ -26,9 +26,17 @@ from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.chat import ChatReply, Usage
 from mind2web2.llm_client.prices import total_price_usd
 from mind2web2.llm_client.settings import DEFAULT_JUDGE_MODEL
-from mind2web2.pages.agent_cache import AgentCache, CitedPage, TaskPages
 from mind2web2.pages.citations import FOLDER_NAME, AskForUrls, LinkJudge, judged_urls
-from mind2web2.pages.crawl import DEFAULT_ARCHIVE_URL, Archive, CrawlProgress, crawl, find_citations
+from mind2web2.pages.crawl import (
+    DEFAULT_ARCHIVE_URL,
+    AgentCache,
+    Archive,
+    CitedPage,
+    CrawlProgress,
+    TaskPages,
+    crawl,
+    find_citations,
+)
 from mind2web2.runs.answers import AnswerFile, read_answer
 from mind2web2.scripts.inputs import answer_moment
 from mind2web2.utils.path_config import PathConfig

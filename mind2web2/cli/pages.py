@@ -86,9 +86,8 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
 
     from mind2web2.capture.browser_manager import BatchBrowserManager
     from mind2web2.cli.cache_run import answer_texts
-    from mind2web2.pages.agent_cache import AgentCache
     from mind2web2.pages.citations import FOLDER_NAME, LinkJudge
-    from mind2web2.pages.crawl import CrawlProgress, find_citations
+    from mind2web2.pages.crawl import AgentCache, CrawlProgress, find_citations
     from mind2web2.pages.importing import import_file, import_folder
     from mind2web2.runs.answers import select_answers
 
@@ -114,8 +113,8 @@ async def _imported(options: argparse.Namespace) -> ImportOutcome:
 def run_export(options: argparse.Namespace) -> int:
     """Write stored pages to a file and return the exit status."""
     from mind2web2.cli.console import counted
-    from mind2web2.pages.agent_cache import AgentCache
     from mind2web2.pages.cache_files import file_names_in
+    from mind2web2.pages.crawl import AgentCache
     from mind2web2.pages.warc import export_warc
 
     cache = AgentCache(paths_of(options).cache_root / options.agent)

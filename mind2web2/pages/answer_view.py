@@ -44,17 +44,17 @@ class AnswerCache:
         self.captures = captures
         self.task_cache = task_cache
         self.page_library = page_library
-        self._looked_up: set[str] = set()
-        self._shown: dict[str, str | None] = {}
-        self._captured: dict[str | None, str] = {}
-        self._listed = False
+        self.start_over()
 
     def start_over(self) -> None:
         """Forget all lookups: the same evaluation begins again."""
-        self._looked_up.clear()
-        self._shown.clear()
-        self._captured.clear()
-        self._listed = False
+        # Every URL asked for, and the digest of each page as the judge was shown it.
+        self.looked_up: set[str] = set()
+        self._shown: dict[str, str | None] = {}
+        # Pages that the script has come to see, by lookup key.
+        self._captured: dict[str | None, str] = {}
+        # The script asked for the list of stored pages.
+        self.is_listed = False
 
     def has(self, url: str) -> Any:
         """Return the kind of the stored page."""
@@ -96,7 +96,7 @@ class AnswerCache:
 
     def get_all_urls(self) -> list[str]:
         """Return the index keys of all stored pages."""
-        self._listed = True
+        self.is_listed = True
         return [url for url in self.task_cache.get_all_urls() if self._is_in_view(url)]
 
     def summary(self) -> dict[str, int]:
@@ -115,26 +115,16 @@ class AnswerCache:
         self._captured[lookup_key(url)] = url
 
     @property
-    def looked_up(self) -> list[str]:
-        """Return every URL asked for."""
-        return sorted(self._looked_up)
-
-    @property
     def captured(self) -> list[str]:
         """Return the URLs of the pages that the script has come to see."""
         return sorted(self._captured.values())
 
-    @property
-    def is_listed(self) -> bool:
-        """Return whether the script asked for the list of stored pages."""
-        return self._listed
-
     def note_lookups(self, urls: Iterable[str], captured: Iterable[str], *, is_listed: bool) -> None:
         """Note the lookups of the script's own process."""
-        self._looked_up.update(urls)
+        self.looked_up.update(urls)
         for url in captured:
             self.note_captured(url)
-        self._listed = self._listed or is_listed
+        self.is_listed = self.is_listed or is_listed
 
     def note_shown(self, url: str, sha256: str | None) -> None:
         """Note the digest of a page as the judge was shown it, which may have changed on disk since."""
@@ -144,17 +134,17 @@ class AnswerCache:
         """Return the digest of every page looked up, ``None`` where nothing is stored; reads files."""
         return {
             url: self._shown[url] if url in self._shown else self._digest_in_view(url)
-            for url in sorted(self._looked_up)
+            for url in sorted(self.looked_up)
         }
 
     def listing_used(self) -> str | None:
         """Return the digest of the list of stored pages; ``None`` if the script did not ask for it."""
-        return listing_sha256(self.task_cache) if self._listed else None
+        return listing_sha256(self.task_cache) if self.is_listed else None
 
     def _sees(self, url: str) -> bool:
         """Note that a page is looked up, and tell whether it is to be found."""
         check_look("the page cache")
-        self._looked_up.add(str(url))
+        self.looked_up.add(str(url))
         return self._is_in_view(str(url))
 
     def _check_seen(self, url: str) -> None:

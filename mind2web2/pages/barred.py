@@ -24,13 +24,7 @@ _TITLE = "title:"
 
 @dataclass(frozen=True, slots=True)
 class BarredList:
-    """Rules that name barred sources.
-
-    Args:
-        sha256: of the file's text.
-        addresses: each rule with the pattern of the URLs that it names.
-        titles: each rule with the pattern of the page titles that it names.
-    """
+    """Rules that name barred sources."""
 
     sha256: str
     addresses: tuple[tuple[str, re.Pattern[str]], ...]

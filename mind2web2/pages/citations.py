@@ -145,12 +145,7 @@ def citations_as_json(
     urls_by_answer: Mapping[str, Iterable[str]],
     pages: StoredPages | None = None,
 ) -> dict[str, Any]:
-    """Return the list of a task's citations (file-layouts.md), each page under one spelling.
-
-    Args:
-        urls_by_answer: by the name of the answer's file.
-        pages: where it is looked up how a page is stored; ``None`` for nowhere yet.
-    """
+    """Return the list of a task's citations (file-layouts.md), each page under one spelling."""
     names = sorted(urls_by_answer, key=natural_key)
     urls_by_name = {name: list(urls_by_answer[name]) for name in names}
     spellings = one_spelling_each(url for urls in urls_by_name.values() for url in urls)

@@ -1,4 +1,4 @@
-"""Capture the pages that an agent's answers cite into the agent's cache, each missing one once."""
+"""An agent's pages on disk, and the captures of the pages that its answers cite: each missing one once."""
 
 from __future__ import annotations
 
@@ -13,16 +13,144 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any, Literal, Protocol
 from urllib.parse import urlencode
 
-from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
+from mind2web2.capture.record import CapturedPage, CaptureRecord, PageKind, Trouble
 from mind2web2.errors import DocumentError
-from mind2web2.pages.agent_cache import AgentCache, Choice, PageJob, TaskCitations, TaskPages, page_jobs
 from mind2web2.pages.cache import CacheFileSys
-from mind2web2.pages.citations import LinkJudge, cited_urls
-from mind2web2.urls.parts import lookup_key
+from mind2web2.pages.cache_files import file_names_in
+from mind2web2.pages.citations import LinkJudge, cited_urls, one_spelling_each, write_citations
+from mind2web2.urls.parts import lookup_key, storage_key
 from mind2web2.utils.aio import all_or_first_error
+
+_HOST_END = re.compile("[/?#]")
+
+# Doubtful ones are missing or suspect.
+Choice = Literal["missing", "failed", "suspect", "doubtful"]
+
+
+@dataclass(frozen=True, slots=True)
+class CitedPage:
+    """One page that a task's answers cite, as the task's cache has it: stored, failed or neither."""
+
+    url: str
+    kind: PageKind | None
+    record: CaptureRecord | None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Return whether it is stored and looks wrong."""
+        return self.kind is not None and self.record is not None and self.record.is_suspect
+
+    @property
+    def failure(self) -> str | None:
+        """Return why its capture failed; ``None`` if it is stored or was never tried."""
+        if self.kind is not None or self.record is None:
+            return None
+        return self.record.failure or "it yielded nothing"
+
+    def is_chosen(self, choice: Choice) -> bool:
+        """Return whether a run with this choice captures the page."""
+        if choice == "suspect":
+            return self.is_suspect
+        if choice == "failed":
+            return self.kind is None and self.record is not None
+        if choice == "doubtful" and self.is_suspect:
+            return True
+        # A server that was out of order sent an error instead of the page.
+        return self.kind is None or (self.record is not None and self.record.is_transient)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPages:
+    """The pages that a task's answers cite."""
+
+    task_id: str
+    pages: tuple[CitedPage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PageJob:
+    """One page to store, and the tasks that cite it, each with its own spelling of the URL."""
+
+    url: str
+    wanted_by: tuple[tuple[str, str], ...]
+
+
+def page_jobs(tasks: Iterable[TaskPages], choice: Choice) -> list[PageJob]:
+    """Return the chosen pages, each once however many tasks cite it."""
+    wanted: dict[str, dict[str, str]] = {}
+    for task in tasks:
+        for page in task.pages:
+            if page.is_chosen(choice):
+                wanted.setdefault(lookup_key(page.url) or page.url, {}).setdefault(task.task_id, page.url)
+    jobs = [PageJob(next(iter(urls.values())), tuple(urls.items())) for urls in wanted.values()]
+    return _spread(jobs)
+
+
+def _spread(jobs: Sequence[PageJob]) -> list[PageJob]:
+    """Put the first page of every host before the second of any, so that a slow host delays no other."""
+    seen: Counter[str] = Counter()
+    ranks = []
+    for job in jobs:
+        host = _HOST_END.split(lookup_key(job.url) or job.url)[0]
+        ranks.append(seen[host])
+        seen[host] += 1
+    return [jobs[position] for position in sorted(range(len(jobs)), key=lambda position: ranks[position])]
+
+
+@dataclass(frozen=True, slots=True)
+class TaskCitations:
+    """The URLs that the answers to a task cite, by answer file."""
+
+    task_id: str
+    urls_by_answer: Mapping[str, Sequence[str]]
+
+    def urls(self) -> list[str]:
+        """Return one spelling of each cited page."""
+        return one_spelling_each(url for urls in self.urls_by_answer.values() for url in urls)
+
+
+class AgentCache:
+    """The page caches of an agent's tasks, and the list of cited URLs beside each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._caches: dict[str, CacheFileSys] = {}
+
+    def of(self, task_id: str) -> CacheFileSys:
+        """Return the cache of a task."""
+        if task_id not in self._caches:
+            self._caches[task_id] = CacheFileSys(self.folder / task_id)
+        return self._caches[task_id]
+
+    def holders(self) -> dict[str | None, list[CacheFileSys]]:
+        """Return the caches that have a page, of all tasks, by the lookup key of its URL."""
+        found: dict[str | None, list[CacheFileSys]] = {}
+        for name in sorted(file_names_in(self.folder)):
+            if (self.folder / name / "index.json").exists():
+                for url in self.of(name).get_all_urls():
+                    found.setdefault(lookup_key(url), []).append(self.of(name))
+        return found
+
+    def pages_of(self, citations: TaskCitations) -> TaskPages:
+        """Return a task's cited pages as they are stored now; reads every record."""
+        cache = self.of(citations.task_id)
+        records = cache.capture_records()
+        by_page = {lookup_key(url): record for url, record in records.items()}
+        pages = []
+        for url in citations.urls():
+            kind = cache.has(url)
+            record = records.get(storage_key(url)) or by_page.get(lookup_key(url))
+            pages.append(CitedPage(url, kind, record if record and record.kind == kind else None))
+        return TaskPages(citations.task_id, tuple(pages))
+
+    def list_citations(self, citations: TaskCitations) -> None:
+        """Write the list of a task's cited URLs, with the kinds of the cached ones."""
+        write_citations(self.folder, citations.task_id, citations.urls_by_answer, self.of(citations.task_id))
+
 
 DEFAULT_ARCHIVE_URL = "https://archive.org"
 
@@ -40,12 +168,7 @@ class PageCapturer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Finds copies by the availability API, and captures them like any page, in the form that was archived.
-
-    Args:
-        url: where the archive is.
-        moments: when answers were made, by task and file name.
-    """
+    """Finds copies by the availability API; captures them like any page, in the form that was archived."""
 
     url: str
     moments: Mapping[str, Mapping[str, datetime]]
@@ -203,7 +326,7 @@ async def crawl(
         MachineError: no browser can be started.
         CacheWriteError: the cache cannot be written.
     """
-    run = _Crawl(tasks, cache, progress, choice, archive)
+    run = _Crawl({task.task_id: task for task in tasks}, cache, progress, choice, archive)
     try:
         left = await run.copy_known(await run.plan())
         if left:
@@ -222,38 +345,31 @@ async def crawl(
     return await asyncio.to_thread(lambda: [cache.pages_of(task) for task in tasks])
 
 
+@dataclass
 class _Crawl:
-    def __init__(
-        self,
-        tasks: Sequence[TaskCitations],
-        cache: AgentCache,
-        progress: CrawlProgress,
-        choice: Choice,
-        archive: Archive | None,
-    ) -> None:
-        self._tasks = {task.task_id: task for task in tasks}
-        self._cache = cache
-        self._progress = progress
-        self._choice: Choice = choice
-        self._archive = archive
-        self._jobs_left: Counter[str] = Counter()
+    tasks: Mapping[str, TaskCitations]
+    cache: AgentCache
+    progress: CrawlProgress
+    choice: Choice
+    archive: Archive | None
+    _jobs_left: Counter[str] = field(default_factory=Counter)
 
     async def plan(self) -> list[PageJob]:
         """List the citations of every task, and return the pages to store."""
         pages = []
-        for task in self._tasks.values():
-            await asyncio.to_thread(self._cache.list_citations, task)
-            pages.append(await asyncio.to_thread(self._cache.pages_of, task))
-        jobs = page_jobs(pages, self._choice)
-        self._progress.pages_cited = len({lookup_key(page.url) for task in pages for page in task.pages})
-        self._progress.pages_total = len(jobs)
+        for task in self.tasks.values():
+            await asyncio.to_thread(self.cache.list_citations, task)
+            pages.append(await asyncio.to_thread(self.cache.pages_of, task))
+        jobs = page_jobs(pages, self.choice)
+        self.progress.pages_cited = len({lookup_key(page.url) for task in pages for page in task.pages})
+        self.progress.pages_total = len(jobs)
         self._jobs_left.update(task_id for job in jobs for task_id, _ in job.wanted_by)
         return jobs
 
     async def copy_known(self, jobs: Sequence[PageJob]) -> list[PageJob]:
         """Copy pages that other tasks have, and return the others."""
         left = []
-        holders = await asyncio.to_thread(self._cache.holders) if jobs else {}
+        holders = await asyncio.to_thread(self.cache.holders) if jobs else {}
         for job in jobs:
             source = await asyncio.to_thread(self._source_of, job, holders.get(lookup_key(job.url), ()))
             if source is None:
@@ -266,7 +382,7 @@ class _Crawl:
         """Get pages from the queue until none is left."""
         for job in queue:
             # A redirect or another process may have stored it since.
-            own = [self._cache.of(task_id) for task_id, _ in job.wanted_by]
+            own = [self.cache.of(task_id) for task_id, _ in job.wanted_by]
             source = await asyncio.to_thread(self._source_of, job, own)
             if source is None:
                 await self._capture(job, capturer)
@@ -277,7 +393,7 @@ class _Crawl:
         """Update the citations of the tasks that still lack pages."""
         for task_id, left in self._jobs_left.items():
             if left:
-                await asyncio.to_thread(self._cache.list_citations, self._tasks[task_id])
+                await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
 
     def _source_of(self, job: PageJob, caches: Iterable[CacheFileSys]) -> CacheFileSys | None:
         """Return the cache whose copy of the page makes a capture unnecessary."""
@@ -285,7 +401,7 @@ class _Crawl:
         for cache, record in held:
             if record is not None and not record.is_suspect:
                 return cache
-        if self._choice in ("suspect", "doubtful"):
+        if self.choice in ("suspect", "doubtful"):
             return None
         # A server that was out of order sent an error instead of the page.
         lasting = (cache for cache, record in held if record is None or not record.is_transient)
@@ -294,7 +410,7 @@ class _Crawl:
     async def _copy(self, job: PageJob, source: CacheFileSys) -> None:
         is_copied = False
         for task_id, url in job.wanted_by:
-            own = self._cache.of(task_id)
+            own = self.cache.of(task_id)
             if own is not source:
                 await asyncio.to_thread(own.copy_page, url, source)
                 is_copied = True
@@ -302,39 +418,39 @@ class _Crawl:
         await self._done(job, PageOutcome(job.url, record, is_copied=is_copied))
 
     async def _capture(self, job: PageJob, capturer: PageCapturer) -> None:
-        self._progress.running[job.url] = time.monotonic()
+        self.progress.running[job.url] = time.monotonic()
         try:
             page = await capturer.capture(job.url, log)
-            if self._archive is not None and (page.record.kind is None or page.record.is_suspect):
-                page = await self._archive.copy_for(page, self._moment(job), capturer) or page
+            if self.archive is not None and (page.record.kind is None or page.record.is_suspect):
+                page = await self.archive.copy_for(page, self._moment(job), capturer) or page
             is_stored = False
             for task_id, url in job.wanted_by:
-                store = partial(_store, self._cache.of(task_id), page, url, self._choice == "missing")
+                store = partial(_store, self.cache.of(task_id), page, url, self.choice == "missing")
                 is_stored = await asyncio.to_thread(store) or is_stored
         finally:
-            self._progress.running.pop(job.url, None)
+            self.progress.running.pop(job.url, None)
         await self._done(job, PageOutcome(job.url, page.record, is_kept=not is_stored))
 
     def _moment(self, job: PageJob) -> datetime | None:
         """Return when the first of the answers that cite a page was made."""
-        moments = self._archive.moments if self._archive is not None else {}
+        moments = self.archive.moments if self.archive is not None else {}
         page = lookup_key(job.url)
         return min(
             (
                 moments[task_id][name]
                 for task_id, _ in job.wanted_by
-                for name, urls in self._tasks[task_id].urls_by_answer.items()
+                for name, urls in self.tasks[task_id].urls_by_answer.items()
                 if name in moments.get(task_id, ()) and any(lookup_key(url) == page for url in urls)
             ),
             default=None,
         )
 
     async def _done(self, job: PageJob, outcome: PageOutcome) -> None:
-        self._progress.outcomes.append(outcome)
+        self.progress.outcomes.append(outcome)
         for task_id, _ in job.wanted_by:
             self._jobs_left[task_id] -= 1
             if not self._jobs_left[task_id]:
-                await asyncio.to_thread(self._cache.list_citations, self._tasks[task_id])
+                await asyncio.to_thread(self.cache.list_citations, self.tasks[task_id])
 
 
 def _store(cache: CacheFileSys, page: CapturedPage, url: str, must_be_better: bool) -> bool:

@@ -21,9 +21,9 @@ from mind2web2.capture.quality.signs import PageObservation, signs_of_trouble
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.capture.settings import StoredResponse, StoredResponses
 from mind2web2.errors import CacheWriteError, CaptureError, DocumentError, UsageError
-from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.cache_files import file_names_in, screenshot_bytes
+from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.pages.warc import Fault, FoundPage, warc_pages
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
 from mind2web2.utils.aio import all_or_first_error
@@ -161,27 +161,19 @@ def _faults(found: Found) -> list[Fault]:
     return faults
 
 
+@dataclass
 class _Staging:
     """Puts the pages that a task wants into a cache of their own, before any is stored for good."""
 
-    def __init__(
-        self,
-        pages: Iterator[FoundPage | Fault],
-        source: str,
-        wanted: Mapping[str | None, Sequence[tuple[str, str]]],
-        task_ids: Sequence[str],
-        staging: CacheFileSys,
-        outcome: ImportOutcome,
-    ) -> None:
-        self._pages = pages
-        self._source = source
-        self._wanted = wanted
-        self._task_ids = task_ids
-        self._staging = staging
-        self._outcome = outcome
-        self._lock = asyncio.Lock()
-        self._renderer: PageRenderer | None = None
-        self.places: dict[str, list[tuple[str, str]]] = {}
+    pages: Iterator[FoundPage | Fault]
+    source: str
+    wanted: Mapping[str | None, Sequence[tuple[str, str]]]
+    task_ids: Sequence[str]
+    staging: CacheFileSys
+    outcome: ImportOutcome
+    places: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _renderer: PageRenderer | None = None
 
     async def run(self, open_renderer: RendererOpener) -> None:
         """Read and render all pages."""
@@ -191,22 +183,22 @@ class _Staging:
     async def _work(self, exits: AsyncExitStack, open_renderer: RendererOpener) -> None:
         while True:
             async with self._lock:
-                page = await asyncio.to_thread(next, self._pages, None)
+                page = await asyncio.to_thread(next, self.pages, None)
                 if isinstance(page, FoundPage) and page.stored is not None and self._renderer is None:
                     self._renderer = await exits.enter_async_context(open_renderer())
             if page is None:
                 return
             assert isinstance(page, FoundPage), "the file has no faults"
-            cited_by = dict(self._wanted.get(lookup_key(page.url), ()))
-            tasks = {task_id: cited_by.get(task_id, page.url) for task_id in self._task_ids} or cited_by
+            cited_by = dict(self.wanted.get(lookup_key(page.url), ()))
+            tasks = {task_id: cited_by.get(task_id, page.url) for task_id in self.task_ids} or cited_by
             if not tasks:
-                self._outcome.uncited.append(page.url)
+                self.outcome.uncited.append(page.url)
                 continue
             try:
                 captured = await self._captured(page)
-                await asyncio.to_thread(self._staging.put_capture, captured, url=page.url)
+                await asyncio.to_thread(self.staging.put_capture, captured, url=page.url)
             except (DocumentError, CaptureError, CacheWriteError) as error:
-                self._outcome.faults.append(Fault(page.place, f"{page.url[:200]}: {error}"))
+                self.outcome.faults.append(Fault(page.place, f"{page.url[:200]}: {error}"))
             self.places[page.url] = list(tasks.items())
 
     async def _captured(self, found: FoundPage) -> CapturedPage:
@@ -223,7 +215,7 @@ class _Staging:
         record = rendered.record
         changes: dict[str, Any] = {
             "captured_at": found.fetched_at or now,
-            "imported_from": self._source,
+            "imported_from": self.source,
             "status": found.status or record.status,
         }
         if found.text is not None:

@@ -39,11 +39,7 @@ __all__ = ["PageCache", "PageLibrary", "PageRequest", "PageSettings", "PreparedP
 
 
 class PageMemory:
-    """Contents by key; over the limit, those used longest ago are dropped.
-
-    Args:
-        limit_bytes: of all contents together; the last one kept stays in any case.
-    """
+    """Contents by key; over the limit, those used longest ago are dropped, but never the last one."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit_bytes = limit_bytes

@@ -39,10 +39,19 @@ AsOf = datetime | Literal["answer"]
 
 _LOCALTIME = Path("/etc/localtime")
 _UTC_NAMES = frozenset({"Etc/UTC", "Etc/UCT", "Etc/Universal", "Etc/Zulu", "UCT", "Universal", "Zulu"})
-# Methods by which programs read the date, whatever the object is called.
-_CLOCK_METHODS = frozenset({"now", "today", "utcnow"})
-_CLOCK_FUNCTIONS = frozenset({"time", "time_ns", "localtime", "gmtime", "ctime", "asctime", "strftime"})
-_LOCAL_TIME = frozenset({"fromtimestamp", "astimezone", "timestamp", "mktime", "localtime", "ctime"})
+# By which programs read the date: methods, whatever the object is called, and functions of ``time``.
+_READS_CLOCK = frozenset(
+    {
+        *(".now", ".today", ".utcnow", "time.time", "time.time_ns", "time.localtime", "time.gmtime"),
+        *("time.ctime", "time.asctime", "time.strftime"),
+    }
+)
+_USES_LOCAL_TIME = frozenset(
+    {
+        *(".fromtimestamp", ".astimezone", ".timestamp", ".mktime", ".localtime", ".ctime"),
+        *("mktime", "localtime", "ctime"),
+    }
+)
 
 
 class ClockReading(BaseModel):
@@ -105,7 +114,7 @@ class ScriptClock:
 
     def reading(self, sources: Iterable[bytes]) -> ClockReading | None:
         """Return what a result may depend on, ``None`` if on nothing."""
-        if not self.is_read and not _names_any(sources, _LOCAL_TIME):
+        if not self.is_read and _USES_LOCAL_TIME.isdisjoint(_names_in(sources)):
             return None
         return reading_at(self._as_of or self._started, is_read=self.is_read)
 
@@ -123,9 +132,9 @@ def reading_at(moment: datetime, *, is_read: bool) -> ClockReading:
 
 def static_reading(sources: Iterable[bytes]) -> ClockReading | None:
     """Return what a result may depend on by the text of its script, where its process was not watched."""
-    parsed = list(sources)
-    is_read = any(_reads_clock(source) for source in parsed)
-    if not is_read and not _names_any(parsed, _LOCAL_TIME):
+    names = set(_names_in(sources))
+    is_read = not names.isdisjoint(_READS_CLOCK)
+    if not is_read and names.isdisjoint(_USES_LOCAL_TIME):
         return None
     return reading_at(datetime.now(UTC), is_read=is_read)
 
@@ -195,26 +204,17 @@ def imported_names(source: bytes) -> set[str]:
     return names
 
 
-def _names_any(sources: Iterable[bytes], names: frozenset[str]) -> bool:
-    return any(_name_of(node) in names for source in sources for node in _nodes(source))
-
-
-def _reads_clock(source: bytes) -> bool:
-    return any(_is_clock_call(node) for node in _nodes(source))
-
-
-def _is_clock_call(node: ast.AST) -> bool:
-    if isinstance(node, ast.ImportFrom):
-        return node.module == "time" and any(alias.name in _CLOCK_FUNCTIONS for alias in node.names)
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "time":
-        return node.attr in _CLOCK_FUNCTIONS
-    return isinstance(node, ast.Attribute) and node.attr in _CLOCK_METHODS
-
-
-def _name_of(node: ast.AST) -> str | None:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else None
+def _names_in(sources: Iterable[bytes]) -> Iterator[str]:
+    """Yield names that are used, attributes with a dot and with their owner's name, and imported names."""
+    for node in (node for source in sources for node in _nodes(source)):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Attribute):
+            yield f".{node.attr}"
+            if isinstance(node.value, ast.Name):
+                yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Name):
+            yield node.id
 
 
 def _nodes(source: bytes) -> Iterator[ast.AST]:

@@ -14,7 +14,6 @@ import re
 import sys
 import warnings
 from collections.abc import Iterator, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_file_location
@@ -48,30 +47,21 @@ _CONCURRENT = frozenset({"threading", "_thread", "concurrent", "multiprocessing"
 _WITHOUT_TASKS = frozenset({"sleep", "Semaphore", "BoundedSemaphore", "Lock", "Event"})
 
 
-@dataclass(frozen=True)
-class HiddenNames:
-    """Names in a script's module that the script itself does not use, for functions of ``scheduler``."""
-
-    deferred: str
-    read: str
-    settled: str
-    sequentially: str
-
-    @classmethod
-    def unused_in(cls, source: str) -> HiddenNames:
-        """Return names that occur nowhere in a script."""
-        number = 0
-        while (stem := f"__mind2web2_{number}_") in source:
-            number += 1
-        # Names that end in underscores are not mangled inside of classes.
-        return cls(*(f"{stem}{name}__" for name in ("deferred", "read", "settled", "sequentially")))
+# Names in a script's module for functions of ``scheduler``; ending in underscores, they are not mangled in
+# classes.
+_HELPERS = {
+    "deferred": "__mind2web2_deferred__",
+    "read": "__mind2web2_read__",
+    "settled": "__mind2web2_settled__",
+    "sequentially": "__mind2web2_sequentially__",
+}
 
 
-def defer_verifications(tree: ast.Module, names: HiddenNames) -> None:
+def defer_verifications(tree: ast.Module) -> None:
     """Rewrite a script's syntax tree, unless the script has to run sequentially from its start."""
     if must_be_sequential(tree):
         return
-    rewriter = _Rewriter(names, _names_never_read(tree))
+    rewriter = _Rewriter(_names_never_read(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef):
             node.body = [rewriter.statement(statement) for statement in node.body]
@@ -107,8 +97,7 @@ def _shows_verdicts(node: ast.AST) -> bool:
 class _Rewriter(ast.NodeTransformer):
     """Changes the statements of one ``async def``, without the functions and classes in it."""
 
-    def __init__(self, names: HiddenNames, never_read: set[str]) -> None:
-        self._names = names
+    def __init__(self, never_read: set[str]) -> None:
         self._never_read = never_read
 
     def statement(self, statement: ast.stmt) -> ast.stmt:
@@ -137,38 +126,38 @@ class _Rewriter(ast.NodeTransformer):
             and call.func.attr in VERIFYING
         ):
             call.args.insert(0, call.func)
-            call.func = self._hidden(self._names.deferred, call.func)
+            call.func = self._helper("deferred", call.func)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         """Wait before a result is read or replaced, and before the script starts tasks."""
         self.generic_visit(node)
         if node.attr in _SHOWING:
-            node.value = self._awaited(self._names.read, node.value)
+            node.value = self._awaited("read", node.value)
         elif _is_name(node.value, {"asyncio"}) and node.attr not in _WITHOUT_TASKS:
-            node.value = self._awaited(self._names.settled, node.value)
+            node.value = self._awaited("settled", node.value)
         return node
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         """Wait before the script starts tasks."""
         starts = node.id == "gather" and isinstance(node.ctx, ast.Load)
-        return self._awaited(self._names.settled, node) if starts else node
+        return self._awaited("settled", node) if starts else node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         """Wait before a function that reads results is made: usually it is called at once."""
-        return self._awaited(self._names.settled, node) if _shows_verdicts(node) else node
+        return self._awaited("settled", node) if _shows_verdicts(node) else node
 
     def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
         """Wait before its first source is evaluated, which happens outside of it."""
         reads = _shows_verdicts(node)
         source = self.visit(node.generators[0].iter)
-        node.generators[0].iter = self._awaited(self._names.settled, source) if reads else source
+        node.generators[0].iter = self._awaited("settled", source) if reads else source
         return node
 
     def visit_AsyncWith(self, node: ast.AsyncWith) -> ast.AST:
         """Defer nothing while the script holds a resource, which a verification may need."""
         self.generic_visit(node)
         first = node.items[0].context_expr
-        call = ast.Call(func=self._hidden(self._names.sequentially, first), args=[], keywords=[])
+        call = ast.Call(func=self._helper("sequentially", first), args=[], keywords=[])
         node.items.insert(0, ast.withitem(context_expr=ast.copy_location(call, first)))
         return node
 
@@ -194,12 +183,12 @@ class _Rewriter(ast.NodeTransformer):
     # Their bodies cannot wait; an inner ``async def`` is rewritten by itself.
     visit_FunctionDef = visit_ClassDef = visit_AsyncFunctionDef = _unchanged  # noqa: N815
 
-    def _awaited(self, name: str, value: ast.expr) -> ast.expr:
-        call = ast.Call(func=self._hidden(name, value), args=[value], keywords=[])
+    def _awaited(self, helper: str, value: ast.expr) -> ast.expr:
+        call = ast.Call(func=self._helper(helper, value), args=[value], keywords=[])
         return ast.copy_location(ast.Await(value=ast.copy_location(call, value)), value)
 
-    def _hidden(self, name: str, place: ast.expr) -> ast.expr:
-        return ast.copy_location(ast.Name(id=name, ctx=ast.Load()), place)
+    def _helper(self, helper: str, place: ast.expr) -> ast.expr:
+        return ast.copy_location(ast.Name(id=_HELPERS[helper], ctx=ast.Load()), place)
 
 
 def must_be_sequential(tree: ast.Module) -> bool:
@@ -253,25 +242,48 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
         Exception: any other exception of the script's module code, syntax errors included.
     """
     script_path = Path(path)
-    code, names = _deferring_code(read_script(script_path), script_path)
-    module, modules_before = new_module(script_path), sys.modules.keys() | set()
+    if not script_path.is_file():
+        raise FileNotFoundError(f"no eval script {path}: check the task id and the eval scripts folder")
+    code = _deferring_code(script_path.read_bytes(), script_path)
+    module, modules_before = _new_module(script_path), sys.modules.keys() | set()
     sys.modules[module.__name__] = module
-    for function in ("deferred", "read", "settled", "sequentially"):
-        setattr(module, getattr(names, function), getattr(scheduler, function))
+    for function, name in _HELPERS.items():
+        setattr(module, name, getattr(scheduler, function))
     try:
-        execute_script(code, module, script_path)
-        return scheduler.deferring(find_evaluate_answer(module, script_path), modules_before)
-    except BaseException:
+        exec(code, module.__dict__)
+        return scheduler.deferring(_evaluate_answer_of(module, script_path), modules_before)
+    except BaseException as error:
         sys.modules.pop(module.__name__, None)  # the script may have removed itself
+        if isinstance(error, SystemExit):
+            raise EvalScriptError(
+                f"eval script {path} ends the program when imported (exit status {error.code!r}): "
+                "remove its call of sys.exit"
+            ) from error
         raise
 
 
 @lru_cache(maxsize=64)
-def _deferring_code(source: bytes, path: Path) -> tuple[CodeType, HiddenNames]:
-    """Return a script's code with verifications deferred; each answer to a task runs the same."""
-    # The names are plain ASCII, so that the script's encoding does not matter here.
-    names = HiddenNames.unused_in(source.decode("latin-1"))
-    return compile_script(deferring_tree(source, path, names), path), names
+def _deferring_code(source: bytes, path: Path) -> CodeType:
+    """Return a script's code with verifications deferred; tracebacks show the script's path."""
+    with warnings.catch_warnings():
+        # Published scripts stay as they are: an odd escape in one is not the user's to mend.
+        warnings.simplefilter("ignore")
+        tree = _parsed_script(source, path)
+        try:
+            defer_verifications(tree)
+        except RecursionError:
+            # A script with expressions nested so deeply runs as it is.
+            tree = _parsed_script(source, path)
+        # The script's own __future__ imports count, not this module's.
+        return compile(tree, str(path), "exec", dont_inherit=True)
+
+
+def _parsed_script(source: bytes, path: Path) -> ast.Module:
+    if b"\0" in source:
+        # Python 3.11 raises a ValueError here that names no file.
+        line = source[: source.index(b"\0")].count(b"\n") + 1
+        raise SyntaxError("source code contains a null byte", (str(path), line, 1, None))
+    return parsed(source, str(path))
 
 
 def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:
@@ -280,45 +292,7 @@ def unload_eval_script(evaluate_answer: EvaluateAnswer) -> None:
         sys.modules.pop(evaluate_answer.__module__, None)
 
 
-def read_script(path: Path) -> bytes:
-    """Return a script's bytes; its encoding is for the parser to find, as a coding line may name it."""
-    if not path.is_file():
-        raise FileNotFoundError(f"no eval script {path}: check the task id and the eval scripts folder")
-    return path.read_bytes()
-
-
-def parse_script(source: bytes, path: Path) -> ast.Module:
-    """Return the script's syntax tree; a ``SyntaxError`` names the script's path and line."""
-    if b"\0" in source:
-        # Python 3.11 raises a ValueError here that names no file.
-        line = source[: source.index(b"\0")].count(b"\n") + 1
-        raise SyntaxError("source code contains a null byte", (str(path), line, 1, None))
-    with warnings.catch_warnings():
-        # Published scripts stay as they are: an odd escape in one is not the user's to mend.
-        warnings.simplefilter("ignore")
-        return parsed(source, str(path))
-
-
-def deferring_tree(source: bytes, path: Path, names: HiddenNames) -> ast.Module:
-    """Return a script's syntax tree with verifications deferred."""
-    tree = parse_script(source, path)
-    try:
-        defer_verifications(tree, names)
-    except RecursionError:
-        # A script with expressions nested so deeply runs as it is.
-        return parse_script(source, path)
-    return tree
-
-
-def compile_script(tree: ast.Module, path: Path) -> CodeType:
-    """Compile a syntax tree, so that tracebacks show the script's path."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        # The script's own __future__ imports count, not this module's.
-        return compile(tree, str(path), "exec", dont_inherit=True)
-
-
-def new_module(path: Path) -> ModuleType:
+def _new_module(path: Path) -> ModuleType:
     """Return an empty module for a script; no two loads share a name, be it the same file."""
     identifier = re.sub(r"\W", "_", path.stem)
     name = f"{MODULE_PREFIX}{next(_load_numbers)}_{identifier}"
@@ -328,18 +302,7 @@ def new_module(path: Path) -> ModuleType:
     return module_from_spec(spec)
 
 
-def execute_script(code: CodeType, module: ModuleType, path: Path) -> None:
-    """Run a script's module code; only its attempt to end the whole run is turned into an error of ours."""
-    try:
-        exec(code, module.__dict__)
-    except SystemExit as exit_request:
-        raise EvalScriptError(
-            f"eval script {path} ends the program when imported (exit status {exit_request.code!r}): "
-            "remove its call of sys.exit"
-        ) from exit_request
-
-
-def find_evaluate_answer(module: ModuleType, path: Path) -> EvaluateAnswer:
+def _evaluate_answer_of(module: ModuleType, path: Path) -> EvaluateAnswer:
     """Return the module's ``evaluate_answer`` if it is what the contract asks for."""
     if not hasattr(module, "evaluate_answer"):
         raise AttributeError(
@@ -350,13 +313,10 @@ def find_evaluate_answer(module: ModuleType, path: Path) -> EvaluateAnswer:
         raise TypeError(
             f"evaluate_answer of eval script {path} is no coroutine function: make it 'async def'"
         )
-    missing = [name for name in REQUIRED_PARAMETERS if name not in _keyword_parameters(function)]
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(function).parameters
+    taken = {name for name, parameter in parameters.items() if parameter.kind in by_name}
+    missing = [name for name in REQUIRED_PARAMETERS if name not in taken]
     if missing:
         raise TypeError(f"evaluate_answer of eval script {path} lacks parameters: add {', '.join(missing)}")
     return function
-
-
-def _keyword_parameters(function: EvaluateAnswer) -> set[str]:
-    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = inspect.signature(function).parameters.values()
-    return {parameter.name for parameter in parameters if parameter.kind in by_name}

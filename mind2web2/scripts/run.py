@@ -219,28 +219,23 @@ async def _loaded_and_run(
             raise EvalScriptError(
                 f"script {call.script_path.name} was changed just now: run the same command again"
             )
-        arguments = _arguments(call, judge, cache, logger)
-        if "model" in inspect.signature(evaluate_answer).parameters:
-            arguments["model"] = call.model
-        evaluate = partial(evaluate_answer, **arguments)
+        # Permits of the script's own: a verification does not wait for those that the script holds.
+        permits = DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS))
+        takes_model = "model" in inspect.signature(evaluate_answer).parameters
+        evaluate = partial(
+            evaluate_answer,
+            client=judge,
+            answer=call.answer,
+            agent_name=call.agent_name,
+            answer_name=call.answer_name,
+            cache=cache,
+            semaphore=permits,
+            logger=logger,
+            **({"model": call.model} if takes_model else {}),
+        )
         return await run_script(evaluate, call.script_path, timeout_s, logger, clock)
     finally:
         unload_eval_script(evaluate_answer)
-
-
-def _arguments(
-    call: ScriptCall, judge: AnswerJudge, cache: AnswerCache, logger: logging.Logger
-) -> dict[str, Any]:
-    return {
-        "client": judge,
-        "answer": call.answer,
-        "agent_name": call.agent_name,
-        "answer_name": call.answer_name,
-        "cache": cache,
-        # Of the script's own: a verification does not wait for permits that the script holds.
-        "semaphore": DualSemaphore(asyncio.Semaphore(_SCRIPT_PERMITS), asyncio.Semaphore(_SCRIPT_PERMITS)),
-        "logger": logger,
-    }
 
 
 async def run_script(

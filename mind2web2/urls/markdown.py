@@ -127,12 +127,7 @@ _RESERVED_TOP_LEVEL = "example"
 
 
 def bare_addresses(text: str, known: Iterable[UrlSpan] = (), *, is_code: bool = False) -> Iterator[UrlSpan]:
-    """Yield the addresses without a scheme outside of those that are known already, in order.
-
-    Args:
-        known: what ``url_spans`` found in the text.
-        is_code: only the clearest cases count.
-    """
+    """Yield addresses without a scheme outside of the known ones, in order; in code the clearest only."""
     if "." not in text:
         return
     position = 0

@@ -163,10 +163,6 @@ class LoopTurns:
     The loop calls all that was ready at the beginning of a round before it looks at its connections again.
     Where hundreds of questions become ready at once, each of which takes half a millisecond, the first
     request would go out when the last question is prepared, and no other task would run until then.
-
-    Args:
-        loop: where the work runs.
-        clock: tells seconds.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:

@@ -14,9 +14,9 @@ from mind2web2.capture.record import CaptureRecord
 from mind2web2.errors import CaptureError
 from mind2web2.judge.store import judgment_key
 from mind2web2.llm_client.chat import ChatRequest, ImageLimit, Message
-from mind2web2.pages.agent_cache import AgentCache
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.captures import PreparedPage
+from mind2web2.pages.crawl import AgentCache
 from mind2web2.pages.library import PageLibrary, PageRequest
 from mind2web2.rubric.evidence import Evidence, PageCheck, Vote
 from mind2web2.utils.path_config import PathConfig

@@ -46,22 +46,22 @@ def site():
 
 @pytest.fixture
 def project(tmp_path, monkeypatch, site):
-    """A project with two answers that cite the site; the first was made in May 2024."""
+    """A project with two answers that cite a page that is gone; the first was made in May 2024."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(tmp_path)
     folder = tmp_path / "answers" / "bot" / "lake"
     folder.mkdir(parents=True)
     for number, created in ((1, "2024-05-10"), (2, "2025-06-01")):
-        names = ("fine", "gone", "wall", "lost", "paper")
-        (folder / f"answer_{number}.md").write_text(
-            " ".join(f"[{name}]({site.url}/{name})" for name in names)
-        )
+        (folder / f"answer_{number}.md").write_text(f"[gone]({site.url}/gone)")
         (folder / f"answer_{number}.meta.json").write_text(f'{{"created": "{created}"}}')
     return CacheFileSys(tmp_path / "cache" / "bot" / "lake")
 
 
 def test_copies_take_the_place_of_pages(project, site):
     """The nearest to the first answer is stored and says what it is, in the question too."""
+    names = ("fine", "gone", "wall", "lost", "paper")
+    for path in (project.task_dir.parent.parent.parent / "answers" / "bot" / "lake").glob("*.md"):
+        path.write_text(" ".join(f"[{name}]({site.url}/{name})" for name in names))
     copies = {
         f"{site.url}/gone": {
             "20230101000000": page("2023"),

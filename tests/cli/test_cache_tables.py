@@ -10,7 +10,7 @@ from rich.console import Console
 from mind2web2.capture.record import CaptureRecord, Trouble
 from mind2web2.cli.cache_run import print_cached
 from mind2web2.cli.suggestions import caching_command
-from mind2web2.pages.agent_cache import CitedPage, TaskPages
+from mind2web2.pages.crawl import CitedPage, TaskPages
 
 
 def page(name, kind="web", *troubles, failure=None, recorded=True):

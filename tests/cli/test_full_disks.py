@@ -30,10 +30,10 @@ MAIN = "from mind2web2.cli import main; raise SystemExit(main())"
 
 @pytest.fixture
 def project(tmp_path):
-    """Return a project with an answer and many claims."""
+    """Return a project with an answer and a claim."""
     project = Project(tmp_path)
     project.add_answer()
-    project.add_script(CLAIMS)
+    project.add_script({"leaf": ("The lake has islands.", None)})
     return project
 
 
@@ -83,6 +83,7 @@ def read_only(folder):
 
 def test_an_evaluation_on_a_full_disk_goes_on_when_there_is_room(project, judge):
     """What could be stored is not asked again, and once nothing can be stored nothing more is asked."""
+    project.add_script(CLAIMS)
     run = run_as_anybody(project, *evaluation(judge), "--max_llm_requests", "2", file_bytes=100_000)
     assert run.returncode == 1, run.stderr
     [reason] = [line for line in run.stdout.splitlines() if line.startswith("No result: ")]
@@ -122,7 +123,7 @@ def test_an_answer_folder_that_cannot_be_written_costs_its_answer_only(project, 
     assert run.returncode == 1, run.stderr
     assert "No result: lake/answer_2.md: cannot write to " in run.stdout
     assert "bot/lake/answer_2: Permission denied" in run.stdout
-    assert len(judge.requests) == JUDGMENTS
+    assert len(judge.requests) == 2
     assert project.task_summary()["answer_1.md"]["score"] == 1.0
 
 

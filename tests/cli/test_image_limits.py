@@ -89,15 +89,8 @@ SIDE = "images have at most 1000 pixels a side, as this judge takes them"
     [
         (lambda _: None, [], (5,), False),
         (takes(1, "At most 1 image(s) may be provided in one request."), [], (1, FIRST.format(1)), True),
-        (
-            takes(3, "Exceeded maximum number of images (3) allowed in the request."),
-            [],
-            (3, FIRST.format(3)),
-            True,
-        ),
         (takes(0, "judge-1 is not a multimodal model"), [], (0, NONE_SHOWN), True),
         (takes(0, "image input is not supported - hint: provide the mmproj", 500), [], (0, NONE_SHOWN), True),
-        (takes(0, "No endpoints found that support image input", 404), [], (0, NONE_SHOWN), True),
         (wants_strings, [], (0, NONE_SHOWN), True),
         (takes_side(1000, "image dimensions exceed max allowed size: 1000 pixels"), [], (10, SIDE), True),
         (takes_side(100, "The image is too large"), [], (0, NONE_SHOWN), True),

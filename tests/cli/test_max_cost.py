@@ -30,6 +30,14 @@ def project(tmp_path, monkeypatch):
 
 
 @pytest.fixture
+def hill(project):
+    """Return a project with another task, of one answer, and the options that evaluate it alone."""
+    project.add_answer(task="hill")
+    project.add_script({"leaf": ("The lake is deep.", None)}, task="hill")
+    return project, ("--task_id", "hill")
+
+
+@pytest.fixture
 def server():
     """Return a judge whose every reply costs a hundredth of a dollar."""
     with JudgeServer(input_tokens=2000, cached_tokens=0, output_tokens=500) as server:
@@ -95,20 +103,20 @@ def test_a_budget_below_a_single_request_says_so(server):
     assert "more than all of max_cost 0.000001: give a higher one" in run.stdout
 
 
-def test_a_replay_needs_no_price(project, server):
+def test_a_replay_needs_no_price(hill, server):
     """It spends nothing, whatever the model."""
-    assert evaluate(server, "--judge_model", "judge-1").returncode == 0
-    run = call(evaluate_main, *OPTIONS, "--judge_model=judge-1", "--llm_provider=replay", "--max_cost=1")
+    project, options = hill
+    assert evaluate(server, "--judge_model", "judge-1", *options).returncode == 0
+    options = (*options, "--judge_model=judge-1", "--llm_provider=replay", "--max_cost=1")
+    run = call(evaluate_main, *OPTIONS, *options)
     assert run.returncode == 0
     assert project.results.exists()
 
 
-def test_the_use_of_a_run_is_printed_and_kept(project, server):
+def test_the_use_of_a_run_is_printed_and_kept(hill, server):
     """By task and in all, what was reused apart; the runs before as totals."""
-    project.add_answer(task="hill")
-    project.add_script({"leaf": ("The lake is deep.", None)}, task="hill")
-    options = [*OPTIONS, *MODEL, "--judge_base_url", server.base_url, "--task_id", "hill"]
-    assert call(evaluate_main, *options).returncode == 0
+    project, options = hill
+    assert evaluate(server, *options).returncode == 0
     [result] = project.result_paths(task="hill")
     result.unlink()
     run = evaluate(server)
@@ -136,12 +144,13 @@ def test_the_use_of_a_run_is_printed_and_kept(project, server):
 
 
 @pytest.mark.parametrize("content", [b'["not ours"', b"\xff\x00", b"[]", b'{"runs": 3}'])
-def test_a_damaged_usage_file_is_replaced(project, server, content, caplog):
+def test_a_damaged_usage_file_is_replaced(hill, server, content, caplog):
     """It costs no score, and one line says what it does cost."""
+    project, options = hill
     project.results.mkdir(parents=True)
     path = project.results / "usage.json"
     path.write_bytes(content)
-    assert evaluate(server).returncode == 0
+    assert evaluate(server, *options).returncode == 0
     assert len(read_json(path)["runs"]) == 1
     [told] = [record.getMessage() for record in caplog.records if "usage.json" in record.getMessage()]
     lost = "is damaged and is replaced: the judge use of earlier runs is lost, nothing else"

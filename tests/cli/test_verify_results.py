@@ -89,6 +89,7 @@ def test_a_changed_score_is_wrong(example, caplog):
     change(result_path(example), lambda result: result.update(final_score=1.0))
     exit_status, found, output = verify()
     assert exit_status == 1
+    assert any(kind == "wrong" and "changed after it was written" in words for kind, _, words in found)
     assert ("wrong", NAME, "its score is 1, but its rubric tree gives 0.444444") in found
     assert f"Next, for {NAME}: mind2web2 evaluate example --task_id {TASK} --judge_model" in output
     assert "Answers: 9; correct and up to date: 8; 1 wrong" in output
@@ -155,13 +156,9 @@ EDITS = {
 
 @pytest.mark.parametrize("what", EDITS)
 def test_each_kind_of_change_is_found(example, what):
-    """With the file's own digest at once, and without it by what the field has to agree with."""
+    """Without the file's own digest, by what the field has to agree with."""
     edit, text = EDITS[what]
-    change(result_path(example), edit)
-    exit_status, found, _ = verify("--task_id", TASK)
-    assert exit_status == 1
-    assert any(kind == "wrong" and "changed after it was written" in words for kind, _, words in found)
-    change(result_path(example), lambda _result: None, seal=True)
+    change(result_path(example), edit, seal=True)
     exit_status, found, _ = verify("--task_id", TASK)
     assert exit_status in (1, 3)
     assert any(name == NAME and text in words for _, name, words in found)

@@ -16,8 +16,8 @@ from fixtures.pdf_files import pdf as sound_pdf
 from inputs.hostile_files import png, small_image
 from pydantic import BaseModel
 
-from mind2web2.api_tools.arxiv_session import _check_feed
 from mind2web2.api_tools.tool_arxiv import (
+    feed_problem,
     id_from_pdf_link,
     normalise_title,
     parse_arxiv_id,
@@ -36,9 +36,9 @@ from mind2web2.llm_client.chat import Completion
 from mind2web2.llm_client.failures import RequestFailedError, allowances_in, failure_from_body
 from mind2web2.llm_client.settings import check_address, public_address
 from mind2web2.llm_client.structured_output import InvalidOutputError, read_template
-from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.pages.citations import cited_urls, listed_urls
+from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.runs.answers import answer_files, read_answer
 from mind2web2.runs.estimate import stored_judgments, task_results
 from mind2web2.runs.summaries import generate_result_summary, merge_all_results, write_task_summary
@@ -287,7 +287,7 @@ def _read_reply(content: bytes, _: Path) -> None:
 
 
 def _read_feed(content: bytes, _: Path) -> None:
-    _check_feed(content)
+    feed_problem(content)
 
 
 def _in_worker(function: Callable[..., Any], *arguments: object) -> None:

@@ -10,9 +10,8 @@ from projects import read_json
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
 from mind2web2.errors import MachineError
-from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.citations import LinkJudge
-from mind2web2.pages.crawl import CrawlProgress, crawl, find_citations
+from mind2web2.pages.crawl import AgentCache, CrawlProgress, TaskCitations, crawl, find_citations
 
 A, B, C = "https://a.example/1", "https://b.example/2", "https://c.example/3"
 PUZZLE = Trouble(kind="challenge", detail="a puzzle")

@@ -3,7 +3,7 @@
 import pytest
 
 from mind2web2.capture.record import CaptureRecord, Trouble
-from mind2web2.pages.agent_cache import CitedPage, TaskPages, page_jobs
+from mind2web2.pages.crawl import CitedPage, TaskPages, page_jobs
 
 URL = "https://example.com/page"
 

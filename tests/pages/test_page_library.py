@@ -13,9 +13,9 @@ from scripted_judge import ScriptedJudge
 from mind2web2 import CacheFileSys
 from mind2web2.capture.record import CapturedPage, CaptureRecord
 from mind2web2.errors import CacheReadError, CaptureError
-from mind2web2.pages.agent_cache import CitedPage
 from mind2web2.pages.answer_view import AnswerCache
 from mind2web2.pages.captures import DoubtfulPageError
+from mind2web2.pages.crawl import CitedPage
 from mind2web2.pages.library import PageLibrary
 
 log = logging.getLogger("tests")

@@ -17,8 +17,8 @@ from viewer.made_results import URL, Results, leaf, result
 
 from mind2web2.capture.record import CapturedPage, CaptureRecord, Trouble
 from mind2web2.capture.settings import CaptureSettings, NetworkSettings
-from mind2web2.pages.agent_cache import AgentCache, TaskCitations
 from mind2web2.pages.cache import CacheFileSys
+from mind2web2.pages.crawl import AgentCache, TaskCitations
 from mind2web2.runs.freshness import PresentReader
 from mind2web2.runs.reader import leaves_of
 from mind2web2.runs.results import latest_result

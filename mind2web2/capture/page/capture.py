@@ -145,12 +145,14 @@ class _PageReader:
         self._seen = Sighting(visit.navigation.document)
         self._cleared = Cleared()
         self._missing: list[str] = []
+        self._worlds: list[FrameWorld] | None = None
+        self._is_changed = False
 
     async def read(self, timings_s: dict[str, float]) -> Sighting:
         """Return the content of the page."""
         with _timed(timings_s, "unfold"):
             reading = await self._bring_out()
-        reading = reading or await self._read(timings_s)
+        reading = reading or await self._read(timings_s, self._unchanged_worlds())
         self._seen.is_broken = self._visit.is_broken
         self._seen.notes += self._visit.notes
         if self._visit.navigation.frames_left_out:
@@ -190,21 +192,29 @@ class _PageReader:
         if unfolded is None or unfolded.summary or scrolled is None or scrolled.rounds:
             # Some overlays come with scrolling.
             await self._clear(worlds)
+            self._is_changed = True
         self._note_bounds(scrolled, unfolded)
         return None
 
     async def _worlds_with_more(self) -> list[FrameWorld]:
-        return await worlds_with_more(await self._visit.worlds())
+        self._worlds = await self._visit.worlds()
+        return await worlds_with_more(self._worlds)
 
-    async def _read(self, timings_s: dict[str, float]) -> _Reading:
+    def _unchanged_worlds(self) -> list[FrameWorld] | None:
+        # Frames may go to other documents, and scripts that we let run may make shadow roots.
+        worlds = self._worlds
+        return worlds if worlds is not None and len(worlds) == 1 and not self._is_changed else None
+
+    async def _read(self, timings_s: dict[str, float], worlds: list[FrameWorld] | None = None) -> _Reading:
         text: PageText | None = None
         screenshot: bytes | None = None
         with _timed(timings_s, "read"):
-            worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
+            if worlds is None:
+                worlds = await self._stage("entering its frames", _READ_LIMIT_S, self._visit.worlds())
             if worlds is not None:
                 reading = read_text(worlds, self._settings.max_text_chars)
                 text = await self._stage("reading its text", _READ_LIMIT_S, reading)
-            state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state())
+            state = await self._stage("looking at it", _READ_LIMIT_S, self._visit.state(with_text=False))
         with _timed(timings_s, "picture"):
             noted = len(self._seen.notes)
             if worlds is not None:
@@ -223,6 +233,7 @@ class _PageReader:
             "closing banners", _BANNERS_LIMIT_S + 2, close_banners(worlds, _BANNERS_LIMIT_S, self._rest)
         )
         if cleared is not None:
+            self._is_changed |= bool(cleared.done)
             self._seen.notes += [
                 note for note in (*cleared.done, *cleared.walls) if note not in self._seen.notes
             ]

@@ -17,8 +17,6 @@ log = logging.getLogger(__name__)
 
 WORLD_NAME = "mind2web2"
 
-# With more suspects than this, one look at the whole document is cheaper.
-_MAX_SUSPECTS = 60
 _MAX_NESTED_ROOTS = 5
 _MAX_FRAMES = 400
 # Both maps live in the parent frame's isolated world: element to frame id, element to closed shadow root.
@@ -206,8 +204,19 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
     try:
         # Roots may hold hosts of their own.
         for _ in range(_MAX_NESTED_ROOTS):
-            count = await world.call("suspected_hosts")
-            if not count or not await _mark_roots_of(world, count):
+            if not await world.call("suspected_hosts"):
+                return
+            hosts = await _elements_of(world, await world.handle("() => globalThis.suspectedHosts"))
+            nodes = await asyncio.gather(*(_described(world, host) for host in hosts))
+            closed = [
+                (host, root["backendNodeId"])
+                for host, node in zip(hosts, nodes, strict=True)
+                for root in node.get("shadowRoots", [])
+                if root.get("shadowRootType") == "closed"
+            ]
+            for host, root_id in closed:
+                await _mark_root(world, host, root_id)
+            if not closed:
                 return
     except ScriptError as error:
         if world.parent_id is None:
@@ -215,46 +224,17 @@ async def _mark_closed_roots(world: FrameWorld) -> None:
         log.debug("frame is gone url=%s reason=%s", world.url, error)
 
 
-async def _mark_roots_of(world: FrameWorld, count: int) -> bool:
-    """Mark the closed roots of the suspected hosts; true where there may be more within them."""
-    if count > _MAX_SUSPECTS:
-        document = (await send(world.session, "DOM.getDocument", depth=-1, pierce=True))["root"]
-        for host_id, root_id in _closed_roots(document):
-            try:
-                await _mark_root(world, await _resolve(world, host_id), root_id)
-            except ScriptError as error:  # of another frame's document, which has a world of its own
-                log.debug("closed shadow root not marked reason=%s", error)
-        await world.call("suspected_hosts")
-        return False
-    hosts = await _elements_of(world, await world.handle("() => globalThis.suspectedHosts"))
-    found = await asyncio.gather(*(_closed_root_of(world, host) for host in hosts))
-    roots = [(host, root_id) for host, root_id in zip(hosts, found, strict=True) if root_id is not None]
-    for host, root_id in roots:
-        await _mark_root(world, host, root_id)
-    return bool(roots)
-
-
-async def _closed_root_of(world: FrameWorld, host: str) -> int | None:
-    roots = (await _described(world, host)).get("shadowRoots", [])
-    closed = [root for root in roots if root.get("shadowRootType") == "closed"]
-    return closed[0]["backendNodeId"] if closed else None
-
-
 async def _mark_root(world: FrameWorld, host: str, root_id: int) -> None:
-    await _call_on(world, host, _MARK_ROOT, {"objectId": await _resolve(world, root_id)})
-
-
-def _closed_roots(node: dict[str, Any]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    waiting = [node]
-    while waiting:
-        node = waiting.pop()
-        for root in node.get("shadowRoots", []):
-            if root.get("shadowRootType") == "closed":
-                found.append((node["backendNodeId"], root["backendNodeId"]))
-            waiting.append(root)
-        waiting += node.get("children", [])
-    return found
+    resolved = await send(
+        world.session, "DOM.resolveNode", backendNodeId=root_id, executionContextId=world.context_id
+    )
+    await send(
+        world.session,
+        "Runtime.callFunctionOn",
+        functionDeclaration=_MARK_ROOT,
+        objectId=host,
+        arguments=[{"objectId": resolved["object"]["objectId"]}],
+    )
 
 
 async def _elements_of(world: FrameWorld, array: str) -> list[str]:
@@ -266,26 +246,6 @@ async def _elements_of(world: FrameWorld, array: str) -> list[str]:
 async def _described(world: FrameWorld, element: str) -> dict[str, Any]:
     node: dict[str, Any] = (await send(world.session, "DOM.describeNode", objectId=element, depth=0))["node"]
     return node
-
-
-async def _resolve(world: FrameWorld, backend_node_id: int) -> str:
-    reply = await send(
-        world.session,
-        "DOM.resolveNode",
-        backendNodeId=backend_node_id,
-        executionContextId=world.context_id,
-    )
-    return str(reply["object"]["objectId"])
-
-
-async def _call_on(world: FrameWorld, object_id: str, function: str, argument: dict[str, Any]) -> None:
-    await send(
-        world.session,
-        "Runtime.callFunctionOn",
-        functionDeclaration=function,
-        objectId=object_id,
-        arguments=[argument],
-    )
 
 
 async def send(session: CDPSession, method: str, **parameters: Any) -> dict[str, Any]:
@@ -321,7 +281,9 @@ async def call_with_tools(world: FrameWorld, names: str, *arguments: Any) -> Any
     if name not in world.installed:
         setup += f"pageTools.scripts.{name} = {script(name)};\n"
     call = f"pageTools.scripts.{name}(...given)"
-    result = await world.evaluate(f"(...given) => {{ {setup} return {call}; }}", *arguments)
+    result = await world.evaluate(
+        f"(...given) => {{ {setup} pageTools.forget(); return {call}; }}", *arguments
+    )
     world.installed.update(missing, (name,))
     return result
 

@@ -116,7 +116,7 @@ class Navigation:
         self._page: MainDocument | None = None
         self._frame_depths = {main_frame_id: 0}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._is_locked = False
+        self.is_locked = False
         self.document = MainDocument()
         self.started = 0
         self.arrived = 0
@@ -133,14 +133,6 @@ class Navigation:
         await send(self._session, "Page.enable")
         patterns = _DOCUMENT_PATTERNS if self._stored is None else _ALL_PATTERNS
         await send(self._session, "Fetch.enable", patterns=patterns)
-
-    def lock(self) -> None:
-        """Keep the main frame where it is from now on."""
-        self._is_locked = True
-
-    def unlock(self) -> None:
-        """Let the main frame go on."""
-        self._is_locked = False
 
     @property
     def is_under_way(self) -> bool:
@@ -201,7 +193,7 @@ class Navigation:
 
     async def _decide_request(self, event: dict[str, Any]) -> None:
         url = event["request"]["url"]
-        if self._is_locked:
+        if self.is_locked:
             self.held_back.append(url)
             await self._fail(event)
             return
@@ -211,17 +203,15 @@ class Navigation:
             return
         if "redirectedRequestId" not in event:
             self.started += 1
-            self._is_locked = self.started >= _MAX_DOCUMENTS
+            self.is_locked = self.started >= _MAX_DOCUMENTS
         await self._continue(event)
 
     async def _decide_stored(self, event: dict[str, Any], stored: StoredResponses, *, is_main: bool) -> None:
         """Answer a request with what is stored, or not at all."""
-        response = (
-            None if is_main and self._is_locked else await asyncio.to_thread(stored.get, _url_of(event))
-        )
-        if is_main and not self._is_locked and "redirectedRequestId" not in event:
+        response = None if is_main and self.is_locked else await asyncio.to_thread(stored.get, _url_of(event))
+        if is_main and not self.is_locked and "redirectedRequestId" not in event:
             self.started += 1
-            self._is_locked = self.started >= _MAX_DOCUMENTS
+            self.is_locked = self.started >= _MAX_DOCUMENTS
         if response is None:
             await self._fail(event)
         elif is_main:

@@ -31,45 +31,23 @@ _PARTS = {
     "rowItems": "row_items",
 }
 
-_COUNTS = (
-    "html_chars",
-    "elements",
-    "links",
-    "forms",
-    "password_fields",
-    "text_fields",
-    "buttons",
-    "images",
-    "frames",
-)
-
 # The reader leaves the id of each visible frame between these; it keeps no control characters of the page.
 _FRAME_MARK = re.compile("\x01([^\x01\n]*)\x01")
 
 
 @dataclass(frozen=True, slots=True)
 class PageText:
-    """The visible text of a page, as Markdown without links and escapes, and counts of its elements.
+    """The visible text of a page, as Markdown without links and escapes.
 
     Args:
         is_cut: more text was there than the limit on characters or nodes.
-        visible_chars: letters and digits shown.
         unread_frames: addresses of visible frames that could not be read.
     """
 
     text: str
     title: str
     is_cut: bool
-    visible_chars: int
-    html_chars: int
-    elements: int
-    links: int
-    forms: int
     password_fields: int
-    text_fields: int
-    buttons: int
-    images: int
-    frames: int
     unread_frames: tuple[str, ...]
 
 
@@ -138,9 +116,8 @@ def _combined(worlds: list[FrameWorld], by_id: dict[str, dict[str, Any]], max_ch
         text=text[:max_chars].strip("\n"),
         title=by_id[main_id]["title"],
         is_cut=len(text) > max_chars or any(reading["is_cut"] for reading in readings),
-        visible_chars=sum(map(str.isalnum, text)),
+        password_fields=sum(reading["password_fields"] for reading in readings),
         unread_frames=tuple(unread),
-        **{name: sum(reading[name] for reading in readings) for name in _COUNTS},
     )
 
 

@@ -136,7 +136,6 @@ class Visit:
         else:
             self.page.remove_listener("popup", self._on_other_page)
         self._lost.cancel()
-        self._size.stop()
         await self.navigation.close()
         for task in self._background:
             task.cancel()
@@ -212,13 +211,13 @@ class Visit:
         """Return our worlds in all frames as they are now."""
         return await open_worlds(self.page, self.session)
 
-    async def state(self) -> PageState:
-        """Return the text and marks of the page as they are now.
+    async def state(self, *, with_text: bool = True) -> PageState:
+        """Return the marks of the page as they are now, and its text, which takes longest.
 
         Raises:
             ScriptError: the document was replaced.
         """
-        seen = await (await open_main_world(self.session)).call("page_state")
+        seen = await (await open_main_world(self.session)).call("page_state", with_text)
         return PageState(
             text=seen["text"],
             title=seen["title"],
@@ -239,7 +238,7 @@ class Visit:
     async def go_through(self, press: Callable[[], Awaitable[bool]]) -> bool:
         """Let a press lead to another document, and wait for that one; false where it leads nowhere."""
         hops = self.navigation.started
-        self.navigation.unlock()
+        self.navigation.is_locked = False
         try:
             if await press():
                 await self.rest(_LEADING_ON_PAGE_TIME_S, self.settings.settle_timeout_s)
@@ -248,7 +247,7 @@ class Visit:
                 return False
             await self._settle()
         finally:
-            self.navigation.lock()
+            self.navigation.is_locked = True
         return self.navigation.document.file is None
 
     async def _settle(self) -> None:
@@ -260,7 +259,7 @@ class Visit:
             await self._stay_if_this_is_it()
             if self.navigation.started == hops and not self.navigation.is_under_way:
                 break
-        self.navigation.lock()
+        self.navigation.is_locked = True
         if not rested:
             self.notes.append("requests of the page were still pending when it was read")
             await self._stop_waiting_to_be_painted()
@@ -357,11 +356,11 @@ class Visit:
                 return
 
     async def _stay_if_this_is_it(self) -> None:
-        if self.navigation.is_under_way:
+        if self.navigation.is_under_way or self.navigation.is_locked:
             return
         try:
             if (await self.within(5.0, self.state())).has_content:
-                self.navigation.lock()
+                self.navigation.is_locked = True
         except ScriptError:  # another document is taking its place
             return
         except TimeoutError:
@@ -425,13 +424,12 @@ class Visit:
 
 
 class PageSize:
-    """Counts the decoded bytes of a page as they arrive.
+    """Counts the decoded bytes of a page as they arrive, from ``Fetch.requestPaused`` events on.
 
-    Needs ``Fetch.requestPaused`` events of the page's documents. Frames of other sites have processes of
-    their own, and are not counted.
+    Frames of other sites have processes of their own, and are not counted.
 
     Args:
-        exceeded: called once, as soon as the page is larger than the settings allow.
+        exceeded: called as soon as the page is larger than the settings allow.
     """
 
     def __init__(
@@ -440,42 +438,29 @@ class PageSize:
         self._session = session
         self._settings = settings
         self._exceeded = exceeded
-        self._is_counting = False
-        self._total_bytes = 0
-        self._bytes_of_documents: Counter[str] = Counter()
+        self._bytes_by_request: Counter[str] = Counter()
         self._documents: set[str] = set()
+        self._total_bytes = 0
 
     async def start(self) -> None:
         """Begin to count; call before the page is sent anywhere."""
-        self._is_counting = True
         self._session.on("Fetch.requestPaused", self._note_document)
         self._session.on("Network.dataReceived", self._count)
         # The browser need not keep the responses: they are not read through it.
         await send(self._session, "Network.enable", maxTotalBufferSize=0, maxResourceBufferSize=0)
 
-    def stop(self) -> None:
-        """Count no more."""
-        if not self._is_counting:
-            return
-        self._is_counting = False
-        self._session.remove_listener("Fetch.requestPaused", self._note_document)
-        self._session.remove_listener("Network.dataReceived", self._count)
-
     def _note_document(self, event: dict[str, Any]) -> None:
         self._documents.add(event.get("networkId", ""))
 
     def _count(self, event: dict[str, Any]) -> None:
-        size_bytes = int(event["dataLength"])
-        self._total_bytes += size_bytes
-        if event["requestId"] in self._documents:
-            self._bytes_of_documents[event["requestId"]] += size_bytes
-        limit_bytes = self._settings.max_html_bytes
-        if self._bytes_of_documents[event["requestId"]] > limit_bytes:
-            self._end(f"the page is larger than {limit_bytes / _MEGABYTE:g} MB")
-        elif self._total_bytes > self._settings.max_decoded_bytes:
-            total = f"{self._settings.max_decoded_bytes / _MEGABYTE:g} MB"
-            self._end(f"the page and what it loads are larger than {total}")
-
-    def _end(self, reason: str) -> None:
-        self.stop()
-        self._exceeded(PageFailureError(reason, "too_large"))
+        request, settings = event["requestId"], self._settings
+        self._bytes_by_request[request] += int(event["dataLength"])
+        self._total_bytes += int(event["dataLength"])
+        if request in self._documents and self._bytes_by_request[request] > settings.max_html_bytes:
+            limit = f"{settings.max_html_bytes / _MEGABYTE:g} MB"
+            self._exceeded(PageFailureError(f"the page is larger than {limit}", "too_large"))
+        elif self._total_bytes > settings.max_decoded_bytes:
+            limit = f"{settings.max_decoded_bytes / _MEGABYTE:g} MB"
+            self._exceeded(
+                PageFailureError(f"the page and what it loads are larger than {limit}", "too_large")
+            )

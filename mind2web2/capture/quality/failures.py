@@ -10,27 +10,10 @@ from mind2web2.errors import CaptureError
 _NET_ERROR = re.compile(r"net::(ERR_[A-Z0-9_]+)")
 # Statuses by which servers say that the same request may pass later.
 PASSING_STATUSES = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
-_PASSING_NET_ERRORS = frozenset(
-    {
-        "ERR_CONNECTION_CLOSED",
-        "ERR_CONNECTION_RESET",
-        "ERR_CONNECTION_ABORTED",
-        "ERR_CONNECTION_FAILED",
-        "ERR_CONNECTION_TIMED_OUT",
-        "ERR_CONTENT_LENGTH_MISMATCH",
-        "ERR_EMPTY_RESPONSE",
-        "ERR_HTTP2_PING_FAILED",
-        "ERR_HTTP2_PROTOCOL_ERROR",
-        "ERR_HTTP2_SERVER_REFUSED_STREAM",
-        "ERR_INCOMPLETE_CHUNKED_ENCODING",
-        "ERR_INCOMPLETE_HTTP2_HEADERS",
-        "ERR_INTERNET_DISCONNECTED",
-        "ERR_NETWORK_CHANGED",
-        "ERR_NETWORK_IO_SUSPENDED",
-        "ERR_PROXY_CONNECTION_FAILED",
-        "ERR_SOCKS_CONNECTION_FAILED",
-        "ERR_TIMED_OUT",
-    }
+_PASSING_NET_ERROR = re.compile(
+    "ERR_(?:(?:CONNECTION_)?TIMED_OUT|CONNECTION_(?:CLOSED|RESET|ABORTED)|(?:PROXY_|SOCKS_)?CONNECTION_FAILED"
+    "|HTTP2_(?:PING_FAILED|PROTOCOL_ERROR|SERVER_REFUSED_STREAM)|INCOMPLETE_(?:CHUNKED_ENCODING|HTTP2_HEADERS)"
+    "|CONTENT_LENGTH_MISMATCH|EMPTY_RESPONSE|INTERNET_DISCONNECTED|NETWORK_(?:CHANGED|IO_SUSPENDED))"
 )
 _IN_WORDS = {
     "ERR_ABORTED": "the server sent no page",
@@ -85,6 +68,6 @@ def failure_of_navigation(message: str) -> PageFailureError:
     return PageFailureError(
         f"{words} ({name})" if words else f"the browser could not open it ({name})",
         "timeout" if name.endswith("TIMED_OUT") else "navigation_error",
-        is_transient=name in _PASSING_NET_ERRORS,
+        is_transient=_PASSING_NET_ERROR.fullmatch(name) is not None,
         net_error=name,
     )

@@ -16,9 +16,12 @@ function (step, isFrame, ...given) {
   const BEFORE = /before you continue|bevor sie|avant de|antes de continuar|prima di continuare|voordat je/iu;
 
   const wordsOf = (element) => t.seenText(element);
-  let total = null;
-  const totalLength = () => (total ??= t.textLength(t.look().texts()));
-  const holdsMost = (element) => wordsOf(element).length > Math.max(0.5 * totalLength(), 1500) || (t.queryIn(element, "main, article").length > 0 && wordsOf(element).length > 0.4 * totalLength());
+  // Whether so many characters are to be seen on the page; reads no more of it.
+  const hasMoreThan = (chars) => t.textLength(t.look().texts(t.root, chars + 1)) > chars;
+  const holdsMost = (element) => {
+    const { length } = wordsOf(element);
+    return (length > 1500 && !hasMoreThan(2 * length)) || (length > 0 && t.queryIn(element, "main, article").length > 0 && !hasMoreThan(2.5 * length));
+  };
   const areaShare = (element) => {
     const area = t.box(element);
     const width = Math.max(0, Math.min(area.right, innerWidth) - Math.max(area.left, 0));
@@ -29,12 +32,14 @@ function (step, isFrame, ...given) {
   // The outermost elements that are laid over the page rather than into it.
   const overlays = () => {
     const found = [];
+    const top = t.body();
     for (const element of t.all("*")) {
-      if (!t.isHtml(element) || element === t.root || element === t.body()) continue;
       const style = t.styleOf(element);
-      const isLaidOver = style.position === "fixed" || (style.position === "sticky" && /cookie|consent|gdpr/i.test(`${t.className(element)} ${t.attribute(element, "id") ?? ""}`)) || isModal(element)
-        || (style.position === "absolute" && Number(style.zIndex) >= 1000 && areaShare(element) > 0.3)
-        || (/^(?:alertdialog|dialog)$/.test(t.attribute(element, "role") ?? "") && style.position !== "static");
+      const { position } = style;
+      if ((position === "static" && !isModal(element)) || !t.isHtml(element) || element === t.root || element === top) continue;
+      const isLaidOver = position === "fixed" || (position === "sticky" && /cookie|consent|gdpr/i.test(`${t.className(element)} ${t.attribute(element, "id") ?? ""}`)) || isModal(element)
+        || (position === "absolute" && Number(style.zIndex) >= 1000 && areaShare(element) > 0.3)
+        || (/^(?:alertdialog|dialog)$/.test(t.attribute(element, "role") ?? "") && position !== "static");
       if (!isLaidOver || !t.isRendered(element)) continue;
       if (found.some((outer) => t.holds(outer, element) && (wordsOf(outer).length > 0) === (wordsOf(element).length > 0) && !holdsMost(outer))) continue;
       found.push(element);
@@ -139,7 +144,7 @@ function (step, isFrame, ...given) {
   function isAllThereIs(banner) {
     const beside = (element) => !t.holds(banner, element) && t.isRendered(element);
     if (t.all("img, video, canvas, table, iframe").some(beside)) return false;
-    return totalLength() - wordsOf(banner).length < 120;
+    return !hasMoreThan(wordsOf(banner).length + 119);
   }
   function hide(element) {
     if (t.tag(element) === "dialog" && t.hasAttribute(element, "open")) element.close();
@@ -188,8 +193,8 @@ function (step, isFrame, ...given) {
   }
   // Pages are built within fixed boxes as well; such a box is the page.
   function isAppShell(overlay, text) {
-    if (isModal(overlay)) return totalLength() < 200 && text.length > 0.9 * totalLength();
-    return text.length > 0.5 * totalLength() || t.queryIn(overlay, "main, [role=main]").length > 0;
+    if (isModal(overlay)) return text !== "" && !hasMoreThan(199) && !hasMoreThan(text.length / 0.9);
+    return (text !== "" && !hasMoreThan(2 * text.length)) || t.queryIn(overlay, "main, [role=main]").length > 0;
   }
   function closeButton(overlay) {
     const buttons = consent.buttonsIn(overlay).filter((one) => !consent.isLeaving(one));
@@ -240,11 +245,12 @@ function (step, isFrame, ...given) {
       const rest = [...t.look().texts().values()].filter((text) => !state.consentStrings.has(text)).join(" ");
       return rest.length < bound && !t.queryIn(document, "img, video, canvas, table").length ? state.consentText : null;
     }
-    // A whole page that asks for consent, before it leads to what was asked for.
+    // A whole page that asks for consent, before it leads to what was asked for, names it in its titles.
+    const titles = [document.title, ...[...t.queryIn(document, "h1, h2")].map((one) => t.textContent(one))].join(" ");
+    if (!BEFORE.test(titles) && !consent.SUBJECT.test(titles)) return null;
     const blocks = [...t.blocksOf(t.look().texts(t.root, MAX_WALL_LIST_CHARS + 1)).values()];
     const text = blocks.join(" ");
     if (text.length > MAX_WALL_LIST_CHARS || !consent.isConsentText(text)) return null;
-    const titles = [document.title, ...[...t.queryIn(document, "h1, h2")].map((one) => t.textContent(one))].join(" ");
     const mentions = text.match(new RegExp(consent.SUBJECT.source, "giu"))?.length ?? 0;
     if (text.length > MAX_WALL_CHARS && !isConsentList(blocks, titles)) return null;
     if (mentions < 2 || consent.buttonsIn(t.body()).length > 25) return null;

@@ -27,7 +27,6 @@ function () {
     name: getter(Element, "localName"),
     namespace: getter(Element, "namespaceURI"),
     openRoot: getter(Element, "shadowRoot"),
-    outerHtml: getter(Element, "outerHTML"),
     attribute: method(Element, "getAttribute"),
     hasAttribute: method(Element, "hasAttribute"),
     query: method(Element, "querySelector"),

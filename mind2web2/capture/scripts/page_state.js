@@ -1,8 +1,8 @@
 // What is to be seen so far: decides whether a page has content of its own yet, and what it is known by.
-() => {
+(withText) => {
   const root = document.documentElement;
   const body = document.body;
-  const text = body instanceof HTMLElement ? body.innerText.slice(0, 20000) : (root?.textContent ?? "").slice(0, 20000);
+  const text = !withText ? "" : body instanceof HTMLElement ? body.innerText.slice(0, 20000) : (root?.textContent ?? "").slice(0, 20000);
   const refresh = [...document.querySelectorAll("meta[http-equiv]")].find(
     (meta) => meta.getAttribute("http-equiv").trim().toLowerCase() === "refresh",
   );

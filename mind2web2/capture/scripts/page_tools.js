@@ -1,14 +1,9 @@
 // Functions that our other scripts share, kept as `globalThis.pageTools`: visible text, copies, presses.
 // Properties that a form's fields or a named image may shadow are read through their prototypes.
 function () {
-  const getter = (prototype, name) => {
-    const { get } = Object.getOwnPropertyDescriptor(prototype, name);
-    return (target) => get.call(target);
-  };
-  const method = (prototype, name) => {
-    const own = prototype[name];
-    return (target, ...given) => own.apply(target, given);
-  };
+  const uncurried = (own) => Function.prototype.call.bind(own);
+  const getter = (prototype, name) => uncurried(Object.getOwnPropertyDescriptor(prototype, name).get);
+  const method = (prototype, name) => uncurried(prototype[name]);
   const parentNode = getter(Node.prototype, "parentNode");
   const isConnected = getter(Node.prototype, "isConnected");
   const childNodes = getter(Node.prototype, "childNodes");
@@ -43,11 +38,14 @@ function () {
   const rootNode = method(Node.prototype, "getRootNode");
   const hostOf = getter(ShadowRoot.prototype, "host");
   const root = getter(Document.prototype, "documentElement")(document);
-  const body = () => getter(Document.prototype, "body")(document) ?? root;
+  const bodyOf = getter(Document.prototype, "body");
+  const body = () => bodyOf(document) ?? root;
   const styleOf = (element) => getComputedStyle(element);
   const UNSEEN_TAGS = new Set(["script", "style", "noscript", "template", "head", "title", "iframe", "object", "embed",
     "video", "audio", "canvas", "option", "datalist", "textarea", "link", "meta"]);
 
+  // All but the many elements that cannot have a shadow root.
+  const NO_HOSTS = ":not(a, abbr, b, br, code, dd, dl, dt, em, i, img, input, li, link, meta, option, pre, script, strong, sup, td, th, tr, ul, use, path, pre span)";
   const MOST_NODES = 200000;
 
   const shadowOf = (element) => openRoot(element) ?? (Object.hasOwn(globalThis, "closedRoots") ? globalThis.closedRoots.get(element) : null) ?? null;
@@ -55,16 +53,20 @@ function () {
     scope instanceof Element ? queryElement(scope, selector)
       : scope instanceof Document ? queryDocument(scope, selector) : queryFragment(scope, selector);
 
-  // The document and every shadow root within it.
+  // The document and every shadow root within it; looked for once between two moments at which the page's scripts run.
+  let knownRoots = null;
+  const forget = () => { knownRoots = null; };
   const roots = () => {
-    const found = [document];
-    for (const scope of found) {
-      for (const element of queryIn(scope, "*")) {
-        const shadow = shadowOf(element);
-        if (shadow) found.push(shadow);
+    if (knownRoots) return knownRoots;
+    knownRoots = [document];
+    for (const scope of knownRoots) {
+      const elements = queryIn(scope, NO_HOSTS);
+      for (let i = 0; i < elements.length; i++) {
+        const shadow = shadowOf(elements[i]);
+        if (shadow) knownRoots.push(shadow);
       }
     }
-    return found;
+    return knownRoots;
   };
   const all = (selector, scopes = roots()) => scopes.flatMap((scope) => [...queryIn(scope, selector)]);
 
@@ -314,6 +316,7 @@ function () {
     } finally {
       removeEventListener("click", onClick, true);
       removeEventListener("submit", onSubmit, true);
+      forget();
     }
   };
 
@@ -328,7 +331,7 @@ function () {
   // An element that the page names `pageTools` is none of ours.
   const { scripts, kept } = Object.hasOwn(globalThis, "pageTools") ? globalThis.pageTools : { scripts: {}, kept: {} };
   globalThis.pageTools = {
-    scripts, kept, getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
+    scripts, kept, forget, getter, method, parentNode, isConnected, childNodes, textContent, appendChild, nextElement, previousElement,
     attribute, setAttribute, removeAttribute, hasAttribute, matches, closest, className, box, clientHeight, clientWidth,
     scrollHeight, scrollWidth, inlineStyle, isHtml, tag, root, body, styleOf, shadowOf, queryIn, roots, all, parentOf,
     holds, byId, normal, labelOf, isRendered, look, textLength, blocksOf, seenText, copyOf, force, reveal, press, endAnimations,

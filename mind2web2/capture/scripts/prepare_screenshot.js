@@ -23,31 +23,32 @@ function (step, ...given) {
       if (/hidden|clip/.test(t.styleOf(element).overflowY) || (element === t.body() && isTall(element))) t.force(element, { overflow: "visible", height: "auto", "max-height": "none" });
     }
   };
-  const panes = () => t.all("body *").filter((element) => {
+  const panes = (elements) => elements.filter((element) => {
     const height = t.clientHeight(element);
     if (height < 40 || t.scrollHeight(element) < height + 8 || t.clientWidth(element) < 100) return false;
     return /auto|scroll|overlay/.test(t.styleOf(element).overflowY) && t.isRendered(element) && !t.matches(element, ASIDE);
   });
   const isLarge = (element) => t.clientHeight(element) * t.clientWidth(element) > 0.25 * innerHeight * innerWidth;
-  const widen = (limit) => {
-    for (const element of t.all("body *")) {
+  const widen = (elements, limit) => {
+    const narrow = elements.filter((element) => {
       const width = t.clientWidth(element);
-      if (width < 60 || t.scrollWidth(element) < width + 8 || t.scrollWidth(element) > limit) continue;
-      if (!/auto|scroll/.test(t.styleOf(element).overflowX) || !t.isRendered(element)) continue;
-      if (!t.matches(element, "table, pre") && !t.queryIn(element, "table, pre, [role=table], [role=grid]").length) continue;
-      t.force(element, { overflow: "visible", "max-width": "none" });
-    }
+      if (width < 60 || t.scrollWidth(element) < width + 8 || t.scrollWidth(element) > limit) return false;
+      if (!/auto|scroll/.test(t.styleOf(element).overflowX) || !t.isRendered(element)) return false;
+      return t.matches(element, "table, pre") || t.queryIn(element, "table, pre, [role=table], [role=grid]").length > 0;
+    });
+    // Not one by one: each look at a size after a change lays the page out again.
+    for (const element of narrow) t.force(element, { overflow: "visible", "max-width": "none" });
   };
   // What stays in place while the page scrolls stands where the top of the page shows it, or behind the page's end.
-  const settleFixed = () => {
+  const settleFixed = (elements) => {
     const late = [];
-    for (const element of t.all("body *")) {
-      const style = t.styleOf(element);
-      if (style.position === "sticky") {
+    for (const element of elements) {
+      const { position } = t.styleOf(element);
+      if (position === "sticky") {
         t.force(element, { position: "relative", inset: "auto" });
         continue;
       }
-      if (style.position !== "fixed" || !t.isRendered(element)) continue;
+      if (position !== "fixed" || !t.isRendered(element)) continue;
       const area = t.box(element);
       if (area.width < 2 || area.height < 2) continue;
       const isSide = area.height > 0.5 * innerHeight && area.width < 0.4 * innerWidth;
@@ -61,14 +62,17 @@ function (step, ...given) {
     const now = t.box(element);
     t.force(element, { top: `${2 * top - now.top - scrollY}px`, left: `${2 * left - now.left - scrollX}px` });
   };
-  const rightmostText = () => {
-    let right = 0;
-    for (const [node] of t.look().texts()) {
-      const range = document.createRange();
-      range.selectNodeContents(node);
-      right = Math.max(right, range.getBoundingClientRect().right + scrollX);
-    }
-    return Math.ceil(right);
+  const hasTextRightOf = (limit) => {
+    const view = t.look();
+    const range = document.createRange();
+    return t.roots().some((scope) => {
+      const walker = document.createTreeWalker(scope, NodeFilter.SHOW_TEXT);
+      for (let text; (text = walker.nextNode()); ) {
+        range.selectNodeContents(text);
+        if (range.getBoundingClientRect().right + scrollX > limit && /\S/.test(text.data) && view.isTextSeen(text, t.parentOf(text))) return true;
+      }
+      return false;
+    });
   };
 
   const pageHeight = () => Math.ceil(Math.max(t.scrollHeight(view), view === t.body() ? 0 : t.box(t.body()).bottom + scrollY));
@@ -77,13 +81,14 @@ function (step, ...given) {
     prepare: (limit) => {
       t.endAnimations();
       view.scrollTop = 0;
-      const found = panes();
+      const elements = t.all("body *");
+      const found = panes(elements);
       for (const pane of found.filter((one) => isLarge(one) || t.scrollHeight(one) <= 4000)) if (t.clientHeight(pane) < limit) expand(pane);
       const widest = 1.6 * innerWidth; // what is wider would be shown too small to read
-      widen(widest);
-      settleFixed();
-      t.force(t.root, { "caret-color": "transparent" });
-      const width = t.scrollWidth(view) > innerWidth + 8 && rightmostText() > innerWidth + 8 ? Math.min(t.scrollWidth(view), widest) : innerWidth;
+      widen(elements, widest);
+      settleFixed(elements);
+      if (document.activeElement) t.force(document.activeElement, { "caret-color": "transparent" });
+      const width = t.scrollWidth(view) > innerWidth + 8 && hasTextRightOf(innerWidth + 8) ? Math.min(t.scrollWidth(view), widest) : innerWidth;
       return { width: Math.ceil(width), height: pageHeight() };
     },
     height: pageHeight,

@@ -18,7 +18,7 @@ function (parts, maxChars, maxNodes) {
   const writer = new parts.writer.Writer(maxChars);
   const frameIds = dom.ownMap("frameIds");
   const closedRoots = dom.ownMap("closedRoots");
-  const counts = { elements: 0, links: 0, forms: 0, password_fields: 0, text_fields: 0, buttons: 0, images: 0, frames: 0 };
+  let passwordFields = 0;
   const unreadFrames = [];
 
   // What an element passes on to what is in it.
@@ -87,7 +87,6 @@ function (parts, maxChars, maxNodes) {
     const style = getComputedStyle(element);
     const { display } = style;
     if (display === "none") return null;
-    counts.elements++;
     const scope = new Scope(outer, element, style, display);
     if (display === "contents") {
       scope.display = outer.display;
@@ -109,7 +108,7 @@ function (parts, maxChars, maxNodes) {
 
   function enterSeen(element, name, scope, outer) {
     const role = dom.attribute(element, "role");
-    count(element, name, role);
+    if (name === "input" && dom.attribute(element, "type")?.toLowerCase() === "password") passwordFields++;
     scope.isStruck = isStruck(name, scope.style, scope.display, outer);
     if (FRAMES.has(name) && readFrame(element, name, scope)) return null;
     const standIn = dom.namespace(element) === SVG ? null : standIns.of(element, name);
@@ -118,18 +117,6 @@ function (parts, maxChars, maxNodes) {
     else if (name === "hr") writeRule(scope);
     else return enterBox(element, name, role, scope, outer);
     return null;
-  }
-
-  function count(element, name, role) {
-    if (name === "a" && dom.hasAttribute(element, "href")) counts.links++;
-    else if (name === "form") counts.forms++;
-    else if (name === "button" || role === "button") counts.buttons++;
-    else if (name === "img") counts.images++;
-    else if (name === "input") {
-      const type = dom.attribute(element, "type")?.toLowerCase() ?? "text";
-      if (type === "password") counts.password_fields++;
-      else if (/^(text|email|search|tel|url|number)$/.test(type)) counts.text_fields++;
-    } else if (name === "textarea") counts.text_fields++;
   }
 
   function isStruck(name, style, display, outer) {
@@ -166,7 +153,6 @@ function (parts, maxChars, maxNodes) {
     const id = frameIds.get(element);
     if (id === undefined && name !== "iframe" && name !== "frame") return name === "embed";
     if (!isSeen(element, scope) || dom.innerWidth(element) <= 1 || dom.innerHeight(element) <= 1) return true;
-    counts.frames++;
     writer.breakBlock(2);
     if (id === undefined) unreadFrames.push(dom.attribute(element, "src") ?? "");
     else writer.wholeLine(`\u0001${id}\u0001`);
@@ -384,8 +370,7 @@ function (parts, maxChars, maxNodes) {
     text: text.slice(0, maxChars),
     title: dom.oneLine(dom.title(document)),
     is_cut: isCut || text.length > maxChars,
-    html_chars: dom.root(document) ? dom.outerHtml(dom.root(document)).length : 0,
     unread_frames: unreadFrames,
-    ...counts,
+    password_fields: passwordFields,
   };
 }

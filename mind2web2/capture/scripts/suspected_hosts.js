@@ -5,8 +5,10 @@
 () => {
   const known = Object.hasOwn(globalThis, "closedRoots") ? globalThis.closedRoots : new Map();
   const suspects = [];
+  const custom = []; // what is made to have such roots
   const frames = [];
   const MOST_ASKED = 10_000; // to ask each of very many elements for its boxes takes longer than the answer is worth
+  const MOST_SUSPECTS = 1000; // each is asked for by a message of its own
   const HOSTS = /^(article|aside|blockquote|body|div|footer|h[1-6]|header|main|nav|p|section|span)$/;
   const rootOf = Object.getOwnPropertyDescriptor(Element.prototype, "shadowRoot").get;
   const inside = DocumentFragment.prototype.querySelectorAll;
@@ -28,8 +30,17 @@
     if (child === null || Element.prototype.getClientRects.call(child).length > 0) return false;
     return !/^(none|contents)$/.test(getComputedStyle(child).display);
   };
+  // Something without content of its own that takes up room, other than by the spaces in it.
+  const isFilled = (element) => {
+    const text = element.firstChild;
+    if (element.offsetHeight === 0 || element.offsetWidth === 0) return isMet(element);
+    if (text?.nodeType !== 3) return true;
+    range.selectNode(text);
+    return range.getClientRects().length === 0;
+  };
   let left = MOST_ASKED;
-  const waiting = [Document.prototype.querySelectorAll.call(document, "*")];
+  // Coloured code has spans by the thousand.
+  const waiting = [Document.prototype.querySelectorAll.call(document, ":not(pre span)")];
   while (waiting.length) {
     for (const element of waiting.pop()) {
       const root = rootOf.call(element) ?? known.get(element);
@@ -40,15 +51,13 @@
       if (element instanceof HTMLFormElement) continue;
       const name = element.localName;
       if (/^(i?frame|object|embed|fencedframe)$/.test(name)) frames.push(element);
-      // Custom elements are what makes such roots.
-      if (name.includes("-")) { suspects.push(element); continue; }
+      if (name.includes("-")) { custom.push(element); continue; }
       if (!HOSTS.test(name)) continue;
       const isBare = !element.firstElementChild && !element.textContent.trim();
-      if (!isBare && !(left-- > 0 && isDropped(element))) continue;
-      if (element.offsetHeight > 0 || isMet(element)) suspects.push(element);
+      if (isBare ? isFilled(element) : left-- > 0 && isDropped(element) && (element.offsetHeight > 0 || isMet(element))) suspects.push(element);
     }
   }
-  globalThis.suspectedHosts = suspects;
+  globalThis.suspectedHosts = [...custom, ...suspects].slice(0, MOST_SUSPECTS);
   globalThis.pageFrames = frames;
-  return suspects.length;
+  return globalThis.suspectedHosts.length;
 }

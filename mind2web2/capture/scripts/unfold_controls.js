@@ -33,11 +33,10 @@ function () {
     const href = t.attribute(link, "href").trim();
     if (href === "" || href === "#" || /^javascript:/i.test(href)) return false;
     if (href.startsWith("#")) return /^#[!/]/.test(href);
+    if (!/#[^!/]/.test(href)) return true;
     try {
       const goal = new URL(href, document.baseURI);
-      const here = new URL(location.href);
-      const isHere = goal.origin + goal.pathname + goal.search === here.origin + here.pathname + here.search;
-      return !(isHere && goal.hash.length > 1 && !/^#[!/]/.test(goal.hash));
+      return goal.href.replace(/#.*/, "") !== location.href.replace(/#.*/, "");
     } catch { return true; }
   };
   const isPageHeader = (element) => {
@@ -141,16 +140,20 @@ function () {
     }
     return found;
   };
+  const outerHeight = t.getter(HTMLElement.prototype, "offsetHeight");
+  const MAX_SHUT_PX = 4; // with its borders
+  // All but the many elements that hold a word or two.
+  const NO_WORDS = ":not(a, abbr, b, br, code, em, i, img, input, link, meta, option, path, pre span, script, strong, style, sub, sup, use)";
   // Whatever else can be pressed and has its hidden section right behind it.
   const toggles = (scopes, limit) => {
     const found = [];
     const view = t.look();
     let guesses = 0;
-    for (const scope of scopes) for (const panel of t.queryIn(scope, "*")) {
+    for (const scope of scopes) for (const panel of t.queryIn(scope, NO_WORDS)) {
       if (found.length >= limit) return found;
       const head = t.previousElement(panel);
       if (!head || !t.isHtml(panel)) continue;
-      if (view.isSeen(panel) && (t.clientHeight(panel) > 1 || t.styleOf(panel).overflowY === "visible")) continue;
+      if (view.isSeen(panel) && (t.clientHeight(panel) > 1 || outerHeight(panel) > MAX_SHUT_PX || t.styleOf(panel).overflowY === "visible")) continue;
       if (t.matches(panel, POPUP_PANELS) || t.matches(panel, NO_SECTIONS) || !view.isSeen(head) || !hasText(head)) continue;
       const length = t.normal(t.textContent(head)).length;
       if (length > 300 || !hasText(panel)) continue;
@@ -183,18 +186,18 @@ function () {
     const known = new Set([...groups.values()].flat());
     // Tabs without a word of ARIA: presses that name a section by its id, of which some are hidden and one is not.
     for (const tab of t.all("a[href*='#'], [data-tab], [data-target], [data-tab-target], [data-panel], [onclick]", scopes)) {
-      if (known.has(tab) || !view.isSeen(tab) || t.hasAttribute(tab, "aria-expanded") || !t.labelOf(tab)) continue;
+      if (known.has(tab) || isRealLink(tab) || !view.isSeen(tab) || t.hasAttribute(tab, "aria-expanded") || !t.labelOf(tab)) continue;
       if ([...known].some((other) => t.holds(other, tab) || t.holds(tab, other))) continue;
       const panel = namedPanels(tab).find((one) => !t.matches(one, POPUP_PANELS) && !t.closest(one, "nav, header, dialog, [role=dialog], [aria-modal=true]"));
       if (!panel || t.tag(panel) === "a" || FRAME_NAMES.test(`${t.className(panel)} ${t.attribute(panel, "id") ?? ""}`)) continue;
       const style = t.styleOf(panel);
       if (style.position === "fixed" || (style.position === "absolute" && style.display === "none")) continue;
-      if (!isRealLink(tab) && hasText(panel) && !isOfFrame(tab)) add(t.parentOf(t.tag(t.parentOf(tab)) === "li" ? t.parentOf(tab) : tab) ?? t.body(), tab);
+      if (hasText(panel) && !isOfFrame(tab)) add(t.parentOf(t.tag(t.parentOf(tab)) === "li" ? t.parentOf(tab) : tab) ?? t.body(), tab);
     }
     const found = [];
     for (const [list, members] of groups) {
       const declared = members.some((tab) => known.has(tab));
-      const hidden = members.filter((tab) => { const panel = namedPanels(tab)[0]; return panel ? !isShown(panel) : true; });
+      const hidden = members.filter((tab) => { const panel = namedPanels(tab)[0]; return panel ? view.texts(panel, 1).size === 0 : true; });
       if (!declared && !hidden.length) continue;
       // What some say without ARIA may be a table of contents as well.
       const bound = declared ? MAX_TABS : MAX_UNDECLARED_TABS;

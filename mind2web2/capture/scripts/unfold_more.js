@@ -18,7 +18,7 @@ function (limit, pressesEach, isCountOnly) {
   const nameOf = (element) => t.normal(t.textContent(element).slice(0, 200) || t.labelOf(element)).replace(/\([\d.,\s]+\)|[.…›»▼▾▽∨⌄↓+→>:]+$|^[+▼▾⌄↓]+/gu, "").trim();
   const pressed = [];
   const view = t.look();
-  const selector = "button, [role=button], a, span, div, p, label, input[type=button], summary ~ button, td, li";
+  const selector = "button, [role=button], a, span:not(pre *), div, p, label, input[type=button], summary ~ button, td, li";
   for (const control of t.all(selector)) {
     if (pressed.length >= limit) break;
     if (t.textContent(control).length > 120) continue;

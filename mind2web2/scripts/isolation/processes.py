@@ -95,11 +95,7 @@ class _Child:
 
 
 class ForkLoop:
-    """Starts a process for each request, until the run closes the control socket.
-
-    Args:
-        run_script: called in the new process with the descriptor of its connection to the run.
-    """
+    """Starts a process for each request, until the run closes the control socket."""
 
     def __init__(self, control: socket.socket, run_script: Callable[[int], None]) -> None:
         self._control = control

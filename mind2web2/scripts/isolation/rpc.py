@@ -16,7 +16,7 @@ import struct
 import threading
 from abc import ABC, abstractmethod
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
 from functools import lru_cache
@@ -133,6 +133,23 @@ def fields_of(page: PreparedPage) -> dict[str, Any]:
 def page_from(raw: Mapping[str, Any], text: HashedText, images: tuple[HashedText, ...]) -> PreparedPage:
     """Return the page with these fields."""
     return _PAGE.validate_python({**raw, "text": text, "images": images})
+
+
+def with_texts(message: Mapping[str, Any], change: Callable[[Any], Any]) -> Message:
+    """Return a message for the judge with the text and image of each part changed."""
+    content = message.get("content")
+    if not isinstance(content, Sequence) or isinstance(content, str):
+        return dict(message)
+    return {**message, "content": [_with_texts(part, change) for part in content]}
+
+
+def _with_texts(part: Any, change: Callable[[Any], Any]) -> Any:
+    if not isinstance(part, Mapping):
+        return part
+    changed = {name: change(value) if name == "text" else value for name, value in part.items()}
+    if isinstance(image := part.get("image_url"), Mapping) and "url" in image:
+        changed["image_url"] = {**image, "url": change(image["url"])}
+    return changed
 
 
 class _SchemaProxy(RootModel[Any]):

@@ -71,6 +71,7 @@ from mind2web2.scripts.isolation.rpc import (
     fields_of,
     ledger_from,
     schema_proxy,
+    with_texts,
 )
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
@@ -284,35 +285,25 @@ class _Template(BaseModel):
 _STRINGS = TypeAdapter(list[str])
 
 
+@dataclass
 class RunService:
     """Answers the questions of one answer's process.
 
-    ``latch`` keeps the first failure of the judge, after which there is no result.
-
     Args:
-        judge: the run's.
         source: task id and answer name.
         cache: the answer's; it records which pages were looked up.
-        limits: the run's.
         logger: the answer's.
+        latch: keeps the first failure of the judge, after which there is no result.
     """
 
-    def __init__(
-        self,
-        judge: RecordedJudge,
-        source: tuple[str, str],
-        cache: AnswerCache,
-        limits: DualSemaphore,
-        logger: logging.Logger,
-    ) -> None:
-        self.latch = FailureLatch()
-        self._cache = cache
-        self._judge = judge
-        self._source = source
-        self._limits = limits
-        self._logger = logger
-        self._maps = GoogleMapsTool()
-        self._blobs = BlobStore()
+    judge: RecordedJudge
+    source: tuple[str, str]
+    cache: AnswerCache
+    limits: DualSemaphore
+    logger: logging.Logger
+    latch: FailureLatch = field(default_factory=FailureLatch)
+    _maps: GoogleMapsTool = field(default_factory=GoogleMapsTool)
+    _blobs: BlobStore = field(default_factory=BlobStore)
 
     async def answered(  # noqa: PLR0911 (one a kind of question)
         self, message: Message, ask_script: AskScript
@@ -330,9 +321,9 @@ class RunService:
                 return str(self._blobs.text(message["image"]))
             case "cached":
                 urls = _STRINGS.validate_python(message["urls"])
-                return await self._cache.page_library.cached(self._cache, urls)
+                return await self.cache.page_library.cached(self.cache, urls)
             case "stored_names":
-                folder = self._cache.task_cache.task_dir
+                folder = self.cache.task_cache.task_dir
                 return sorted(mirror(folder).names_in(folder))
             case "fetch":
                 return await self._fetched(_STRINGS.validate_python(message["names"]))
@@ -344,12 +335,12 @@ class RunService:
         """Handle a message that needs no reply."""
         match message["kind"]:
             case "log":
-                relay_record(message, self._logger)
+                relay_record(message, self.logger)
             case "failed":
                 error = error_from(message["error"])
                 self.latch.fail(error if isinstance(error, Mind2Web2Error) else unexpected(error))
             case "forget":
-                self._cache.page_library.forget(self._cache.task_cache)
+                self.cache.page_library.forget(self.cache.task_cache)
             case "release":
                 self._blobs.release(message["blob"])
 
@@ -363,18 +354,18 @@ class RunService:
         ask_script: AskScript,
     ) -> Any:
         self.latch.check()
-        settings = self._judge.settings
+        settings = self.judge.settings
         request = ChatRequest(
             model=settings.model,
-            messages=[self._message(message) for message in messages],
+            messages=[with_texts(message, self._own_text) for message in messages],
             temperature=settings.temperature,
             reasoning_effort=settings.reasoning_effort,
             extra=extra,
             **_template_fields(template, ask_script),
         )
-        limit = CheckedLimit(self._limits.llm, self.latch.check)
+        limit = CheckedLimit(self.limits.llm, self.latch.check)
         try:
-            judgment = await self._judge.judgment(request, subject, self._source, limit)
+            judgment = await self.judge.judgment(request, subject, self.source, limit)
         except JudgmentMissingError:
             raise
         except JudgeError as error:
@@ -388,7 +379,7 @@ class RunService:
     @validate_call
     async def _gate(self, subject: Subject, ordinal: int, skip_reason: str | None) -> str | None:
         try:
-            return await self._judge.gate(subject, self._source, ordinal, skip_reason)
+            return await self.judge.gate(subject, self.source, ordinal, skip_reason)
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
 
@@ -403,13 +394,13 @@ class RunService:
             return await papers.search_arxiv_by_title(*request.arguments)
 
         try:
-            answer, record = await self._judge.services.answer(request, ask, self._source)
+            answer, record = await self.judge.services.answer(request, ask, self.source)
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
         return {"answer": answer, "record": record.model_dump()}
 
     async def _fetched(self, names: Sequence[str]) -> bool:
-        folder = self._cache.task_cache.task_dir
+        folder = self.cache.task_cache.task_dir
         paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
         try:
             return await asyncio.to_thread(mirror(folder).fetch, *paths)
@@ -422,20 +413,20 @@ class RunService:
         self, url: str, settings: PageSettings, with_images: bool, with_capture: bool, is_noted: bool
     ) -> Message:
         request = PageRequest(
-            cache=self._cache if is_noted else self._cache.task_cache,
+            cache=self.cache if is_noted else self.cache.task_cache,
             url=url,
             settings=settings,
             with_images=with_images,
-            capture=self._cache.captures if with_capture else None,
-            limit=self._cache.page_limit or nullcontext(),
-            logger=self._logger,
+            capture=self.cache.captures if with_capture else None,
+            limit=self.cache.page_limit or nullcontext(),
+            logger=self.logger,
         )
         try:
-            page = await self._cache.page_library.page(request)
+            page = await self.cache.page_library.page(request)
         except (OSError, MemoryError) as error:
             raise MachineError(f"page {url} cannot be prepared: {type(error).__name__}: {error}") from error
         if is_noted:
-            self._cache.note_shown(url, page.sha256)
+            self.cache.note_shown(url, page.sha256)
         return {
             "blob": self._blobs.hold((page.text, *page.images)),
             "fields": fields_of(page),
@@ -444,22 +435,9 @@ class RunService:
             "images": [image.sha256 for image in page.images],
         }
 
-    def _message(self, message: dict[str, Any]) -> dict[str, Any]:
-        content = message.get("content")
-        if not isinstance(content, list):
-            return message
-        return {**message, "content": [self._part(part) for part in content]}
-
-    def _part(self, part: Any) -> Any:
-        """Return a part of a message with the run's own texts in the place of references to them."""
-        if not isinstance(part, dict):
-            return part
-        text, image = part.get("text"), part.get("image_url")
-        if isinstance(text, dict):
-            return {**part, "text": self._blobs.text(text)}
-        if isinstance(image, dict) and isinstance(image.get("url"), dict):
-            return {**part, "image_url": {**image, "url": self._blobs.text(image["url"])}}
-        return part
+    def _own_text(self, value: Any) -> Any:
+        """Return the run's own text in the place of a reference to it."""
+        return self._blobs.text(value) if isinstance(value, dict) else value
 
 
 def _template_fields(template: _Template | None, ask_script: AskScript) -> dict[str, Any]:
@@ -483,11 +461,7 @@ def _template_fields(template: _Template | None, ask_script: AskScript) -> dict[
 
 
 def relay_record(message: Message, logger: logging.Logger) -> None:
-    """Log a record of a script's process in the run.
-
-    Args:
-        logger: the answer's; records of the package go to the package's loggers.
-    """
+    """Log a record of a script's process: the answer's by this logger, the package's by its own."""
     record = logging.makeLogRecord({**message["extra"], **message["record"]})
     if message["to"] == PACKAGE:
         logger = logging.getLogger(record.name)

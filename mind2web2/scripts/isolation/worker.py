@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -47,6 +47,7 @@ from mind2web2.scripts.isolation.rpc import (
     error_as_json,
     ledger_as_json,
     page_from,
+    with_texts,
 )
 from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
 from mind2web2.utils.files import Mirror, use_mirror
@@ -199,7 +200,7 @@ async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock
     return {
         "result": result,
         "ledger": ledger_as_json(judge.ledger),
-        "looked_up": cache.looked_up,
+        "looked_up": sorted(cache.looked_up),
         "captured": cache.captured,
         "is_listed": cache.is_listed,
         "inputs": recorder.inputs(clock.reading(recorder.sources())).model_dump(mode="json"),
@@ -221,12 +222,7 @@ def _logger(job: ScriptJob, client: RpcClient) -> logging.Logger:
 
 
 class RelayHandler(logging.Handler):
-    """Sends log records to the run.
-
-    Args:
-        note: sends a message.
-        to: whose records these are: the answer's or the package's.
-    """
+    """Sends log records to the run: ``to`` names whose they are, the answer's or the package's."""
 
     def __init__(self, note: Callable[..., None], to: str) -> None:
         super().__init__()
@@ -272,12 +268,7 @@ class PageText(HashedText):
 
 
 class RunPages(PageLibrary):
-    """Stands for the run's page library.
-
-    Args:
-        captured_by_run: the capture of a request whose page the run captures.
-        stored_at_first: of the run's library.
-    """
+    """Stands for the run's page library; ``captured_by_run`` marks requests whose pages the run captures."""
 
     def __init__(
         self,
@@ -364,12 +355,7 @@ class RunMirror(Mirror):
 
 
 class RunJudge:
-    """Stands for the run's ``RecordedJudge``.
-
-    Args:
-        settings: the run's.
-        endpoint: likewise.
-    """
+    """Stands for the run's ``RecordedJudge``."""
 
     def __init__(self, client: RpcClient, settings: JudgeSettings, endpoint: str) -> None:
         self.settings = settings
@@ -388,7 +374,7 @@ class RunJudge:
         """Return what ``RecordedJudge.judgment`` returns."""
         reply = await self._client.ask(
             "judgment",
-            messages=[_message(message) for message in request.messages],
+            messages=[with_texts(message, _reference) for message in request.messages],
             template=self._template_message(request.template),
             extra=dict(request.extra),
             subject=asdict(subject),
@@ -446,20 +432,6 @@ class ScriptJudge(AnswerJudge):
         return self._latch.fail(failure)
 
 
-def _message(message: Mapping[str, Any]) -> Message:
-    content = message.get("content")
-    if not isinstance(content, Sequence) or isinstance(content, str):
-        return dict(message)
-    return {**message, "content": [_part(part) for part in content]}
-
-
-def _part(part: Any) -> Any:
-    """Return a part of a message, with references to the texts and images of the run."""
-    if not isinstance(part, Mapping):
-        return part
-    text, image = part.get("text"), part.get("image_url")
-    if isinstance(text, PageText):
-        return {**part, "text": text.reference}
-    if isinstance(image, Mapping) and isinstance(image.get("url"), PageText):
-        return {**part, "image_url": {**image, "url": image["url"].reference}}
-    return dict(part)
+def _reference(value: Any) -> Any:
+    """Return the reference that messages contain instead of a text or image of the run."""
+    return value.reference if isinstance(value, PageText) else value

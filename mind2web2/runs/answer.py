@@ -32,11 +32,10 @@ from mind2web2.pages.barred import BarredList
 from mind2web2.pages.captures import SharedCaptures
 from mind2web2.pages.library import PageLibrary
 from mind2web2.prompts.blocks import flags_of
-from mind2web2.runs.analysis.bounds import score_bounds
 from mind2web2.runs.answers import AnswerJob, AnswerSetting, read_answer
 from mind2web2.runs.freshness import Conditions, held_result, moment_of, provenance_now
 from mind2web2.runs.provenance import JudgeRecord, Provenance, provenance_in, served_by
-from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts
+from mind2web2.runs.reader import SCORE_BOUNDS, TREE_FORMAT, other_pages, quote_counts, score_bounds
 from mind2web2.runs.results import (
     LoadedResult,
     has_checksum,
@@ -459,8 +458,7 @@ async def evaluated(
     if run.judge_check is not None:
         # The judge itself is in the provenance.
         complete["run"]["judge_check"] = run.judge_check.model_dump(mode="json", exclude={"judge"})
-    bounds = await asyncio.to_thread(score_bounds, complete)
-    complete[SCORE_BOUNDS] = None if bounds is None else asdict(bounds)
+    complete[SCORE_BOUNDS] = await asyncio.to_thread(score_bounds, complete)
     return await asyncio.to_thread(with_checksum, complete)
 
 

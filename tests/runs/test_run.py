@@ -343,9 +343,7 @@ async def test_folders_may_be_given_at_each_level(project, level):
     below = {"root": "", "agent": "bot", "task": f"bot/{TASK}"}[level]
     results = await evaluate_task(
         **task_arguments(
-            project,
-            answer_dir=project.root / "answers" / below,
-            cache_dir=project.root / "cache" / below,
+            project, answer_dir=project.root / "answers" / below, cache_dir=project.root / "cache" / below
         )
     )
     assert [result["final_score"] for result in results] == [1.0, 1.0]

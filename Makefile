@@ -2,10 +2,11 @@
 RUN ?= uv run
 FAULTS ?=
 FUZZ ?=
+CLUSTER ?=
 # The tests on two cores: they often wait for a browser or a timer, so that four processes keep both busy.
 TESTS = pytest -n 4 --dist worksteal
 
-.PHONY: check coverage faults fuzz injection mutants test types-js
+.PHONY: check cluster-faults coverage faults fuzz injection mutants test types-js
 
 test:
 	$(RUN) $(TESTS)
@@ -31,6 +32,11 @@ coverage:
 # For example: make faults FAULTS="--schedules 20 --seed 7"
 faults:
 	PYTHONPATH=tests $(RUN) python -m faults.report $(FAULTS)
+
+# 30 runs on a Ray cluster with faults, compared with a plain run; 1 to 2 hours. For example:
+# make cluster-faults CLUSTER="--runs 4 --answers 24"
+cluster-faults:
+	PYTHONPATH=tests $(RUN) python -m cluster.fault_runs $(CLUSTER)
 
 # Texts in answers and pages that try to instruct the judge: does each stay in its block, and is it flagged?
 injection:

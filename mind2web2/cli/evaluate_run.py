@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -37,7 +38,7 @@ from mind2web2.cli.suggestions import (
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
+from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
@@ -53,7 +54,7 @@ from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.progress_file import ProgressFile, write_usage
-from mind2web2.runs.results import write_file
+from mind2web2.runs.results import published, write_file
 from mind2web2.runs.run import (
     AnswerRunner,
     Concurrency,
@@ -68,12 +69,14 @@ from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
 from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
 from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
+from mind2web2.utils.files import mirror, network_file_system
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
 
 if TYPE_CHECKING:
     from mind2web2.cluster.node import NodeParts
+    from mind2web2.cluster.sharing import BudgetTerms
     from mind2web2.judge.batch.jobs import BatchJobs
     from mind2web2.scripts.isolation.run import Isolation
 
@@ -81,6 +84,7 @@ if TYPE_CHECKING:
 _ALL = 1_000_000
 # Answers at once, at least and at most; a quarter of the machine's memory is for them.
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
+_MOST_IN_MEMORY = 1000
 # Beginnings of variables with keys and addresses of judges, maps and storage.
 _SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_")
 
@@ -140,14 +144,17 @@ def run_evaluation(
 def _note_shard(options: argparse.Namespace, folders: RunFolders, state: ShardState) -> None:
     """Write which shards the folder holds, none after a run over all answers; some tasks end no shard."""
     path = folders.agent_results / SHARDS_NAME
-    states = shard_states(folders.agent_results)
     if options.shard is not None:
         shard = str(options.shard)
-        if options.task_ids:
-            state = "ended" if states.get(shard) == "ended" else "started"
-        write_file(path, shards_text(states | {shard: state}))
+
+        def write() -> None:
+            states = shard_states(folders.agent_results)
+            noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
+            write_file(path, shards_text(states | {shard: noted if options.task_ids else state}))
+
+        published(path, write)
     elif not options.task_ids:
-        path.unlink(missing_ok=True)
+        mirror(path).remove(path)
 
 
 async def _stored_evaluation(run: _Run) -> int:
@@ -233,19 +240,23 @@ async def _cluster(
     """Open a Ray cluster, whose nodes evaluate the answers."""
     from mind2web2.cluster.engine import RayEngine, ray_connected
     from mind2web2.cluster.node import NodeSetup
+    from mind2web2.cluster.sharing import BudgetTerms
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
     options = run.options
     assert isinstance(store, SharedJudgmentStore), "check_options refuses another one"
+    terms = None
+    if judge.budget is not None:
+        terms = BudgetTerms(uuid.uuid4().hex, judge.budget.max_usd, judge.settings.model)
     setup = NodeSetup(
-        open_parts=partial(node_parts, _for_other_machines(options), judge_check),
+        open_parts=partial(node_parts, _for_other_machines(options), judge_check, terms),
         agent_name=run.folders.agent_name,
         roots=paths_of(options).roots,
         variables=_variables(options),
         prices=own_prices(),
     )
     async with ray_connected(options.ray_address) as ray:
-        engine = RayEngine(ray, setup, judge.usage, store)
+        engine = RayEngine(ray, setup, judge.usage, store, judge.budget)
         async with engine.opened():
             tasks, answers = options.max_concurrent_tasks, options.max_concurrent_answers
             yield engine, Concurrency(tasks or _ALL, answers or _ALL, engine)
@@ -272,22 +283,29 @@ def _variables(options: argparse.Namespace) -> dict[str, str]:
 
 @asynccontextmanager
 async def node_parts(
-    options: argparse.Namespace, judge_check: CheckRecord | None
+    options: argparse.Namespace, judge_check: CheckRecord | None, terms: BudgetTerms | None
 ) -> AsyncIterator[NodeParts]:
     """Open the parts of a run on a node of a cluster."""
     from mind2web2.cluster.node import NodeParts, NodeStore
+    from mind2web2.cluster.sharing import ClusterCaptures, LeasedBudget
+    from mind2web2.llm_client import LLMClient
 
     with loading():
         client = judge_client(options)
-    assert client is not None, "check_options refuses replays"
+    assert isinstance(client, LLMClient), "check_options refuses replays and batches"
     with NodeStore(options.judgments) as store, loaded_for_good():
-        judge = RecordedJudge(judge_settings(options), client, store, overwrite=options.overwrite)
-        parts = _parts(options, judge, _captures(options, judge), None, judge_check)
+        budget = None if terms is None else LeasedBudget(terms, store.database)
+        settings = judge_settings(options)
+        judge = RecordedJudge(settings, client, store, overwrite=options.overwrite, budget=budget)
+        roots, network = paths_of(options).roots, network_of(options)
+        captures = _captures(options, judge, ClusterCaptures)
+        if isinstance(captures, ClusterCaptures):
+            captures.cache_root = roots[-1]
+        parts = _parts(options, judge, captures, None, judge_check)
         try:
             async with parts.captures or nullcontext():
                 admission = _concurrency(options, parts.limits.llm).admission
-                roots, network = paths_of(options).roots, network_of(options)
-                yield NodeParts(parts, store, roots, admission or nullcontext(), network)
+                yield NodeParts(parts, client, store, roots, admission or nullcontext(), network)
         finally:
             await judge.write_rest()
             await client.close()
@@ -406,7 +424,7 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
     try:
         summary = generate_result_summary(root, run.folders.agent_name)
         merge_all_results(root)
-    except ResultWriteError as error:
+    except (ResultWriteError, StorageError) as error:
         # The table of scores is shown all the same.
         run.progress.problems.append(str(error))
         return None
@@ -431,7 +449,9 @@ def _longest_block_s(options: argparse.Namespace) -> float:
     return float(min(options.answer_timeout / 2, LONGEST_BLOCK_S))
 
 
-def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptures | None:
+def _captures(
+    options: argparse.Namespace, judge: RecordedJudge, kind: type[SharedCaptures] = SharedCaptures
+) -> SharedCaptures | None:
     # A replay depends only on stored judgments and pages.
     if options.no_capture or options.llm_provider == REPLAY:
         return None
@@ -441,7 +461,7 @@ def _captures(options: argparse.Namespace, judge: RecordedJudge) -> SharedCaptur
         storage_state=storage_state_of(options),
         network=network_of(options),
     )
-    return SharedCaptures.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
+    return kind.of_run(settings, options.max_webpage_retrieval, judge.check_reachable)
 
 
 async def _print_beforehand(run: _Run, store: JudgmentStore, captures: SharedCaptures | None) -> None:
@@ -492,7 +512,13 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
     if options.llm_provider != REPLAY:
         own = folders.agent_results / FILE_NAME
-        with JudgmentStore(own) if options.judgments is None else _shared(own, options.judgments) as store:
+        if options.judgments is None and mirror(own).is_remote:
+            line(
+                plain_console(),
+                f"Judgments are kept on this machine: {own}; several machines share them by --judgments "
+                "postgresql://HOST/DATABASE.",
+            )
+        with JudgmentStore(own) if options.judgments is None else _shared(own, options) as store:
             yield store
         return
     from mind2web2.judge.transfer import open_for_replay
@@ -501,10 +527,13 @@ def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[
         yield store
 
 
-def _shared(own: Path, url: str) -> JudgmentStore:
+def _shared(own: Path, options: argparse.Namespace) -> JudgmentStore:
     from mind2web2.judge.shared_store import SharedJudgmentStore
 
-    return SharedJudgmentStore(own, url)
+    if options.engine == RAY and network_file_system(own.parent):
+        # SQLite cannot keep judgments there; the database has them all.
+        return SharedJudgmentStore(None, options.judgments, most=_MOST_IN_MEMORY)
+    return SharedJudgmentStore(own, options.judgments)
 
 
 def _judgments_path(options: argparse.Namespace, folders: RunFolders) -> Path:

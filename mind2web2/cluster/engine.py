@@ -21,7 +21,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from mind2web2.cluster.node import NodeActor, NodeJob, NodeReport, NodeSetup
+from mind2web2.cluster.sharing import ClusterNews
 from mind2web2.errors import JudgeUnusableError, JudgmentStoreError, MachineError, UsageError
+from mind2web2.judge.budget import Budget
 from mind2web2.judge.protocol import RunUsage, TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.llm_client.rate_limiter import Slowdown
@@ -63,6 +65,11 @@ class _Node:
     usage: dict[str, TaskUsage] = field(default_factory=dict)
     slowdown: Slowdown = field(default_factory=Slowdown)
     retries: Retries = field(default_factory=Retries)
+    spent_usd: float = 0.0
+    # The other nodes, as it knows them.
+    peers: set[str] = field(default_factory=set)
+    # Until when servers that refused the node want no request.
+    pauses_until_s: dict[str, float] = field(default_factory=dict)
 
 
 @asynccontextmanager
@@ -143,13 +150,22 @@ class RayEngine:
         setup: for each node.
         usage: of the run, to which the nodes' is added.
         store: the agent's own judgments, to which the nodes' are added.
+        budget: shows what the nodes spend; they lease it from the database.
     """
 
-    def __init__(self, ray: Any, setup: NodeSetup, usage: RunUsage, store: SharedJudgmentStore) -> None:
+    def __init__(
+        self,
+        ray: Any,
+        setup: NodeSetup,
+        usage: RunUsage,
+        store: SharedJudgmentStore,
+        budget: Budget | None = None,
+    ) -> None:
         self._ray = ray
         self._setup = setup
         self._usage = usage
         self._store = store
+        self._budget = budget
         self._errors = importlib.import_module("ray.exceptions")
         self._strategy = importlib.import_module(
             "ray.util.scheduling_strategies"
@@ -296,6 +312,7 @@ class RayEngine:
             self._nodes.append(node)
             self._failures.pop(node_id, None)
             log.info("node evaluates answers node=%s", name)
+            await self._exchange_news(node)
             await all_or_first_error((self._offer_places(node), self._collect_news(node)))
         except (_NodeLostError, MachineError) as error:
             self._problems[name] = str(error)
@@ -317,7 +334,22 @@ class RayEngine:
     async def _collect_news(self, node: _Node) -> None:
         while True:
             await asyncio.sleep(_REPORT_EVERY_S)
-            await self._note(node, await self._called(node, node.actor.report.remote()))
+            await self._exchange_news(node)
+
+    async def _exchange_news(self, node: _Node) -> None:
+        await self._note(node, await self._called(node, node.actor.report.remote(self._news_for(node))))
+
+    def _news_for(self, node: _Node) -> ClusterNews:
+        now_s = asyncio.get_running_loop().time()
+        alive = [each for each in self._nodes if not each.is_lost]
+        pauses_s: dict[str, float] = {}
+        for other in [each for each in alive if each is not node]:
+            for name, until_s in other.pauses_until_s.items():
+                if until_s > now_s:
+                    pauses_s[name] = max(pauses_s.get(name, 0.0), until_s - now_s)
+        peers = {each.name: each.actor for each in alive if each is not node}
+        is_known, node.peers = node.peers == set(peers), set(peers)
+        return ClusterNews(max(1, len(alive)), pauses_s, node.name, None if is_known else peers)
 
     async def _note(self, node: _Node, report: NodeReport) -> None:
         node.usage.update(report.usage)
@@ -329,6 +361,12 @@ class RayEngine:
         usage.slowdown.refusals = sum(each.slowdown.refusals for each in nodes)
         usage.slowdown.waited_s = sum(each.slowdown.waited_s for each in nodes)
         usage.retries.reasons = sum((each.retries.reasons for each in nodes), Counter())
+        now_s = asyncio.get_running_loop().time()
+        node.pauses_until_s = {name: now_s + wait_s for name, wait_s in report.pauses_s.items()}
+        node.spent_usd = report.spent_usd
+        if self._budget is not None:
+            refusal = self._budget.refusal or report.refusal
+            self._budget.follow(sum(each.spent_usd for each in nodes), refusal)
         for line in report.log:
             text = f"{line.message} (node {node.name})"
             logger = logging.getLogger(line.name)

@@ -18,16 +18,27 @@ from typing import Self
 from mind2web2 import __version__
 from mind2web2.api_tools.download import downloads_from
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import CacheReadError, JudgeUnusableError, Mind2Web2Error, UsageError
+from mind2web2.cluster.sharing import CaptureReply, ClusterCaptures, ClusterNews, pauses_of, share_limits
+from mind2web2.errors import (
+    CacheReadError,
+    CaptureError,
+    JudgeUnusableError,
+    MachineError,
+    Mind2Web2Error,
+    UsageError,
+)
 from mind2web2.judge.protocol import TaskUsage
 from mind2web2.judge.shared_store import SharedJudgmentStore
 from mind2web2.judge.store import Judgment
+from mind2web2.llm_client import LLMClient
 from mind2web2.llm_client.prices import OwnPrice, set_own_prices
 from mind2web2.llm_client.rate_limiter import Slowdown
 from mind2web2.llm_client.retry import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
+
+log = logging.getLogger(__name__)
 
 # As the loop of a command has it: scripts may leave threads that never end.
 _MAX_THREADS = 64
@@ -67,6 +78,7 @@ class NodeParts:
     """
 
     run: RunParts
+    client: LLMClient
     store: NodeStore
     roots: Sequence[Path]
     admission: AbstractAsyncContextManager[None]
@@ -133,6 +145,8 @@ class NodeReport:
     Args:
         usage: of the tasks whose usage has changed, since the node started.
         judgments: for the agent's own file.
+        pauses_s: for how long servers that refused this node want no request.
+        spent_usd: of the budget, since the node started; ``refusal`` says why it got no more.
     """
 
     usage: Mapping[str, TaskUsage]
@@ -140,6 +154,9 @@ class NodeReport:
     retries: Retries
     judgments: list[Judgment]
     log: list[LogLine]
+    pauses_s: Mapping[str, float]
+    spent_usd: float = 0.0
+    refusal: str | None = None
 
 
 class NodeActor:
@@ -195,16 +212,34 @@ class NodeActor:
             await parts.admission.__aexit__(None, None, None)
         return None if outcome is None else replace(outcome, result=None)
 
+    async def capture(self, url: str, folder: Path, is_retry: bool) -> CaptureReply:
+        """Capture a page for another node, into the pages of this folder."""
+        run, roots = self._opened().run, self._opened().roots
+        assert isinstance(run.captures, ClusterCaptures), "a node without captures asks for none"
+        error: Mind2Web2Error | None = None
+        try:
+            cache = await asyncio.to_thread(self._cache, roots[-1] / folder)
+            await run.captures.capture_here(url, cache, run.limits.webpage, log, is_retry=is_retry)
+        except CaptureError as failed:
+            error = type(failed)(str(failed))
+        except Mind2Web2Error as failed:
+            error = MachineError(str(failed))
+        return CaptureReply(error, run.captures.is_refused_as_private(url))
+
+    def _cache(self, folder: Path) -> CacheFileSys:
+        """Return the pages of a task: one object for all its answers, as in a plain run."""
+        if folder not in self._caches:
+            self._caches[folder] = CacheFileSys(folder)
+        return self._caches[folder]
+
     def _job(self, job: NodeJob) -> AnswerJob:
-        cache = self._here(job.cache)
         return AnswerJob(
             agent_name=self._setup.agent_name,
             task_id=job.task_id,
             answer=replace(job.answer, path=self._here(job.answer.path)),
             script_path=self._here(job.script_path),
             script_version=job.script_version,
-            # One object for all answers to a task, as in a plain run.
-            task_cache=self._caches.setdefault(cache, CacheFileSys(cache)),
+            task_cache=self._cache(self._here(job.cache)),
             folder=self._here(job.folder),
         )
 
@@ -222,9 +257,15 @@ class NodeActor:
                     f"there is no {root / names}: put all folders on storage that the nodes share"
                 )
 
-    async def report(self) -> NodeReport:
-        """Return the news since the last call."""
+    async def report(self, news: ClusterNews) -> NodeReport:
+        """Take news of the other nodes, and return this one's since the last call."""
         parts = self._opened()
+        share_limits(parts.client, news)
+        captures = parts.run.captures
+        if isinstance(captures, ClusterCaptures) and news.peers is not None:
+            captures.own_name = news.own_name
+            captures.peers = {name: actor.capture.remote for name, actor in news.peers.items()}
+        budget = parts.run.judge.budget
         usage = parts.run.judge.usage
         changed = {
             task_id: replace(task)
@@ -238,11 +279,14 @@ class NodeActor:
             retries=usage.retries,
             judgments=parts.store.collected(),
             log=self._log.collected(),
+            pauses_s=pauses_of(parts.client),
+            spent_usd=0.0 if budget is None else budget.spent_usd,
+            refusal=None if budget is None else budget.refusal,
         )
 
     async def close(self) -> NodeReport:
         """Close browser, judge and store, and return the last news."""
-        report = await self.report()
+        report = await self.report(ClusterNews())
         await self._exits.aclose()
         return report
 

@@ -81,6 +81,8 @@ class Budget:
     ) -> None:
         self.max_usd = max_usd
         self.spent_usd = 0.0
+        # Less where several machines share the budget.
+        self._allowed_usd = max_usd
         self._model = model
         self._price_share = price_share
         self._caution = caution
@@ -112,16 +114,25 @@ class Budget:
         """
         while True:
             expected_usd = self._expected_usd(prompt_tokens)
-            left_usd = self.max_usd - self.spent_usd
+            left_usd = self._allowed_usd - self.spent_usd
+            caution = 1.0 if self._expectation.replies >= _ENOUGH_REPLIES else self._caution
+            needed_usd = (self._reserved_usd() + expected_usd) * caution
+            # Caution alone is no reason to take what other machines need.
+            missing_usd = (needed_usd if caution == 1.0 else expected_usd) - left_usd
+            if self._refusal is None and missing_usd > 0 and await self._extended(missing_usd):
+                continue
             if self._refusal is not None or expected_usd > left_usd:
                 raise self._refused(expected_usd)
-            caution = 1.0 if self._expectation.replies >= _ENOUGH_REPLIES else self._caution
-            if not self._in_flight or (self._reserved_usd() + expected_usd) * caution <= left_usd:
+            if not self._in_flight or needed_usd <= left_usd:
                 self._in_flight += 1
                 self._prompt_tokens_in_flight += prompt_tokens
                 return
             # No deadlock: requests in flight end within their time limit and wait for nothing here.
             await self._changed.wait()
+
+    async def _extended(self, missing_usd: float) -> bool:  # noqa: ARG002 (a budget of one machine is fixed)
+        """Try to allow more dollars, and return whether that succeeded."""
+        return False
 
     def leave(self, prompt_tokens: int, *, may_be_billed: bool) -> float:
         """Count and return the expected cost of a request that has ended, until its usage is known."""
@@ -139,6 +150,15 @@ class Budget:
     def learn(self, prompt_tokens: int, usage: Usage) -> None:
         """Expect the next replies to be like this one."""
         self._expectation.learn(prompt_tokens, usage)
+
+    def follow(self, spent_usd: float, refusal: str | None) -> None:
+        """Show what other machines have spent, and why they were refused more."""
+        self.spent_usd, self._refusal = spent_usd, refusal
+
+    @property
+    def refusal(self) -> str | None:
+        """Return why requests are refused, ``None`` as long as none was."""
+        return self._refusal
 
     def price(self, usage: Usage) -> float:
         """Return the price of these tokens."""

@@ -43,7 +43,8 @@ _SCHEMA = f"""
     INSERT INTO mind2web2_schema SELECT {_VERSION} WHERE NOT EXISTS (SELECT FROM mind2web2_schema);
     CREATE TABLE IF NOT EXISTS mind2web2_judgments (
         key text, endpoint text, judgment text NOT NULL, PRIMARY KEY (key, endpoint)
-    )
+    );
+    CREATE TABLE IF NOT EXISTS mind2web2_budgets (run text PRIMARY KEY, leased_usd double precision NOT NULL)
 """
 _FIND = "SELECT judgment FROM mind2web2_judgments WHERE key = %s AND endpoint = %s"
 _PAGE = (
@@ -54,6 +55,9 @@ _INSERT = "INSERT INTO mind2web2_judgments VALUES (%s, %s, %s) ON CONFLICT (key,
 _REPLACE = _INSERT + "UPDATE SET judgment = excluded.judgment"
 _KEEP = _INSERT + "NOTHING"
 _LOCK = "SELECT pg_try_advisory_lock(%s)"
+_OPEN_BUDGET = "INSERT INTO mind2web2_budgets VALUES (%s, 0) ON CONFLICT DO NOTHING"
+_LEASED = "SELECT leased_usd FROM mind2web2_budgets WHERE run = %s FOR UPDATE"
+_LEASE = "UPDATE mind2web2_budgets SET leased_usd = leased_usd + %s WHERE run = %s"
 _UNLOCK = "SELECT pg_advisory_unlock(%s)"
 
 _URL = re.compile(r"\w+://(?:[^@/?#]*@)?[^@]*")
@@ -153,6 +157,22 @@ class JudgmentDatabase:
             if found is None or found.is_locked:
                 # Nothing depends on it, so that a caller that was cancelled need not wait.
                 self._queue.send(_Work("release", question)).add_done_callback(lambda done: done.exception())
+
+    def lease(self, run: str, wanted_usd: float, max_usd: float) -> float:
+        """Lease dollars of a run's budget, recorded before they are used, and return how many.
+
+        Where the connection is lost, dollars may be leased twice, and those of the first time stay unused.
+        """
+
+        def lease(cursor: psycopg.Cursor[Any]) -> float:
+            cursor.execute(_OPEN_BUDGET, (run,))
+            with cursor.connection.transaction():
+                [leased_usd] = cursor.execute(_LEASED, (run,)).fetchone() or (max_usd,)
+                granted_usd = max(0.0, min(wanted_usd, max_usd - leased_usd))
+                cursor.execute(_LEASE, (granted_usd, run))
+            return granted_usd
+
+        return self._call(lease)
 
     def add(self, judgments: Iterable[Judgment]) -> int:
         """Store many judgments, keep those already stored, and return how many were new."""
@@ -286,18 +306,18 @@ class SharedJudgmentStore(JudgmentStore):
     ) -> None:
         super().__init__(path, most=most)
         try:
-            self._database = JudgmentDatabase(url, outage_wait_s)
+            self.database = JudgmentDatabase(url, outage_wait_s)
         except BaseException:
             super().close()
             raise
-        self._database.add(judgment for judgment in self.all() if judgment.purpose != "gate")
+        self.database.add(judgment for judgment in self.all() if judgment.purpose != "gate")
 
     async def get(self, key: str, endpoint: str | None = None) -> Judgment | None:
         """Return the judgment with this key, the newest own one where several endpoints have one."""
         own = await super().get(key, endpoint)
         if own is not None or endpoint is None:
             return own
-        shared = await self._database.find(key, endpoint)
+        shared = await self.database.find(key, endpoint)
         if shared is not None:
             await self.put_own(shared)
         return shared
@@ -310,19 +330,19 @@ class SharedJudgmentStore(JudgmentStore):
         """Store a judgment in the own file and in the database."""
         await self.put_own(judgment)
         if judgment.purpose != "gate":
-            await self._database.put(judgment)
+            await self.database.put(judgment)
 
     @asynccontextmanager
     async def claimed(self, key: str, endpoint: str) -> AsyncIterator[Judgment | None]:
         """Hold a question among all machines, or yield the judgment that another one got."""
-        async with self._database.claimed(key, endpoint) as theirs:
+        async with self.database.claimed(key, endpoint) as theirs:
             if theirs is not None:
                 await self.put_own(theirs)
             yield theirs
 
     def close(self) -> None:
         """Close file and connection."""
-        self._database.close()
+        self.database.close()
         super().close()
 
 

@@ -8,6 +8,7 @@ from typing import Any, Self
 from mind2web2.llm_client.chat import ChatReply, ChatRequest, Limit
 from mind2web2.llm_client.openai_protocol import OpenAITransport, azure_connection, openai_connection
 from mind2web2.llm_client.provider import AsyncProviderClient, SyncProviderClient
+from mind2web2.llm_client.rate_limiter import RateLimiter
 from mind2web2.llm_client.retry import RetryPolicy
 from mind2web2.llm_client.settings import PoolSource
 from mind2web2.utils.api_misuse import script_api
@@ -143,6 +144,10 @@ class LLMClient:
         """Raise ``JudgeUnusableError`` if no connection to the server can be made."""
         self._check_is_async("check_reachable")
         await self._async_client.check_reachable()
+
+    def limiters(self) -> dict[str, RateLimiter]:
+        """Return the rate limiter of each server and model."""
+        return self._async_client.limiters()
 
     async def close(self) -> None:
         """Close the connection pool."""

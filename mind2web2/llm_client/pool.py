@@ -241,6 +241,10 @@ class PoolClient(AsyncProviderClient):
         self.servers = servers
         self._removed += known.values()
 
+    def limiters(self) -> dict[str, RateLimiter]:
+        """Return the rate limiter of each server."""
+        return {server.address: server.limiter for server in self.servers}
+
     async def close(self) -> None:
         """Close all connection pools."""
         for server in [*self.servers, *self._removed]:

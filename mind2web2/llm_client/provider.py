@@ -217,6 +217,10 @@ class AsyncProviderClient(AsyncCalls):
             self._limiters[model] = RateLimiter(self.slowdown, self._retry.total_s, self._retry.outage_wait_s)
         return self._limiters[model]
 
+    def limiters(self) -> dict[str, RateLimiter]:
+        """Return the rate limiter of each server and model."""
+        return {f"{self.endpoint} {model}": limiter for model, limiter in self._limiters.items()}
+
     async def close(self) -> None:
         """Close the connection pool."""
         await self._transport.close()

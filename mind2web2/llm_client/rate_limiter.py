@@ -84,8 +84,8 @@ class _Budget:
             self._number, self._latest = number, allowance
             self._resets_at_s = now_s + min(allowance.reset_s, _LONGEST_BUDGET_WAIT_S)
 
-    def opens_at_s(self, next_number: int, cost: float, now_s: float) -> float:
-        if (next_number - self._number) * cost <= self._latest.remaining:
+    def opens_at_s(self, next_number: int, cost: float, now_s: float, share: float) -> float:
+        if (next_number - self._number) * cost <= self._latest.remaining * share:
             return now_s
         if now_s >= self._resets_at_s:
             # At least one request: the server says if it is larger than the whole budget.
@@ -108,6 +108,7 @@ class RateLimiter:
     Attributes:
         latency_s: smoothed mean time of a reply, 0 before the first one.
         failure: the latest refusal or outage.
+        share: of the server's limits, less than 1 where other machines send requests too.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class RateLimiter:
     ) -> None:
         self.slowdown = slowdown or Slowdown()
         self.succeeded_at_s = -math.inf
+        self.share = 1.0
         self._name, self._effect = name, effect
         self._patience_s, self._outage_wait_s = patience_s, outage_wait_s
         self._turn, self._changed = asyncio.Lock(), asyncio.Event()
@@ -132,8 +134,10 @@ class RateLimiter:
         # The requests since the last change of a limit; requests up to that number say nothing about it.
         self._latest: deque[Sent] = deque()
         self._changed_number, self._usual_share = 0, 0.0
-        # While all requests wait: the time of the next probe, and the number of probes.
+        # While all requests wait: the time of the next probe, whether the server refused this machine itself,
+        # and the number of probes.
         self._probe_at_s: float | None = None
+        self._is_refused = False
         self._probes = self._unreachable = 0
         self._failing_since_s: float | None = None
         self.failure = RequestFailedError("")
@@ -196,6 +200,19 @@ class RateLimiter:
         """Tell whether only single requests probe the server."""
         return self._probe_at_s is not None
 
+    @property
+    def refused_for_s(self) -> float:
+        """Return for how many seconds the server, having refused this machine, wants no request."""
+        if self._probe_at_s is None or not self._is_refused:
+            return 0.0
+        return max(0.0, self._probe_at_s - asyncio.get_running_loop().time())
+
+    def pause(self, seconds: float) -> None:
+        """Send nothing for so long, then a probe: the server refused another machine."""
+        if self._probe_at_s is None:
+            self._changed_number, self._slow_start = self._number, 1
+        self._probe_at_s = max(self._probe_at_s or 0.0, asyncio.get_running_loop().time() + seconds)
+
     def has_given_up(self, wait_s: float = 0.0) -> bool:
         """Tell whether the server will have failed for too long after this wait."""
         if self._failing_since_s is None:
@@ -251,11 +268,12 @@ class RateLimiter:
             else:
                 log.warning("%s unavailable, %s: %s", self._name, self._effect, failure)
         self._probes += 1
+        self._is_refused = True
         self._probe_at_s = max(self._probe_at_s or 0.0, now_s + wait_s)
 
     def _reopen(self, now_s: float) -> None:
         """Send requests again, slower if they were refused."""
-        self._probe_at_s, self._probes = None, 0
+        self._probe_at_s, self._probes, self._is_refused = None, 0, False
         log.info("%s accepts requests again", self._name)
         accepted, growth = sum(not sent.is_refused for sent in self._latest), self._growth(now_s)
         rate, since_s = self._rate * growth * _CLOSED_DECREASE, now_s
@@ -303,8 +321,8 @@ class RateLimiter:
             return math.inf
         return max(
             self._next_at_s,
-            self._requests.opens_at_s(self._number + 1, 1, now_s),
-            self._tokens.opens_at_s(self._number + 1, self._tokens_each, now_s),
+            self._requests.opens_at_s(self._number + 1, 1, now_s, self.share),
+            self._tokens.opens_at_s(self._number + 1, self._tokens_each, now_s, self.share),
         )
 
     def _next(self, now_s: float) -> Sent:

@@ -5,15 +5,7 @@ import math
 import re
 
 import pytest
-from projects import (
-    REPOSITORY,
-    Project,
-    call,
-    claim_in,
-    read_json,
-    run_command,
-    start_command,
-)
+from projects import REPOSITORY, Project, call, claim_in, read_json, run_command, start_command
 from servers.batch_server import BatchServer, Ending
 from servers.judge_server import JudgeServer, prompt_text, status
 from servers.recorded_replies import RecordedReplies

@@ -136,11 +136,7 @@ def test_ignored_arguments_are_named_at_the_end():
         result = {"final_score": 1.0, "ignored_arguments": list(names)}
         return AnswerOutcome(task, "answer_1.md", result, None)
 
-    several = [
-        ignoring("harlow", "soucres", "critcal"),
-        ignoring("harlow", "critcal"),
-        ignoring("m", "wide"),
-    ]
+    several = [ignoring("harlow", "soucres", "critcal"), ignoring("harlow", "critcal"), ignoring("m", "wide")]
     assert cautions(several, "")[-1] == (
         "3 arguments were ignored, as the toolkit does not know them: harlow.py: critcal, soucres; m.py: wide"
     )

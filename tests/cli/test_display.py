@@ -38,11 +38,7 @@ async def shown(progress, totals, *, terminal, width=100):
 def progress_of(*outcomes, running=()):
     """Return a run's state."""
     return RunProgress(
-        answers_total=9,
-        tasks_total=3,
-        tasks_done=1,
-        outcomes=list(outcomes),
-        running=dict.fromkeys(running),
+        answers_total=9, tasks_total=3, tasks_done=1, outcomes=list(outcomes), running=dict.fromkeys(running)
     )
 
 

@@ -8,16 +8,7 @@ import sys
 import threading
 
 import pytest
-from projects import (
-    REPOSITORY,
-    TASK,
-    call,
-    claim_in,
-    entered,
-    overridden,
-    read_json,
-    run_command,
-)
+from projects import REPOSITORY, TASK, call, claim_in, entered, overridden, read_json, run_command
 from servers.judge_server import JudgeServer, prompt_text, status
 
 from mind2web2.cli import evaluate_main, main

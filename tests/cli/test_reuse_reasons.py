@@ -51,11 +51,7 @@ def other_page(project):
             "script example/lake.py changed",
         ),
         (other_page, (), f"page changed: {PAGE}"),
-        (
-            lambda _project: None,
-            ("--judge_model", "gpt-4o"),
-            "judge changed: model o4-mini, now gpt-4o",
-        ),
+        (lambda _project: None, ("--judge_model", "gpt-4o"), "judge changed: model o4-mini, now gpt-4o"),
         (lambda _: None, ["--no_screenshots"], "judge changed: max_images not set, now 0"),
         (lambda _project: None, ("--overwrite",), "--overwrite"),
     ],

@@ -123,10 +123,7 @@ EDITS = {
         "its extractions differs",
     ),
     "the judge": (lambda result: result.update(judge_model="gpt-5"), "its judge_model differs"),
-    "the answer": (
-        lambda result: result["provenance"].update(answer_sha256="0" * 64),
-        "answer changed",
-    ),
+    "the answer": (lambda result: result["provenance"].update(answer_sha256="0" * 64), "answer changed"),
     "the script": (
         lambda result: result["provenance"].update(script_sha256="0" * 64),
         f"script example/{TASK}.py changed",

@@ -137,10 +137,7 @@ async def test_in_batches_a_budget_of_twice_the_estimate_takes_one_round():
 
 @pytest.mark.parametrize(
     ("error", "spent"),
-    [
-        (RequestFailedError("rate limited", status=429), 0.0),
-        (asyncio.CancelledError(), PRICE_USD),
-    ],
+    [(RequestFailedError("rate limited", status=429), 0.0), (asyncio.CancelledError(), PRICE_USD)],
 )
 async def test_requests_that_may_be_billed_count(error, spent):
     """A server's refusal costs nothing, a cancelled request may."""

@@ -31,10 +31,7 @@ class CrowdedJudge:
 @pytest.mark.parametrize("limit", [1, 3])
 @pytest.mark.parametrize(
     "wrapped",
-    [
-        lambda limit: DualSemaphore(asyncio.Semaphore(5), asyncio.Semaphore(limit)),
-        asyncio.Semaphore,
-    ],
+    [lambda limit: DualSemaphore(asyncio.Semaphore(5), asyncio.Semaphore(limit)), asyncio.Semaphore],
 )
 async def test_requests_at_once_are_limited(limit, wrapped):
     """By the pair's semaphore for the judge, or by any one semaphore; all of it is used."""

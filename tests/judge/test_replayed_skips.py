@@ -41,8 +41,7 @@ async def statuses(judge, *, gate_decides_first):
 
 
 @pytest.mark.parametrize(
-    ("gate_decides_first", "expected"),
-    [(False, ("failed", "passed")), (True, ("failed", "skipped"))],
+    ("gate_decides_first", "expected"), [(False, ("failed", "passed")), (True, ("failed", "skipped"))]
 )
 async def test_a_replay_makes_the_skips_of_the_run(gate_decides_first, expected):
     """Whichever of the two happens to be decided first this time."""

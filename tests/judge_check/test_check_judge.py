@@ -108,12 +108,7 @@ def test_scripted_judges(check):
     }
     assert pairs["always-true", "careless"][0]["low"] > 0.1 and pairs["always-true", "careless"][1] < 0.01
     assert pairs["always-true", "always-false"][1] == 1
-    assert found["set"] == {
-        "version": 1,
-        "digest": labelled_set().digest,
-        "cases": 120,
-        "is_whole": False,
-    }
+    assert found["set"] == {"version": 1, "digest": labelled_set().digest, "cases": 120, "is_whole": False}
 
 
 def test_a_check_is_stored_and_estimated(check, server, tmp_path):

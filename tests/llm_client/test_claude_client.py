@@ -147,10 +147,7 @@ async def test_free_text_comes_without_a_tool(ask):
 
 @pytest.mark.parametrize(
     ("template", "reply", "expected"),
-    [
-        (Facts, {"facts": {"mayor": "Ada"}}, Facts(facts={"mayor": "Ada"})),
-        (Names, '["Ada"]', Names(["Ada"])),
-    ],
+    [(Facts, {"facts": {"mayor": "Ada"}}, Facts(facts={"mayor": "Ada"})), (Names, '["Ada"]', Names(["Ada"]))],
 )
 async def test_every_template_can_be_filled(ask, template, reply, expected):
     """Free-form templates by a tool, lists by plain text with the schema shown."""

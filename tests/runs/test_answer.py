@@ -9,15 +9,7 @@ import sys
 import pytest
 from fixtures.pdf_files import encrypted_pdf
 from PIL import Image
-from projects import (
-    ANSWER,
-    TASK,
-    ClaimJudge,
-    Project,
-    evaluate,
-    outcomes_by_name,
-    read_json,
-)
+from projects import ANSWER, TASK, ClaimJudge, Project, evaluate, outcomes_by_name, read_json
 
 from mind2web2 import __version__
 from mind2web2.errors import JudgeDeclinedError, JudgeUnavailableError
@@ -272,12 +264,7 @@ async def test_a_damaged_newest_result_is_evaluated_again(project, content):
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"provenance": None},
-        {"provenance": {"answer_sha256": "x"}},
-        {"final_score": None},
-        {"final_score": 7},
-    ],
+    [{"provenance": None}, {"provenance": {"answer_sha256": "x"}}, {"final_score": None}, {"final_score": 7}],
 )
 async def test_a_result_of_another_tool_is_kept_but_not_reused(project, changes):
     """It does not say what it was made from, or holds no score."""

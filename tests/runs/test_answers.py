@@ -7,13 +7,7 @@ import os
 import pytest
 
 from mind2web2.errors import AnswerError, UsageError
-from mind2web2.runs.answers import (
-    MAX_ANSWER_BYTES,
-    agent_names,
-    read_answer,
-    select_answers,
-    select_work,
-)
+from mind2web2.runs.answers import MAX_ANSWER_BYTES, agent_names, read_answer, select_answers, select_work
 from mind2web2.utils.path_config import PathConfig
 
 

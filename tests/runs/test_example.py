@@ -184,11 +184,7 @@ def test_the_metrics_are_those_worked_out_by_hand(replayed):
     }
     museum = summary["tasks"]["museum_saturday"]
     assert [answer["answer_name"] for answer in museum.pop("answers")] == list(words)
-    assert museum == {
-        "best_score": 1.0,
-        "avg_score": 0.481481,
-        "pass": True,
-    }
+    assert museum == {"best_score": 1.0, "avg_score": 0.481481, "pass": True}
     assert (summary["missing"], summary["warnings"]) == ([], [])
     assert summary["judge_models"] == {"example-key": 9}
 

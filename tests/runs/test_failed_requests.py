@@ -133,11 +133,7 @@ async def test_a_cancelled_question_is_counted():
 
 
 @pytest.mark.parametrize(
-    ("faults", "tokens", "untold"),
-    [
-        ([status(503), rate_limited(), None], 100, 0),
-        ([None], 0, 1),
-    ],
+    ("faults", "tokens", "untold"), [([status(503), rate_limited(), None], 100, 0), ([None], 0, 1)]
 )
 async def test_requests_without_reported_tokens_are_counted(faults, tokens, untold, tmp_path):
     """A request that timed out, or a reply without a count, may be on the bill; an error is not."""

@@ -10,14 +10,7 @@ from projects import AGENT, TASK, ClaimJudge, Project, evaluate
 
 from mind2web2.judge.store import FILE_NAME, Judgment, JudgmentStore
 from mind2web2.runs.freshness import PresentReader, ResultsNow, newest_judge, results_now
-from mind2web2.runs.provenance import (
-    NO_PROVENANCE,
-    JudgeRecord,
-    Present,
-    Provenance,
-    Served,
-    settings_sha256,
-)
+from mind2web2.runs.provenance import NO_PROVENANCE, JudgeRecord, Present, Provenance, Served, settings_sha256
 from mind2web2.runs.results import EDITED, latest_results, with_checksum, write_result
 from mind2web2.runs.summaries import agent_answers
 from mind2web2.scripts.inputs import InputsNow, ScriptInputs
@@ -69,11 +62,7 @@ def changes(made=None, now=None):
             {"script": None, "script_sha256": None},
             "script example/t.py missing, and no other script judges the task",
         ),
-        (
-            {"settings_sha256": "x"},
-            {},
-            "this version asks the judge differently than version 0.0.9",
-        ),
+        ({"settings_sha256": "x"}, {}, "this version asks the judge differently than version 0.0.9"),
         ({"settings_sha256": "x", "versions": {}}, {}, "asks the judge differently"),
         ({}, {"page_sha256": {PAGE: "x"}.get}, f"page changed: {PAGE}"),
         ({}, {"page_sha256": {}.get}, f"page no longer cached: {PAGE}"),
@@ -157,11 +146,7 @@ CHANGES = {
     "nothing": (lambda _project: None, (), ""),
     "an answer": (lambda project: project.add_answer("answer_2", "Shallow."), (2,), "answer changed"),
     "an answer goes": (lambda project: project.add_answer("answer_2").unlink(), (2,), "answer missing"),
-    "a damaged answer": (
-        lambda project: project.add_answer("answer_2", b"\xff"),
-        (2,),
-        "answer unreadable",
-    ),
+    "a damaged answer": (lambda project: project.add_answer("answer_2", b"\xff"), (2,), "answer unreadable"),
     "the script": (
         lambda project: project.add_script({"deep": ("deeper", PAGE)}),
         (1, 2),
@@ -177,11 +162,7 @@ CHANGES = {
         (1, 2),
         "script example/lake.py replaced by 2026_01_01/lake.py",
     ),
-    "a page": (
-        lambda project: project.cache().put_web(PAGE, "81 m", None),
-        (1, 2),
-        f"page changed: {PAGE}",
-    ),
+    "a page": (lambda project: project.cache().put_web(PAGE, "81 m", None), (1, 2), f"page changed: {PAGE}"),
     "a page's kind": (
         lambda project: project.cache().put_pdf(PAGE, b"%PDF-1.4"),
         (1, 2),

@@ -343,9 +343,7 @@ async def test_folders_may_be_given_at_each_level(project, level):
     below = {"root": "", "agent": "bot", "task": f"bot/{TASK}"}[level]
     results = await evaluate_task(
         **task_arguments(
-            project,
-            answer_dir=project.root / "answers" / below,
-            cache_dir=project.root / "cache" / below,
+            project, answer_dir=project.root / "answers" / below, cache_dir=project.root / "cache" / below
         )
     )
     assert [result["final_score"] for result in results] == [1.0, 1.0]
@@ -359,13 +357,11 @@ async def test_a_cache_that_is_not_there_is_an_empty_one(project):
     assert not (project.root / "nowhere").exists()
 
 
-@pytest.mark.parametrize("level", ["root", "agent", "task"])
-async def test_a_task_captures_pages_that_are_not_cached(project, level):
+async def test_a_task_captures_pages_that_are_not_cached(project):
     """From public addresses only; the task's cache keeps the reason for an unavailable page."""
     page = "http://127.0.0.1:8765/depth"
     project.add_script({"cited": ("The lake is deep.", page)})
-    below = {"root": "", "agent": "bot", "task": f"bot/{TASK}"}[level]
-    results = await evaluate_task(**task_arguments(project, cache_dir=project.root / "cache" / below))
+    results = await evaluate_task(**task_arguments(project, cache_dir=project.root / "cache" / "bot" / TASK))
     assert [result["final_score"] for result in results] == [0.0, 0.0]
     record = project.cache().capture_record(page)
     assert [trouble.kind for trouble in record.troubles] == ["refused_address"]

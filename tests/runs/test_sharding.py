@@ -137,10 +137,7 @@ def test_shards_in_one_folder_divide_the_work(evaluated):
         "Shard 99/1000 has no answers: there is nothing to judge.\n",
     )
     found = read_json(evaluated / "one/bot/summary.json")
-    assert {task: len(own["answers"]) for task, own in found["tasks"].items()} == {
-        "dam": 3,
-        "weir": 2,
-    }
+    assert {task: len(own["answers"]) for task, own in found["tasks"].items()} == {"dam": 3, "weir": 2}
     assert [each["answer_name"] for each in found["missing"] if "UTF-8" in each["reason"]] == ["answer_2.md"]
     assert not any("part only" in text for text in found["warnings"])
 

@@ -330,10 +330,7 @@ def test_scores_are_had_with_and_without_loops_and_from_many_threads(project):
 
 async def test_two_scorers_share_nothing(project):
     """Each asks its own judge."""
-    async with (
-        scorer_of(project) as kind,
-        scorer_of(project, ClaimJudge(lambda _claim: False)) as strict,
-    ):
+    async with scorer_of(project) as kind, scorer_of(project, ClaimJudge(lambda _claim: False)) as strict:
         kind_score, strict_score = await asyncio.gather(kind.score("lake", "x"), strict.score("lake", "x"))
     assert (kind_score.score, strict_score.score) == (1.0, 0.0)
 

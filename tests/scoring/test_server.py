@@ -192,10 +192,7 @@ def started(project, judge, *words):
 
 @pytest.mark.parametrize(
     ("number", "words", "expected"),
-    [
-        ("SIGTERM", ["--stop_timeout", "60"], 200),
-        ("SIGINT", ["--stop_timeout", "0.01", "--no_isolate"], 503),
-    ],
+    [("SIGTERM", ["--stop_timeout", "60"], 200), ("SIGINT", ["--stop_timeout", "0.01", "--no_isolate"], 503)],
 )
 def test_a_stopped_server_answers_the_calls_in_flight(project, number, words, expected):
     """With their score if they end in time, else as closed; the judge is that of mind2web2.toml."""

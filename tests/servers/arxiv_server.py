@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from servers.local_http import Answer, LocalHttp, Request
+from servers.local_http import Answer, Request, Service
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,11 @@ PAPERS = (
 )
 
 
-@dataclass
-class ArxivServer:
-    """Serves PAPERS; ``faults`` are answered first, one a request."""
+class ArxivServer(Service):
+    """Serves PAPERS."""
 
-    faults: list[Answer] = field(default_factory=list)
-
-    def serve(self) -> LocalHttp:
-        """Return the server, to be used in a ``with`` block."""
-        return LocalHttp(self._answer)
-
-    def _answer(self, request: Request) -> Answer:
-        if self.faults:
-            return self.faults.pop(0)
+    def answer(self, request: Request) -> Answer:
+        """Return the answer to a request."""
         if request.query.get("id_list"):
             entries = [_by_id(wanted) for wanted in request.query["id_list"].split(",")]
         else:

@@ -59,6 +59,21 @@ class LocalHttp:
         self._server.server_close()
 
 
+@dataclass
+class Service:
+    """A web service; ``faults`` are answered first, one a request, then what a subclass answers."""
+
+    faults: list[Answer] = field(default_factory=list)
+
+    def serve(self) -> LocalHttp:
+        """Return the server, to be used in a ``with`` block."""
+        return LocalHttp(lambda request: self.faults.pop(0) if self.faults else self.answer(request))
+
+    def answer(self, request: Request) -> Answer:
+        """Return the answer to a request."""
+        raise NotImplementedError
+
+
 class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)

@@ -1,9 +1,8 @@
 """Google Maps web services on loopback: geocoding and distance matrix over a made-up country."""
 
 import json
-from dataclasses import dataclass, field
 
-from servers.local_http import Answer, LocalHttp, Request
+from servers.local_http import Answer, Request, Service
 
 KEY = "AIza-local"
 
@@ -43,19 +42,11 @@ ROUTES = {
 }
 
 
-@dataclass
-class MapsServer:
-    """Serves PLACES and ROUTES to those who have KEY; ``faults`` are answered first, one a request."""
+class MapsServer(Service):
+    """Serves PLACES and ROUTES to those who have KEY."""
 
-    faults: list[Answer] = field(default_factory=list)
-
-    def serve(self) -> LocalHttp:
-        """Return the server, to be used in a ``with`` block."""
-        return LocalHttp(self._answer)
-
-    def _answer(self, request: Request) -> Answer:
-        if self.faults:
-            return self.faults.pop(0)
+    def answer(self, request: Request) -> Answer:
+        """Return the answer to a request."""
         if request.query.get("key") != KEY:
             return status("REQUEST_DENIED", "The provided API key is invalid.")
         if request.path == "/maps/api/geocode/json":

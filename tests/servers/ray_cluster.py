@@ -9,6 +9,7 @@ import os
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 # Ray reads these when it is imported.
@@ -55,6 +56,17 @@ class RayCluster:
     def kill_a_node(self) -> None:
         """Kill all processes of the node that started first, but for the head."""
         self._cluster.remove_node(next(iter(self._cluster.worker_nodes)), allow_graceful=False)
+
+    def actor_pids(self) -> list[int]:
+        """Return the processes of our actors on all nodes."""
+        raylets = {
+            started.process.pid
+            for node in self._cluster.list_all_nodes()
+            for started in node.all_processes["raylet"]
+        }
+        stats = [path.read_text().rpartition(")") for path in Path("/proc").glob("[0-9]*/stat")]
+        found = {int(head.split()[0]): head for head, _, rest in stats if int(rest.split()[1]) in raylets}
+        return [pid for pid, head in found.items() if "NodeActor" in head]
 
 
 def _started(start: Callable[[], Value]) -> Value:

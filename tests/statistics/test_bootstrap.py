@@ -77,11 +77,7 @@ def test_it_leans_towards_the_longer_tail():
 
 @pytest.mark.parametrize(
     ("values", "expected"),
-    [
-        ([0.0] * 130, (0.0, 0.0280)),
-        ([1.0] * 130, (0.9720, 1.0)),
-        ([0.0] * 6, (0.0, 0.4593)),
-    ],
+    [([0.0] * 130, (0.0, 0.0280)), ([1.0] * 130, (0.9720, 1.0)), ([0.0] * 6, (0.0, 0.4593))],
 )
 def test_all_or_none_is_no_certainty(values, expected):
     """The exact limits of Clopper and Pearson, where resampling would claim to know for sure."""

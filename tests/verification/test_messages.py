@@ -127,11 +127,7 @@ def test_no_extra_instruction_is_not_mentioned(ask, nothing):
 
 
 @pytest.mark.parametrize(
-    ("shown", "said"),
-    [
-        (page(), "Images of the page: 2."),
-        (page(images=()), "No images are shown."),
-    ],
+    ("shown", "said"), [(page(), "Images of the page: 2."), (page(images=()), "No images are shown.")]
 )
 def test_the_judge_is_told_about_images(shown, said):
     """How many there are, or that there are none."""

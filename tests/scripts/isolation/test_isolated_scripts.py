@@ -99,40 +99,39 @@ SMALL = Isolation(ScriptLimits(memory_bytes=150 * 1024**2, block_s=20))
 FILLING = "held = []\nwhile len(held) < 300: held.append(b'x' * 2**20)\n"
 
 
+TOO_MUCH = "script lake.py took more than 150 MB of memory (--script_memory)"
+
+
 @pytest.mark.parametrize(
-    "body",
+    ("body", "score", "reason"),
     [
-        f"{FILLING}await asyncio.Event().wait()",
-        "try:\n"
-        "    held = []\n"
-        "    while len(held) < 300: held.append(b'x' * 2**20)\n"
-        "    await asyncio.Event().wait()\n"
-        "except BaseException: pass",
+        (f"{FILLING}await asyncio.Event().wait()", None, TOO_MUCH),
+        (
+            "try:\n"
+            "    held = []\n"
+            "    while len(held) < 300: held.append(b'x' * 2**20)\n"
+            "    await asyncio.Event().wait()\n"
+            "except BaseException: pass",
+            None,
+            TOO_MUCH,
+        ),
+        ("import mmap\nheld = mmap.mmap(-1, 2**30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)", 1.0, None),
+        (
+            "import threading\n"
+            "end = threading.Event()\n"
+            "for _ in range(300): threading.Thread(target=end.wait, daemon=True).start()\n"
+            "end.set()",
+            1.0,
+            None,
+        ),
     ],
-    ids=["itself", "whatever it catches"],
+    ids=["used", "used, whatever it catches", "reserved", "of threads"],
 )
-async def test_a_script_that_takes_too_much_memory_has_no_result(project, body):
-    """Nothing is refused, which it might catch: there is no score that rests on our limit."""
+async def test_a_script_that_uses_too_much_memory_has_no_result(project, body, score, reason):
+    """Nothing is refused, which it might catch: no score rests on our limit. Unused memory does not count."""
     broken, other = await outcomes_of(project, body, SMALL)
-    assert broken.reason == "script lake.py took more than 150 MB of memory (--script_memory)"
+    assert (broken.score if broken.result else None, broken.reason) == (score, reason)
     assert (other.score, other.reason) == (1.0, None)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "import mmap\nheld = mmap.mmap(-1, 2**30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)",
-        "import threading\n"
-        "end = threading.Event()\n"
-        "for _ in range(300): threading.Thread(target=end.wait, daemon=True).start()\n"
-        "end.set()",
-    ],
-    ids=["reserved", "threads"],
-)
-async def test_memory_that_is_not_used_does_not_count(project, body):
-    """As where the script runs in the process of the run, it gets what it asks for."""
-    broken, _ = await outcomes_of(project, body, SMALL)
-    assert (broken.score, broken.reason) == (1.0, None)
 
 
 async def test_a_file_beyond_all_measure_ends_the_process(project):

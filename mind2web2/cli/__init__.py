@@ -10,7 +10,7 @@ from types import ModuleType
 from mind2web2 import __version__
 from mind2web2.cli import evaluate
 from mind2web2.cli.options import CommandParser, Handler
-from mind2web2.errors import Mind2Web2Error
+from mind2web2.errors import Mind2Web2Error, StorageError
 
 _DESCRIPTION = """\
 Find out whether an AI search agent's cited answers are true.
@@ -105,7 +105,7 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     run: Handler = options.run
     try:
-        return run(options)
+        return _published(parser, run(options))
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
         if package == "mind2web2":
@@ -126,6 +126,18 @@ def _run(parser: CommandParser, arguments: Sequence[str] | None) -> int:
         return 1
     except OSError as error:
         return _failed(parser, f"{error.filename or 'output'}: {error.strerror}")
+
+
+def _published(parser: CommandParser, exit_status: int) -> int:
+    """Publish the files of roots in object stores, and return the exit status."""
+    from mind2web2.utils.files import push_all
+
+    try:
+        push_all()
+    except StorageError as error:
+        _failed(parser, str(error))
+        return exit_status or 1
+    return exit_status
 
 
 def _failed(parser: CommandParser, message: str) -> int:

@@ -335,11 +335,11 @@ def run(options: argparse.Namespace) -> int:
     with loading():
         from mind2web2.runs.answers import select_work
     captures = not options.no_capture and options.llm_provider != REPLAY
-    # Captures fill a new folder; without them, a typing error would fail every claim.
-    root = options.cache_root
-    if root is not None and not root.is_dir() and (root.exists() or not captures):
-        raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     paths = paths_of(options)
+    # Captures fill a new folder; without them, a typing error would fail every claim.
+    root = paths.cache_root
+    if options.cache_root is not None and not root.is_dir() and (root.exists() or not captures):
+        raise UsageError(f"--cache_root {root} is no folder: name the one with the cached pages")
     work = select_work(paths, agent_name, options.task_ids or ())
     if options.shard is not None:
         work = options.shard.share_of(work)

@@ -38,7 +38,7 @@ from mind2web2.cli.suggestions import (
     suggested_command,
     suggested_forgetting,
 )
-from mind2web2.errors import JudgmentStoreError, ResultWriteError, UsageError
+from mind2web2.errors import JudgmentStoreError, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.budget import BATCH_CAUTION, Budget
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge, keyed_part
 from mind2web2.judge.protocol import Admission, RunUsage
@@ -54,7 +54,7 @@ from mind2web2.runs.answers import RunFolders, TaskWork
 from mind2web2.runs.freshness import changed_scripts
 from mind2web2.runs.progress_file import FILE_NAME as PROGRESS_NAME
 from mind2web2.runs.progress_file import ProgressFile, write_usage
-from mind2web2.runs.results import write_file
+from mind2web2.runs.results import published, write_file
 from mind2web2.runs.run import (
     AnswerRunner,
     Concurrency,
@@ -69,7 +69,7 @@ from mind2web2.runs.sharding.shards import FILE_NAME as SHARDS_NAME
 from mind2web2.runs.sharding.shards import ShardState, shard_states, shards_text
 from mind2web2.scheduling.scheduler import MOST_PENDING, ExecutionOptions
 from mind2web2.scripts.run import LONGEST_BLOCK_S, LoopGuard
-from mind2web2.utils.files import network_file_system
+from mind2web2.utils.files import mirror, network_file_system
 from mind2web2.utils.gc_tuning import loaded_for_good, loading
 from mind2web2.utils.logging_setup import LogFile
 from mind2web2.utils.path_config import PathConfig
@@ -144,14 +144,17 @@ def run_evaluation(
 def _note_shard(options: argparse.Namespace, folders: RunFolders, state: ShardState) -> None:
     """Write which shards the folder holds, none after a run over all answers; some tasks end no shard."""
     path = folders.agent_results / SHARDS_NAME
-    states = shard_states(folders.agent_results)
     if options.shard is not None:
         shard = str(options.shard)
-        if options.task_ids:
-            state = "ended" if states.get(shard) == "ended" else "started"
-        write_file(path, shards_text(states | {shard: state}))
+
+        def write() -> None:
+            states = shard_states(folders.agent_results)
+            noted: ShardState = "ended" if states.get(shard) == "ended" else "started"
+            write_file(path, shards_text(states | {shard: noted if options.task_ids else state}))
+
+        published(path, write)
     elif not options.task_ids:
-        path.unlink(missing_ok=True)
+        mirror(path).remove(path)
 
 
 async def _stored_evaluation(run: _Run) -> int:
@@ -421,7 +424,7 @@ def _summed_up(run: _Run) -> dict[str, Any] | None:
     try:
         summary = generate_result_summary(root, run.folders.agent_name)
         merge_all_results(root)
-    except ResultWriteError as error:
+    except (ResultWriteError, StorageError) as error:
         # The table of scores is shown all the same.
         run.progress.problems.append(str(error))
         return None
@@ -509,6 +512,12 @@ async def _open_batch_text(run: _Run, store: JudgmentStore) -> str | None:
 def _opened_store(options: argparse.Namespace, folders: RunFolders) -> Iterator[JudgmentStore]:
     if options.llm_provider != REPLAY:
         own = folders.agent_results / FILE_NAME
+        if options.judgments is None and mirror(own).is_remote:
+            line(
+                plain_console(),
+                f"Judgments are kept on this machine: {own}; several machines share them by --judgments "
+                "postgresql://HOST/DATABASE.",
+            )
         with JudgmentStore(own) if options.judgments is None else _shared(own, options) as store:
             yield store
         return

@@ -298,7 +298,12 @@ def add_folder_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add options for the project's folders, all of them by default."""
     group = parser.add_argument_group("folders")
     for name in names or _FOLDER_HELPS:
-        group.add_argument(f"--{name}", metavar="DIR", type=Path, help=_FOLDER_HELPS[name])
+        group.add_argument(f"--{name}", metavar="DIR", type=_root, help=_FOLDER_HELPS[name])
+
+
+def _root(text: str) -> Path | str:
+    """Return a folder, or the URL of a root in an object store as it is."""
+    return text if "://" in text else Path(text)
 
 
 def add_engine_options(parser: argparse.ArgumentParser) -> None:
@@ -400,15 +405,25 @@ def storage_state_of(options: argparse.Namespace) -> Mapping[str, Any] | None:
 
 
 def paths_of(options: argparse.Namespace) -> PathConfig:
-    """Return the folders that the options name, the others under the working directory."""
+    """Return the folders that the options name, the others under the working directory.
+
+    A root in an object store has a working copy, whose files are brought up to date once in a process.
+    """
     from mind2web2.utils.path_config import PathConfig
 
     given = vars(options)
+    roots = {name: given.get(name) for name in _FOLDER_HELPS}
+    if any(isinstance(root, str) for root in roots.values()):
+        from mind2web2.storage.working_copy import working_copies
+
+        named = [given.get("agent"), given.get("agent_name"), *(given.get("agents") or ())]
+        agents = sorted({name.rstrip("/") for name in named if name})
+        roots = working_copies(roots, agents, given.get("task_ids") or ())
     return PathConfig(Path()).apply_overrides(
-        answers_root=given.get("answer_folder"),
-        eval_scripts_root=given.get("eval_scripts_root"),
-        eval_results_root=given.get("eval_results_root"),
-        cache_root=given.get("cache_root"),
+        answers_root=roots["answer_folder"],
+        eval_scripts_root=roots["eval_scripts_root"],
+        eval_results_root=roots["eval_results_root"],
+        cache_root=roots["cache_root"],
         eval_version=given.get("eval_version"),
     )
 

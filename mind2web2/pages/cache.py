@@ -22,6 +22,7 @@ from mind2web2.pages.cache_files import (
     file_state,
     is_page_file,
     is_sidecar,
+    is_stored,
     listed_failure_record,
     main_file_name,
     max_file_bytes,
@@ -37,7 +38,7 @@ from mind2web2.pages.cache_index import IndexFile
 from mind2web2.scheduling.scheduler import check_change, check_look, watching
 from mind2web2.urls.parts import likely_keys, lookup_key, storage_key
 from mind2web2.utils.api_misuse import script_api
-from mind2web2.utils.files import is_leftover, text_sha256, write_together, write_whole
+from mind2web2.utils.files import is_leftover, mirror, text_sha256, write_together, write_whole
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
@@ -208,7 +209,9 @@ class CacheFileSys:
         kinds = self._stored_kinds()
         stems = {main_file_name(key, kind)[:32]: key for key, kind in kinds.items()}
         records: dict[str, CaptureRecord] = {}
-        for name in sorted(filter(is_sidecar, file_names_in(self.task_dir))):
+        sidecars = sorted(filter(is_sidecar, file_names_in(self.task_dir)))
+        mirror(self.task_dir).fetch(*(self.task_dir / name for name in sidecars))
+        for name in sidecars:
             record = read_sidecar(self.task_dir / name)
             key = stems.get(name[:32])
             if record is None or (None if key is None else kinds[key]) != record.kind:
@@ -314,7 +317,9 @@ class CacheFileSys:
         check_change(_PAGES)
         with source._index_file.writing(), self._index_file.writing():
             stored, own = source._find(url), self._find(url)
-            failed = (key for key in likely_keys(url) if PageFiles.of(source.task_dir, key).sidecar.exists())
+            failed = (
+                key for key in likely_keys(url) if is_stored(PageFiles.of(source.task_dir, key).sidecar)
+            )
             key = stored[0] if stored else next(failed, _key_for_storing(url))
             contents = [read_file(path) for path in PageFiles.of(source.task_dir, key)]
             if own is not None and own[0] != key:
@@ -334,6 +339,7 @@ class CacheFileSys:
         """Return the files of the stored page: its text and screenshot, or its PDF; none for no page."""
         stored = self._find(url)
         paths = PageFiles.of(self.task_dir, stored[0]).of_kind(stored[1]) if stored else ()
+        mirror(self.task_dir).fetch(*paths)
         return tuple(path for path in paths if path.exists())
 
     def get_all_urls(self) -> list[str]:
@@ -413,7 +419,9 @@ class CacheFileSys:
         index = self._index_file.current()
         for key in index.keys_for(url):
             kind = index.kinds[key]
-            if os.path.exists(f"{self._folder_text}/{main_file_name(key, kind)}"):  # noqa: PTH110 - twice as fast
+            name = main_file_name(key, kind)
+            is_here = os.path.exists(f"{self._folder_text}/{name}")  # noqa: PTH110 - twice as fast
+            if is_here or name in mirror(self.task_dir).names_in(self.task_dir):
                 return key, kind
             self._report_missing(key)
         return None
@@ -422,7 +430,7 @@ class CacheFileSys:
         kinds: tuple[PageKind, ...] = ("web", "pdf")
         for key in likely_keys(url):
             for kind in kinds:
-                if (self.task_dir / main_file_name(key, kind)).exists():
+                if is_stored(self.task_dir / main_file_name(key, kind)):
                     return key, kind
         return None
 
@@ -440,6 +448,7 @@ class CacheFileSys:
         """Return the contents of one page's files, all of the same version."""
         if not paths:
             return [None]
+        mirror(self.task_dir).fetch(*paths)
         before = file_state(paths[0])
         contents = [read_file(path) for path in paths]
         if len(paths) == 1:

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -17,7 +18,14 @@ from urllib.parse import unquote_to_bytes
 
 from mind2web2.errors import CacheReadError, DocumentError
 from mind2web2.urls.parts import clean_url, lookup_key, split_url
-from mind2web2.utils.files import MAX_JSON_BYTES, is_leftover, read_regular_file, staged_file, write_whole
+from mind2web2.utils.files import (
+    MAX_JSON_BYTES,
+    is_leftover,
+    mirror,
+    read_regular_file,
+    staged_file,
+    write_whole,
+)
 from mind2web2.utils.text import as_unicode_text
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ _log = logging.getLogger(__name__)
 _MAIN_SUFFIX: dict[PageKind, str] = {"web": ".txt", "pdf": ".pdf"}
 # A capture keeps four million characters, a download 100 MB.
 _MAX_BYTES = {".txt": 64 * 1024**2, ".jpg": 128 * 1024**2, ".pdf": 128 * 1024**2}
+_FETCH_TRIES = 3
 _PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)")
 _DATA_URL = re.compile(r"data:[^,]*?(;base64)?,", re.IGNORECASE)
 
@@ -77,9 +86,14 @@ def is_page_file(name: str) -> bool:
 def file_names_in(folder: Path) -> set[str]:
     """Return the names of all files in a folder, none if it does not exist."""
     try:
-        return {path.name for path in folder.iterdir()}
+        return {path.name for path in folder.iterdir()}.union(mirror(folder).names_in(folder))
     except (FileNotFoundError, NotADirectoryError):
-        return set()
+        return set(mirror(folder).names_in(folder))
+
+
+def is_stored(path: Path) -> bool:
+    """Tell whether a page's file exists, here or in the object store of its folder."""
+    return path.exists() or path.name in mirror(path).names_in(path.parent)
 
 
 def screenshot_bytes(screenshot: bytes | str | None) -> bytes | None:
@@ -102,6 +116,12 @@ def read_file(path: Path) -> bytes | None:
         CacheReadError: it exists and cannot be read.
     """
     try:
+        for _ in range(_FETCH_TRIES):
+            with suppress(FileNotFoundError):
+                return read_regular_file(path, max_file_bytes(path))
+            # One that was fetched may have made room for others before it was read.
+            if not mirror(path).fetch(path):
+                break
         return read_regular_file(path, max_file_bytes(path))
     except (FileNotFoundError, NotADirectoryError):
         return None

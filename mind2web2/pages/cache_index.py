@@ -22,7 +22,7 @@ from mind2web2.pages.cache_files import (
     read_file,
 )
 from mind2web2.urls.parts import lookup_key, split_url, storage_key
-from mind2web2.utils.files import is_leftover, write_whole
+from mind2web2.utils.files import is_leftover, mirror, write_whole
 from mind2web2.utils.text import is_unicode_text
 
 if TYPE_CHECKING:
@@ -140,8 +140,11 @@ class IndexFile:
                         finish_replacing(self._folder)
                     yield
                     if lock.lock_counter == 1:
-                        # A waiting process notices that its lock file was removed, and starts over.
-                        self._lock_path.unlink(missing_ok=True)
+                        try:
+                            mirror(self._folder).push(self._folder, is_locked=True)
+                        finally:
+                            # A waiting process notices that its lock file was removed, and starts over.
+                            self._lock_path.unlink(missing_ok=True)
         except OSError as error:
             raise CacheWriteError(
                 f"cannot write cache folder {self._folder}: {error.strerror or error};"

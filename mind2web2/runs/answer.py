@@ -21,6 +21,7 @@ from mind2web2.errors import (
     JudgmentMissingError,
     Mind2Web2Error,
     ResultWriteError,
+    StorageError,
 )
 from mind2web2.judge.caching import AnswerJudge, RecordedJudge
 from mind2web2.judge.protocol import DualSemaphore, JudgeLedger, rounded_usd
@@ -60,7 +61,7 @@ from mind2web2.scripts.inputs import (
 )
 from mind2web2.scripts.run import ScriptCall, script_result
 from mind2web2.utils.aio import to_the_end
-from mind2web2.utils.files import ProcessLock, remove_leftovers
+from mind2web2.utils.files import ProcessLock, mirror, remove_leftovers
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 
 if TYPE_CHECKING:
@@ -224,6 +225,9 @@ async def evaluate_job(job: AnswerJob, run: RunParts) -> AnswerOutcome | None:
     """
     newest: str | None = None
     try:
+        for folder in (job.folder, job.task_cache.task_dir):
+            if mirror(folder).is_remote:  # another machine may have added results and pages
+                await asyncio.to_thread(mirror(folder).pull, folder)
         newest = await asyncio.to_thread(newest_result_name, job.folder / "results")
         text = await asyncio.to_thread(read_answer, job.answer.path)
         earlier, changed = await _reusable_result(job, run, text, newest)
@@ -296,6 +300,7 @@ def _brought_up_to_date(found: LoadedResult, job: AnswerJob, run: RunParts, text
     barred = _barred(job, run, text, made_from["pages"])
     content = with_checksum({**found.content, "time_seconds": job.answer.time_s, "barred": barred})
     replace_result(found.path, content)
+    mirror(job.folder).push(job.folder)
     log.info("time and barred sources updated path=%s time_s=%s", found.path, job.answer.time_s)
     return LoadedResult(found.path, content)
 
@@ -363,6 +368,10 @@ async def _answer_logger(job: AnswerJob, run: RunParts) -> AsyncIterator[logging
     finally:
         for logger in opened:
             cleanup_logger(logger)
+        if mirror(job.folder).is_remote:
+            # The end of the command tries it again.
+            with suppress(StorageError):
+                await asyncio.to_thread(mirror(job.folder).push, job.folder)
 
 
 async def evaluated(
@@ -518,7 +527,10 @@ def _judge_usage(ledger: JudgeLedger) -> dict[str, Any]:
 
 
 def _write(job: AnswerJob, text: str, result: dict[str, Any]) -> None:
+    # Pages that the script has stored itself.
+    mirror(job.task_cache.task_dir).push(job.task_cache.task_dir)
     write_file(job.folder / job.answer.name, text)
+    mirror(job.folder).push(job.folder / job.answer.name)
     write_result(job.folder / "results", job.answer.name, result)
 
 

@@ -8,16 +8,23 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from mind2web2.errors import ResultWriteError
-from mind2web2.utils.files import ProcessLock, read_regular_file, remove_leftovers, write_new, write_whole
+from mind2web2.errors import PublishedElsewhereError, ResultWriteError, StorageError
+from mind2web2.utils.files import (
+    ProcessLock,
+    mirror,
+    read_regular_file,
+    remove_leftovers,
+    write_new,
+    write_whole,
+)
 from mind2web2.utils.text import natural_key
 
 EDITED = "it was changed after it was written: its content does not match its checksum"
@@ -26,6 +33,9 @@ _STAMP_FORMAT = "%Y%m%d_%H%M%S"
 _STAMP_LENGTH = len("YYYYMMDD_HHMMSS")
 _LOCK_NAME = ".summing_up.lock"
 _LOCK_TIMEOUT_S = 60.0
+
+_MOST_DERIVATIONS = 20
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +110,10 @@ def latest_results(eval_results_root: Path, agent_name: str) -> Iterator[tuple[s
 
 
 def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Path:
-    """Write a result under a new stamp, beside the earlier ones, and return its path.
+    """Write a result under a new stamp, beside the earlier ones, publish it, and return its path.
 
     Raises:
+        StorageError: the folder's object store fails; the next run publishes the result.
         ResultWriteError: the folder cannot be written.
     """
     written = _result_bytes(content)
@@ -110,6 +121,10 @@ def write_result(folder: Path, answer_name: str, content: dict[str, Any]) -> Pat
         path = _free_path(folder, answer_name)
         try:
             write_new(path, written)
+            mirror(path).push(path)
+        except PublishedElsewhereError:
+            path.unlink()
+            mirror(folder).pull(folder)
         except OSError as error:
             # If another process took this stamp, the next one is later.
             if not path.exists():
@@ -159,6 +174,23 @@ def writing_in(folder: Path) -> Iterator[None]:
         yield
     finally:
         lock.give_back()
+
+
+def published(place: Path, write: Callable[[], T]) -> T:
+    """Return what ``write`` returns once the files that it derives from a folder's results are published.
+
+    In an object store they are derived again where another machine has published its own since.
+
+    Args:
+        place: the folder, or a file in it.
+    """
+    for _ in range(_MOST_DERIVATIONS):
+        mirror(place).pull(place)
+        written = write()
+        with suppress(PublishedElsewhereError):
+            mirror(place).push(place)
+            return written
+    raise StorageError(f"other machines change {place} too often: run the same command again")
 
 
 def newest_result_name(folder: Path) -> str | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mind2web2.capture.settings import CaptureSettings
-from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, UsageError
+from mind2web2.errors import CacheReadError, Mind2Web2Error, ResultWriteError, StorageError, UsageError
 from mind2web2.judge.caching import JudgeSettings, RecordedJudge
 from mind2web2.judge.direct import as_provider
 from mind2web2.judge.protocol import DualSemaphore
@@ -104,7 +104,7 @@ async def evaluate_work(
             await asyncio.to_thread(_tidy_cache, folders.task_cache(task.task_id))
         try:
             await asyncio.to_thread(_write_summary, task, folders, outcomes)
-        except ResultWriteError as error:
+        except (ResultWriteError, StorageError) as error:
             progress.problems.append(str(error))
         progress.tasks_done += 1
         return outcomes

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from mind2web2.errors import ResultWriteError
+from mind2web2.errors import ResultWriteError, StorageError
 from mind2web2.rubric.aggregation import is_score
 from mind2web2.runs.metrics import agent_metrics
 from mind2web2.runs.reader import NO_FACTS, result_facts
@@ -20,11 +20,12 @@ from mind2web2.runs.results import (
     is_edited,
     latest_result,
     newest_result_name,
+    published,
     writing_in,
 )
 from mind2web2.runs.score_matrix import NO_RESULT, ScoredAnswer, is_time_s
 from mind2web2.runs.sharding.shards import shard_caution
-from mind2web2.utils.files import read_regular_file, write_whole
+from mind2web2.utils.files import mirror, read_regular_file, write_whole
 from mind2web2.utils.text import is_file_name, natural_key
 
 log = logging.getLogger(__name__)
@@ -66,13 +67,17 @@ def summarised_answers(
     """
     if not (output_dir / agent_name).is_dir():
         return None
-    with writing_in(output_dir / agent_name):
-        answers = agent_answers(output_dir, agent_name)
-        if not answers:
-            return None
-        metrics = stored_metrics(output_dir, agent_name, answers, task_ids)
-        _write_json(output_dir / agent_name / SUMMARY_NAME, metrics)
-        return answers, metrics
+
+    def write() -> tuple[list[ScoredAnswer], dict[str, Any]] | None:
+        with writing_in(output_dir / agent_name):
+            answers = agent_answers(output_dir, agent_name)
+            if not answers:
+                return None
+            metrics = stored_metrics(output_dir, agent_name, answers, task_ids)
+            _write_json(output_dir / agent_name / SUMMARY_NAME, metrics)
+            return answers, metrics
+
+    return published(output_dir / agent_name, write)
 
 
 def stored_metrics(
@@ -94,15 +99,25 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[dict[s
         ResultWriteError: the file cannot be written.
     """
     root = Path(output_dir)
-    with writing_in(root):
-        merged = _merged_results(root)
-        _write_json(root / ALL_RESULTS_NAME, merged)
-    return merged
+
+    def write() -> dict[str, dict[str, list[dict[str, Any]]]]:
+        with writing_in(root):
+            merged = _merged_results(root)
+            _write_json(root / ALL_RESULTS_NAME, merged)
+        return merged
+
+    return published(root / ALL_RESULTS_NAME, write)
 
 
 def _merged_results(root: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
     merged: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for agent_name in _folders(root):
+    agents = [name for name in _folders(root) if mirror(root).is_current(root / name)]
+    if mirror(root).is_remote:
+        # Agents that this process has not pulled stay as they are published.
+        for task_id, by_agent in _published_results(root / ALL_RESULTS_NAME).items():
+            if others := {name: by_agent[name] for name in by_agent if name not in agents}:
+                merged[task_id] = others
+    for agent_name in agents:
         for task_id in _folders(root / agent_name):
             entries = _entries_of(root / agent_name / task_id / SUMMARY_NAME)
             entries = entries or task_summary(task_answers(root, agent_name, task_id))
@@ -110,6 +125,16 @@ def _merged_results(root: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
             if entries:
                 merged.setdefault(task_id, {})[agent_name] = entries
     return {task_id: merged[task_id] for task_id in sorted(merged, key=natural_key)}
+
+
+def _published_results(path: Path) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    try:
+        content: dict[str, dict[str, list[dict[str, Any]]]] = json.loads(read_regular_file(path))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise StorageError(f"{path} is damaged: delete it in its bucket") from error
+    return content
 
 
 def write_task_summary(
@@ -135,24 +160,29 @@ def write_task_summary(
         ResultWriteError: the file cannot be written.
     """
     folder = output_dir / agent_name / task_id
-    with writing_in(folder):
-        others = [
-            answer
-            for answer in (task_answers(output_dir, agent_name, task_id) if elsewhere else ())
-            if answer.answer_name in elsewhere
-        ]
-        unscored = {**unscored, **unscored_in(others)}
-        failed = {**(failed or {}), **failed_in(others)}
-        if answer_names is not None:
-            answer_names = {*answer_names, *(answer.answer_name for answer in others)}
-        answers, entries = _task_entries(folder, unscored, answer_names, failed)
-        _write_json(folder / SUMMARY_NAME, [entry for entry in entries if entry["score"] is not None])
-        without_score = [entry for entry in entries if entry["score"] is None]
-        if without_score:
-            _write_json(folder / UNSCORED_NAME, without_score)
-        else:
-            (folder / UNSCORED_NAME).unlink(missing_ok=True)
-    return answers
+
+    def write() -> list[ScoredAnswer]:
+        with writing_in(folder):
+            known = task_answers(output_dir, agent_name, task_id) if elsewhere else ()
+            others = [answer for answer in known if answer.answer_name in elsewhere]
+            names = answer_names
+            if names is not None:
+                names = {*names, *(answer.answer_name for answer in others)}
+            answers, entries = _task_entries(
+                folder,
+                {**unscored, **unscored_in(others)},
+                names,
+                {**(failed or {}), **failed_in(others)},
+            )
+            _write_json(folder / SUMMARY_NAME, [entry for entry in entries if entry["score"] is not None])
+            without_score = [entry for entry in entries if entry["score"] is None]
+            if without_score:
+                _write_json(folder / UNSCORED_NAME, without_score)
+            elif (folder / UNSCORED_NAME).exists():
+                mirror(folder).remove(folder / UNSCORED_NAME)
+        return answers
+
+    return published(folder, write)
 
 
 def unscored_in(answers: Iterable[ScoredAnswer]) -> dict[str, str]:

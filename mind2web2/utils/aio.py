@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -155,6 +156,7 @@ _Batch = list[tuple[Work, "asyncio.Future[Value]"]]
 
 # Short beside what a request takes, long beside a round of the loop (some 30 microseconds).
 _LONGEST_S = 0.002
+_MOST_ASKING = 16
 
 
 class LoopTurns:
@@ -166,17 +168,30 @@ class LoopTurns:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Callable[[], float]) -> None:
-        self._loop = loop
+        self._call_soon = loop.call_soon
         self._clock = clock
         self._began_s: float | None = None
-        # The first that waits asks in each round; if a thousand did, they would take a millisecond of it.
-        self._asking = asyncio.Lock()
+        self._create_future = loop.create_future
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def turn(self) -> None:
         """Return in a round of the loop that has not taken long yet; the first to ask always has a turn."""
-        async with self._asking:
-            while not self._has_time():  # noqa: ASYNC110 (each round)
+        if self._waiting or not self._has_time():
+            await self._wait()
+
+    async def _wait(self) -> None:
+        place = self._create_future()
+        self._waiting.append(place)
+        try:
+            # If all that wait asked in each round, a thousand of them would take a millisecond of it.
+            if len(self._waiting) > _MOST_ASKING:
+                await place
+            while self._waiting[0] is not place or not self._has_time():  # noqa: ASYNC110 (each round)
                 await asyncio.sleep(0)
+        finally:
+            self._waiting.remove(place)
+            if len(self._waiting) >= _MOST_ASKING and not self._waiting[_MOST_ASKING - 1].done():
+                self._waiting[_MOST_ASKING - 1].set_result(None)
 
     def _has_time(self) -> bool:
         """Return whether this round has not taken long yet; the first to ask begins it."""
@@ -184,7 +199,7 @@ class LoopTurns:
             return self._clock() - self._began_s < _LONGEST_S
         self._began_s = self._clock()
         # A callback scheduled now runs in the next round, before the tasks that resume in it.
-        self._loop.call_soon(self._end_round)
+        self._call_soon(self._end_round)
         return True
 
     def _end_round(self) -> None:

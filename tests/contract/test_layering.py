@@ -13,6 +13,7 @@ ROOMS = (
     *(
         "errors",
         "utils",
+        "storage",
         "urls",
         "rubric",
         "statistics",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -228,10 +227,11 @@ def _deleted(paths: PathConfig, folder: Path) -> str:
     """Delete the results of a task, and return one line about it."""
     from mind2web2.cli.console import counted
     from mind2web2.runs.summaries import merge_all_results
+    from mind2web2.utils.files import mirror
 
     results = len(list(folder.glob("*/results/*.md.json")))
     try:
-        shutil.rmtree(folder)
+        mirror(folder).remove(folder)
     except OSError as error:
         raise ResultWriteError(f"cannot delete {folder}: {error.strerror or error}") from error
     merge_all_results(paths.eval_results_root)

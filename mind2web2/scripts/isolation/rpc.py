@@ -232,6 +232,7 @@ class RpcClient(_Asking):
         self._connection = Connection(fd)
         self._sending = threading.Lock()
         self._later: deque[Message] = deque()
+        self._listening: tuple[asyncio.AbstractEventLoop, int, Callable[[], None]]
         os.register_at_fork(after_in_child=self._close_in_fork)
 
     def first_message(self) -> Message:
@@ -254,13 +255,28 @@ class RpcClient(_Asking):
                 # The run is gone, or a reply is lost and the task that awaits it would never continue.
                 os._exit(1)
 
-        asyncio.get_running_loop().add_reader(self._fd, receive)
+        loop = asyncio.get_running_loop()
+        self._listening = (loop, threading.get_ident(), receive)
+        loop.add_reader(self._fd, receive)
 
     def wait_until_closed(self) -> None:
         """Return once the run has closed its end, and so has read everything."""
         with suppress(OSError, EOFError):
             while True:
                 self._connection.recv_bytes()
+
+    def ask_now(self, kind: str, **content: Any) -> Any:
+        """Return what ``ask`` does to code that cannot await, in any thread; call after ``listen``."""
+        loop, thread, take = self._listening
+        if threading.get_ident() != thread:
+            return asyncio.run_coroutine_threadsafe(self.ask(kind, **content), loop).result()
+        number = next(self._numbers)
+        reply = self._waiting[number] = loop.create_future()
+        self.send({"kind": kind, "number": number, **content})
+        while not reply.done():
+            take()
+        del self._waiting[number]
+        return reply.result()
 
     def note(self, kind: str, **content: Any) -> None:
         """Send a message that needs no reply."""

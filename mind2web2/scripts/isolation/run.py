@@ -26,7 +26,14 @@ from pydantic import BaseModel, TypeAdapter, validate_call
 from mind2web2.api_tools.tool_arxiv import ArxivTool
 from mind2web2.api_tools.tool_googlemap import GoogleMapsTool
 from mind2web2.capture.settings import NetworkSettings
-from mind2web2.errors import EvalScriptError, JudgeError, JudgmentMissingError, MachineError, Mind2Web2Error
+from mind2web2.errors import (
+    EvalScriptError,
+    JudgeError,
+    JudgmentMissingError,
+    MachineError,
+    Mind2Web2Error,
+    StorageError,
+)
 from mind2web2.judge.caching import RecordedJudge
 from mind2web2.judge.protocol import (
     CheckedLimit,
@@ -40,6 +47,7 @@ from mind2web2.judge.services import ServiceRequest
 from mind2web2.llm_client.chat import ChatRequest
 from mind2web2.llm_client.prices import own_prices
 from mind2web2.pages.answer_view import AnswerCache
+from mind2web2.pages.cache_files import is_page_file, is_sidecar
 from mind2web2.pages.captures import PageSettings
 from mind2web2.pages.library import PageRequest
 from mind2web2.prompts import HashedText
@@ -67,6 +75,7 @@ from mind2web2.scripts.isolation.rpc import (
 )
 from mind2web2.scripts.isolation.worker import PACKAGE, ScriptJob
 from mind2web2.scripts.run import ScriptCall, checked_result, ended_in_time, out_of_time
+from mind2web2.utils.files import mirror
 from mind2web2.verification.claims import BinaryEvalResult
 
 # For a script's own template, which only its process has.
@@ -142,6 +151,7 @@ async def isolated_result(
         settings=run.judge.settings,
         endpoint=run.judge.endpoint,
         cache_dir=cache.task_cache.task_dir,
+        cache_is_mirrored=mirror(cache.task_cache.task_dir).is_remote,
         execution=run.execution,
         limits=isolation.limits,
         variables=dict(isolation.variables),
@@ -272,7 +282,7 @@ class _Template(BaseModel):
     form: dict[str, Any] = {}
 
 
-_URLS = TypeAdapter(list[str])
+_STRINGS = TypeAdapter(list[str])
 
 
 @dataclass
@@ -295,7 +305,9 @@ class RunService:
     _maps: GoogleMapsTool = field(default_factory=GoogleMapsTool)
     _blobs: BlobStore = field(default_factory=BlobStore)
 
-    async def answered(self, message: Message, ask_script: AskScript) -> Any:
+    async def answered(  # noqa: PLR0911 (one a kind of question)
+        self, message: Message, ask_script: AskScript
+    ) -> Any:
         """Return the reply to a question; the script's process raises the same errors."""
         content = {name: value for name, value in message.items() if name not in ("kind", "number")}
         match message["kind"]:
@@ -308,8 +320,13 @@ class RunService:
             case "image":
                 return str(self._blobs.text(message["image"]))
             case "cached":
-                urls = _URLS.validate_python(message["urls"])
+                urls = _STRINGS.validate_python(message["urls"])
                 return await self.cache.page_library.cached(self.cache, urls)
+            case "stored_names":
+                folder = self.cache.task_cache.task_dir
+                return sorted(mirror(folder).names_in(folder))
+            case "fetch":
+                return await self._fetched(_STRINGS.validate_python(message["names"]))
             case "service":
                 return await self._service(**content)
         raise ValueError(f"unknown kind of question {message['kind'][:100]!r}")
@@ -381,6 +398,15 @@ class RunService:
         except JudgeError as error:
             raise self.latch.fail(error) from error.__cause__
         return {"answer": answer, "record": record.model_dump()}
+
+    async def _fetched(self, names: Sequence[str]) -> bool:
+        folder = self.cache.task_cache.task_dir
+        paths = [folder / name for name in names if is_page_file(name) or is_sidecar(name)]
+        try:
+            return await asyncio.to_thread(mirror(folder).fetch, *paths)
+        except StorageError as error:
+            # Even if the script takes the page for missing, there will be no result.
+            raise self.latch.fail(error) from error.__cause__
 
     @validate_call
     async def _page(

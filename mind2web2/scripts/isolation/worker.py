@@ -12,7 +12,7 @@ import os
 import socket
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -50,6 +50,7 @@ from mind2web2.scripts.isolation.rpc import (
     with_texts,
 )
 from mind2web2.scripts.run import LoopGuard, ScriptCall, log_unseen_errors, script_result
+from mind2web2.utils.files import Mirror, use_mirror
 from mind2web2.utils.logging_setup import extra_fields, message_of, trace_of
 from mind2web2.verification.claims import BinaryEvalResult
 
@@ -78,6 +79,7 @@ class ScriptJob(BaseModel):
         import_paths: ``sys.path``.
         logger_name: of the answer's logger.
         package_level: the least level of the package's own log.
+        cache_is_mirrored: pages of the cache may be in an object store only.
         with_captures: the run captures pages that are not stored.
         stored_at_first: addresses of the pages that were stored before the run (``PageLibrary``).
         as_of: where the script's clock stands still; ``None`` for the real time.
@@ -90,6 +92,7 @@ class ScriptJob(BaseModel):
     settings: JudgeSettings
     endpoint: str
     cache_dir: Path
+    cache_is_mirrored: bool
     execution: ExecutionOptions
     limits: ScriptLimits
     variables: dict[str, str]
@@ -170,6 +173,8 @@ async def _evaluate(job: ScriptJob, client: RpcClient, clock: ScriptClock) -> No
 
 async def _outcome(job: ScriptJob, client: RpcClient, run_judge: RunJudge, clock: ScriptClock) -> Message:
     judge = ScriptJudge(client, run_judge, job.task_id, job.call.answer_name)
+    if job.cache_is_mirrored:
+        use_mirror(job.cache_dir, RunMirror(client))
     captures = captured_by_run() if job.with_captures else None
     pages = RunPages(client, captures, job.stored_at_first)
     cache = AnswerCache(CacheFileSys(job.cache_dir), pages, asyncio.Semaphore(_OWN_CAPTURES), captures)
@@ -331,6 +336,22 @@ async def _capture(request: PageRequest, browser: SharedCaptures) -> None:
     """Capture a page that is not stored by a browser of the script's own, which only this process has."""
     if await asyncio.to_thread(request.cache.has, request.url) is None:
         await browser.capture_into(request.url, request.shared_cache, request.limit, request.logger)
+
+
+class RunMirror(Mirror):
+    """Has the run fetch pages of the task's cache from its object store, for which scripts have no key."""
+
+    def __init__(self, client: RpcClient) -> None:
+        self._client = client
+
+    def names_in(self, folder: Path) -> Collection[str]:  # noqa: ARG002 (the run knows it)
+        """Return the names of the files that the cache has in its object store."""
+        return frozenset(self._client.ask_now("stored_names"))
+
+    def fetch(self, *paths: Path) -> bool:
+        """Bring files of pages into the cache's folder."""
+        missing = [path.name for path in paths if not path.exists()]
+        return bool(missing) and bool(self._client.ask_now("fetch", names=missing))
 
 
 class RunJudge:

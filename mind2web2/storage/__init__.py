@@ -1,0 +1,1 @@
+"""Roots in object stores (``s3://``, ``gs://``, ``az://``): requests, working copies, publication."""

@@ -1,0 +1,195 @@
+"""The objects below one URL: bounded, retried requests, conditional writes, errors in one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from mind2web2.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from obstore import UpdateVersion
+
+T = TypeVar("T")
+
+_URL = re.compile(r"(?P<scheme>s3|gs|az)://[^/?#]+(/[^?#]*)?")
+# obstore retries 5xx, dropped connections and, for reads, timeouts. What remains is tried again here, where
+# a write finds out whether the one before was done after all.
+_REQUEST_TIMEOUT = timedelta(seconds=30)
+_CONNECT_TIMEOUT = timedelta(seconds=5)
+_MOST_RETRIES = 5
+_RETRY_TIMEOUT = timedelta(seconds=60)
+_MOST_TRIES = 4
+_FIRST_PAUSE_S = 0.2
+_REASON_CHARS = 300
+
+
+def checked_url(url: str) -> str:
+    """Return the URL of a root without a slash at its end.
+
+    Raises:
+        UsageError: it is of another form.
+    """
+    if _URL.fullmatch(url) is None:
+        raise UsageError(f"{url!r} is no root: give a folder, s3://BUCKET/PREFIX, gs:// or az://")
+    return url.rstrip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """One edition of an object, as conditional writes name it."""
+
+    etag: str
+    version: str | None = None
+
+
+class Bucket:
+    """The objects below the URL of a root; names are relative to it.
+
+    Raises:
+        UsageError: the extra ``cloud`` is not installed, or the URL cannot be used.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            import obstore
+            from obstore.exceptions import BaseError
+            from obstore.store import from_url
+        except ModuleNotFoundError:
+            raise UsageError(
+                f"{url} needs the package obstore: install mind2web2 with the extra 'cloud' "
+                "(uv sync --extra cloud)"
+            ) from None
+        self.url = url
+        self._obstore = obstore
+        with_http = os.environ.get("AWS_ALLOW_HTTP", "").lower() in ("1", "true")
+        try:
+            self._store = from_url(
+                url,
+                client_options={
+                    "timeout": _REQUEST_TIMEOUT,
+                    "connect_timeout": _CONNECT_TIMEOUT,
+                    "allow_http": with_http,
+                },
+                retry_config={"max_retries": _MOST_RETRIES, "retry_timeout": _RETRY_TIMEOUT},
+            )
+        except (BaseError, ValueError) as error:
+            raise UsageError(f"cannot use {url}: {_reason(error)}") from error
+
+    def listing(self, folder: str) -> dict[str, str]:
+        """Return the etags of the objects in a folder and below, or of the object of this name."""
+
+        def listed() -> dict[str, str]:
+            found = [each for page in self._obstore.list(self._store, folder or None) for each in page]
+            if not found and folder:
+                with suppress(FileNotFoundError):
+                    found = [self._obstore.head(self._store, folder)]
+            # A bucket may hold any name; these would lead out of the working copy.
+            return {
+                each["path"]: each["e_tag"] or "" for each in found if ".." not in each["path"].split("/")
+            }
+
+        return self._asked(listed, folder)
+
+    def get(self, name: str) -> tuple[bytes, Edition] | None:
+        """Return an object's content and edition; ``None`` if there is none."""
+
+        def content() -> tuple[bytes, Edition] | None:
+            try:
+                found = self._obstore.get(self._store, name)
+            except FileNotFoundError:
+                return None
+            return bytes(found.bytes()), Edition(found.meta["e_tag"] or "", found.meta["version"])
+
+        return self._asked(content, name)
+
+    def put(self, name: str, content: bytes) -> Edition:
+        """Write an object, whether there is one or not."""
+        return self._asked(lambda: self._written(name, content, "overwrite"), name)
+
+    def create(self, name: str, content: bytes) -> Edition | None:
+        """Write an object that does not exist yet; ``None`` if one of another content does."""
+        return self._written_unless(name, content, lambda: self._written(name, content, "create"))
+
+    def replace(self, name: str, content: bytes, seen: Edition) -> Edition | None:
+        """Replace this edition of an object; ``None`` if there is another edition or none."""
+        condition: UpdateVersion = {"e_tag": seen.etag}
+        if seen.version is not None:
+            condition["version"] = seen.version
+        return self._written_unless(name, content, lambda: self._written(name, content, condition))
+
+    def delete(self, name: str) -> None:
+        """Delete an object, if there is one."""
+
+        def deleted() -> None:
+            try:
+                self._obstore.delete(self._store, name)
+            except FileNotFoundError:
+                return
+
+        self._asked(deleted, name)
+
+    def _written(
+        self, name: str, content: bytes, mode: UpdateVersion | Literal["create", "overwrite"]
+    ) -> Edition:
+        # One request each: only so can it be conditional.
+        result = self._obstore.put(self._store, name, content, mode=mode, use_multipart=False)
+        return Edition(result["e_tag"] or "", result["version"])
+
+    def _written_unless(self, name: str, content: bytes, write: Callable[[], Edition]) -> Edition | None:
+        from obstore.exceptions import AlreadyExistsError, PreconditionError
+
+        try:
+            return self._asked(write, name)
+        except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+            # It may be our own, written by a request whose response was lost.
+            found = self.get(name)
+            return found[1] if found is not None and found[0] == content else None
+
+    def _asked(self, ask: Callable[[], T], name: str) -> T:
+        from obstore.exceptions import (
+            AlreadyExistsError,
+            BaseError,
+            GenericError,
+            PreconditionError,
+        )
+
+        pause_s, last_try = _FIRST_PAUSE_S, time.monotonic() + _RETRY_TIMEOUT.total_seconds()
+        for attempt in range(1, _MOST_TRIES + 1):
+            try:
+                return ask()
+            except (AlreadyExistsError, PreconditionError, FileNotFoundError):
+                raise
+            except (BaseError, OSError) as error:
+                # Only errors of server and connection may pass.
+                may_pass = isinstance(error, GenericError | OSError) and not _is_permanent(str(error))
+                if not may_pass or attempt == _MOST_TRIES or time.monotonic() > last_try:
+                    raise StorageError(self._failure(error, name)) from error
+                time.sleep(pause_s)
+                pause_s *= 2
+        raise AssertionError("unreachable")
+
+    def _failure(self, error: Exception, name: str) -> str:
+        text = str(error)
+        place = f"{self.url}/{name}".rstrip("/")
+        if "NoSuchBucket" in text:
+            return f"{place}: the bucket does not exist; check the URL and the endpoint"
+        if "169.254.169.254" in text or "metadata.google" in text:
+            return f"{place}: no credentials; set those of the store, such as AWS_ACCESS_KEY_ID"
+        if type(error).__name__ in ("PermissionDeniedError", "UnauthenticatedError"):
+            return f"{place}: access is denied; check credentials, region and policy ({_reason(error)})"
+        return f"{place}: the object store failed: {_reason(error)}; run the same command again"
+
+
+def _is_permanent(text: str) -> bool:
+    return any(sign in text for sign in ("NoSuchBucket", "169.254.169.254", "BadScheme", "without LOCATION"))
+
+
+def _reason(error: Exception) -> str:
+    return str(error).partition("\n")[0][:_REASON_CHARS]

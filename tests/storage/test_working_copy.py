@@ -1,0 +1,206 @@
+"""Working copies of a root on two machines: pages, results and summaries that both of them write."""
+
+import pytest
+from servers.object_store import BUCKET, object_store
+
+from mind2web2.errors import StorageError
+from mind2web2.pages.cache import CacheFileSys
+from mind2web2.runs.results import published, write_result
+from mind2web2.storage import bucket, working_copy
+from mind2web2.storage.bucket import Bucket
+from mind2web2.storage.working_copy import WorkingCopy
+from mind2web2.utils.files import mirror, use_mirror, write_whole
+
+DEEP, WIDE = "https://lake.example/deep", "https://lake.example/wide"
+
+
+@pytest.fixture(scope="module")
+def store():
+    """Return an object store for all tests; each has a prefix of its own."""
+    with object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def machine(store, tmp_path, monkeypatch, request):
+    """Return a function that makes the working copy of another machine."""
+    for name, value in store.variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("mind2web2.utils.files._mirrors", {})
+
+    def opened(name, limit_bytes=2**30):
+        root = Bucket(f"{store.url}/{request.node.name}")
+        copy = WorkingCopy(root, tmp_path / name, limit_bytes)
+        use_mirror(copy.folder, copy)
+        copy.pull(copy.folder)
+        return copy
+
+    return opened
+
+
+def pages(copy):
+    """Return the page cache of a task in a working copy, as it is published now."""
+    folder = copy.folder / "bot" / "lake"
+    copy.pull(folder)
+    return CacheFileSys(folder)
+
+
+def files_here(copy):
+    """Return the sizes of the page files in a working copy."""
+    return {path.name: path.stat().st_size for path in copy.folder.glob("bot/lake/*.txt")}
+
+
+def test_machines_see_each_others_pages(machine):
+    """Both entries are in the index, also where both were written before either saw the other's."""
+    one, two = machine("one"), machine("two")
+    caches = pages(one), pages(two)
+    caches[0].put_web(DEEP, "deep", None)
+    caches[1].put_web(WIDE, "wide", None)
+    for copy in (one, two):
+        assert pages(copy).get_all_urls() == [DEEP, WIDE]
+        assert pages(copy).get_web(DEEP) == ("deep", None)
+        assert pages(copy).get_web(WIDE) == ("wide", None)
+    pages(two).remove(DEEP)
+    assert pages(one).get_all_urls() == [WIDE]
+
+
+def test_the_first_capture_of_a_page_stays(machine):
+    """A machine that captured the page too uses the one that was published first."""
+    one, two = machine("one"), machine("two")
+    caches = pages(one), pages(two)
+    caches[0].put_web(DEEP, "first", None)
+    caches[1].put_pdf(DEEP, b"%PDF second")
+    assert caches[1].get_web(DEEP) == ("first", None)
+    assert pages(one).has(DEEP) == "web"
+
+
+def test_a_page_that_a_killed_machine_began_to_publish_is_replaced(machine, store, monkeypatch, request):
+    """Nothing lists its file, so that the next machine's capture is published in its place."""
+    monkeypatch.setattr(working_copy, "_LISTING_WAIT_S", 0.0)
+    one, two = machine("one"), machine("two")
+    pages(one).put_web(DEEP, "whole", None)
+    [name] = files_here(one)
+    prefix = f"{request.node.name}/bot/lake"
+    store.put(f"{prefix}/{name}", b"of a killed machine")
+    store.put(f"{prefix}/index.json", b"{}")
+    pages(two).put_web(DEEP, "mine", None)
+    assert store.objects(prefix)[f"{prefix}/{name}"] == b"mine"
+    assert pages(one).get_web(DEEP) == ("mine", None)
+
+
+def test_a_new_capture_replaces_all_files_of_a_page(machine, store, request):
+    """Other machines drop the old one; a screenshot that the page no longer has is deleted."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    image = BytesIO()
+    Image.new("RGB", (8, 8)).save(image, "JPEG")
+    one, two = machine("one"), machine("two")
+    pages(one).put_web(DEEP, "old", image.getvalue())
+    assert pages(two).get_web(DEEP)[1] is not None
+    pages(one).put_web(DEEP, "new", None)
+    assert pages(two).get_web(DEEP) == ("new", None)
+    assert not [name for name in store.objects(request.node.name) if name.endswith(".jpg")]
+
+
+def test_pages_take_no_more_than_the_limit(machine):
+    """Those used longest ago are removed here, and fetched again when they are read."""
+    one, two = machine("one"), machine("two", limit_bytes=35_000)
+    urls = [f"https://lake.example/{number}" for number in range(8)]
+    for url in urls:
+        pages(one).put_web(url, url * 500, None)
+    cache = pages(two)
+    assert len(cache.get_all_urls()) == 8
+    assert files_here(two) == {}
+    for url in (*urls, *urls):
+        assert cache.get_web(url) == (url * 500, None)
+        assert 0 < sum(files_here(two).values()) <= 35_000
+    assert cache.digest(urls[0]) == pages(one).digest(urls[0])
+
+
+def test_a_result_takes_a_name_that_no_machine_has_taken(machine):
+    """Two machines that judge one answer in the same second keep both results."""
+    one, two = machine("one"), machine("two")
+    for copy in (one, two):
+        write_result(copy.folder / "bot/lake/answer_1/results", "answer_1.md", {"by": copy.folder.name})
+    one.pull(one.folder)
+    two.pull(two.folder)
+    contents = [sorted(path.read_text() for path in copy.folder.rglob("*.md.json")) for copy in (one, two)]
+    assert contents[0] == contents[1]
+    assert len(contents[0]) == 2
+
+
+def test_a_summary_is_derived_again_where_another_machine_was_faster(machine):
+    """The published summary counts the files of both machines."""
+    one, two = machine("one"), machine("two")
+    turns = []
+
+    def summed_up(copy, other=None):
+        folder = copy.folder / "bot"
+        write_whole(folder / f"{copy.folder.name}.txt", "a result")
+
+        def write():
+            names = sorted(path.name for path in folder.glob("*.txt"))
+            write_whole(folder / "summary.json", " ".join(names))
+            turns.append(copy.folder.name)
+            if other is not None and len(turns) == 1:
+                summed_up(other)
+            return names
+
+        return published(folder, write)
+
+    mirror(two.folder).push(two.folder)
+    assert summed_up(one, two) == ["one.txt", "two.txt"]
+    assert turns == ["one", "two", "one"]
+    two.pull(two.folder)
+    assert (two.folder / "bot/summary.json").read_text() == "one.txt two.txt"
+
+
+def test_removed_objects_are_removed_here(machine):
+    """A file that was deleted in the bucket does not come back; a changed one is published."""
+    one, two = machine("one"), machine("two")
+    write_whole(one.folder / "bot/a.txt", "a")
+    write_whole(one.folder / "bot/b.txt", "b")
+    one.push(one.folder)
+    two.pull(two.folder)
+    one.remove(one.folder / "bot/a.txt")
+    two.pull(two.folder)
+    two.push(two.folder)
+    assert sorted(path.name for path in two.folder.glob("bot/*.txt")) == ["b.txt"]
+
+
+def test_judgments_and_locks_stay_here(machine, store, request):
+    """Neither is published, nor are unfinished writes."""
+    one = machine("one")
+    for name in ("judgments.sqlite3", "judgments.sqlite3-wal", ".judging.lock", ".writing-1", "batches/a"):
+        write_whole(one.folder / "bot" / name, "x")
+    write_whole(one.folder / "bot/usage.json", "{}")
+    one.push(one.folder)
+    assert list(store.objects(request.node.name)) == [f"{request.node.name}/bot/usage.json"]
+
+
+@pytest.mark.parametrize("fault", ["refused", "dropped", "lost"])
+def test_requests_that_fail_are_sent_again(machine, store, fault):
+    """A write whose response was lost counts as done."""
+    one = machine("one")
+    with store.failing(lambda number, *_: fault if number % 2 else None):
+        pages(one).put_web(DEEP, "deep", None)
+        write_result(one.folder / "bot/lake/answer_1/results", "answer_1.md", {})
+    two = machine("two")
+    assert pages(two).get_web(DEEP) == ("deep", None)
+    assert len(list(two.folder.rglob("*.md.json"))) == 1
+
+
+def test_an_outage_is_no_missing_page(machine, store, monkeypatch):
+    """The error names the object; when the store is back, the page is read."""
+    monkeypatch.setattr(bucket, "_MOST_RETRIES", 0)
+    monkeypatch.setattr(bucket, "_FIRST_PAUSE_S", 0.0)
+    pages(machine("one")).put_web(DEEP, "deep", None)
+    cache = pages(machine("two"))
+    with (
+        store.failing(lambda *_: "refused"),
+        pytest.raises(StorageError, match=rf"{BUCKET}/.*\.txt: the object store failed: .*503"),
+    ):
+        cache.get_web(DEEP)
+    assert cache.get_web(DEEP) == ("deep", None)

@@ -44,6 +44,7 @@ from mind2web2.llm_client.retry import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
+from mind2web2.utils.files import push_all
 
 log = logging.getLogger(__name__)
 
@@ -293,6 +294,7 @@ class NodeActor:
         """Close browser, judge and store, and return the last news."""
         report = await self.report(ClusterNews())
         await self._exits.aclose()
+        await asyncio.to_thread(push_all)
         return report
 
     def _opened(self) -> NodeParts:

@@ -203,7 +203,7 @@ class JudgmentDatabase:
 
     def _done_together(self, works: Sequence[_Work]) -> list[_Found]:
         assert self._connection is not None
-        # One way to the server and back for all; a single statement needs no pipeline, whose end is another way.
+        # One way to the server and back for all; a single statement needs no pipeline, whose end is one more.
         is_single = [work.kind for work in works] == ["find"]
         with nullcontext() if is_single else self._connection.pipeline():
             sent = [(work, *self._sent(work)) for work in works]

@@ -1,4 +1,4 @@
-"""Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, and a judge over HTTP."""
+"""Evaluations on a Ray cluster: two nodes on this machine, PostgreSQL, moto's S3, and a judge over HTTP."""
 
 import re
 import shutil
@@ -11,6 +11,7 @@ import pytest
 from projects import AGENT, Project, call
 from servers.judge_server import JudgeServer
 from servers.local_http import Answer, LocalHttp
+from servers.object_store import object_store
 from servers.postgres_server import PostgresServer
 from servers.ray_cluster import RayCluster
 
@@ -23,14 +24,33 @@ from mind2web2.runs.results import latest_results, same_but_run
 ANSWERS, CHECKS = 16, 5
 # Of 160 requests, two for each check.
 KILLED_AFTER = 120
+ROOTS = {
+    "answer_folder": "answers",
+    "eval_scripts_root": "eval_scripts",
+    "eval_results_root": "eval_results",
+    "cache_root": "cache",
+}
 OPTIONS = ("--agent_name", AGENT, "--no_capture")
 
 
 @pytest.fixture(scope="module")
-def cluster():
-    """A cluster of two nodes."""
-    with RayCluster(2) as cluster:
-        yield cluster
+def cluster(tmp_path_factory):
+    """A cluster of two nodes, which keep working copies of buckets in a folder of their own."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("nodes")))
+        cluster = RayCluster(2)
+        cluster.__enter__()
+    yield cluster
+    cluster.__exit__()
+
+
+@pytest.fixture
+def store(monkeypatch):
+    """An object store, of which every tenth request fails."""
+    with object_store() as store:
+        for name, value in store.variables.items():
+            monkeypatch.setenv(name, value)
+        yield store
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +65,7 @@ def project(tmp_path, monkeypatch):
     """Stand in a project with answers whose checks some support and others do not."""
     monkeypatch.setenv("OPENAI_API_KEY", "dummy")
     monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "machine"))
     monkeypatch.chdir(tmp_path)
     project = Project(tmp_path / "here")
     for number in range(ANSWERS):
@@ -55,11 +76,9 @@ def project(tmp_path, monkeypatch):
     return project
 
 
-def evaluate(project, judge, *more):
-    """Evaluate a project's answers by a judge."""
-    roots = {"answer_folder": "answers", "eval_scripts_root": "eval_scripts"}
-    roots |= {"eval_results_root": "eval_results", "cache_root": "cache"}
-    folders = [word for name, root in roots.items() for word in (f"--{name}", project.root / root)]
+def evaluate(root, judge, *more):
+    """Evaluate answers below a root by a judge."""
+    folders = [word for option, name in ROOTS.items() for word in (f"--{option}", f"{root}/{name}")]
     return call(evaluate_main, *OPTIONS, "--judge_base_url", judge.base_url, *folders, *more)
 
 
@@ -68,8 +87,8 @@ def verdict(body):
     return {"reasoning": "read", "result": "It is 2 m deep" not in str(body["messages"])}
 
 
-def test_a_node_that_dies_changes_no_result(cluster, database, project, tmp_path):
-    """The other node evaluates its answers; only requests that it had in flight are sent again."""
+def test_a_node_that_dies_changes_no_result(cluster, database, store, project, tmp_path):
+    """The other node evaluates its answers; only requests in flight are sent again; the bucket has results."""
     begun = threading.Event()
 
     def counted(body):
@@ -84,15 +103,24 @@ def test_a_node_that_dies_changes_no_result(cluster, database, project, tmp_path
 
     with JudgeServer(counted) as judge:
         plain = Project(tmp_path / "there")
-        assert evaluate(plain, judge).returncode == 0
+        assert evaluate(plain.root, judge).returncode == 0
+        for name in ("answers", "eval_scripts", "cache"):
+            store.upload(project.root / name, f"lab/{name}")
+        store.fail = lambda number, *_: "refused" if number % 10 == 0 else None
         requests = len(judge.calls)
         judge.calls.clear()
         begun.clear()
         killer = threading.Thread(target=kill)
         killer.start()
         engine = ("--engine", "ray", "--ray_address", cluster.address, "--judgments", database.url)
-        run = evaluate(project, judge, *engine, "--max_llm_requests", "6")
+        run = evaluate(f"{store.url}/lab", judge, *engine, "--max_llm_requests", "6")
         killer.join()
+    store.fail = lambda *_: None
+    for name, content in store.objects("lab/eval_results/").items():
+        path = project.root / name.removeprefix("lab/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    working_copies = [path.parent for path in tmp_path.glob("machine/**/run.log")]
     assert run.returncode == 0, run.stdout
     assert re.fullmatch(
         r"warning: Node \S+ \w+ is lost: its answers start again on other nodes\n", run.stderr
@@ -105,10 +133,13 @@ def test_a_node_that_dies_changes_no_result(cluster, database, project, tmp_path
         assert [task_id, name] == same
         assert same_but_run(one.content, other.content)
     named = judgments_named([found.content for *_, found in results[1]])
-    with JudgmentStore(project.results / FILE_NAME) as own, closing(JudgmentDatabase(database.url)) as shared:
+    with (
+        JudgmentStore(working_copies[0] / FILE_NAME) as own,
+        closing(JudgmentDatabase(database.url)) as shared,
+    ):
         for store in (own, shared):
             assert named <= {judgment.key for judgment in store.all()}
-    log = (project.results / "run.log").read_text()
+    log = (working_copies[0] / "run.log").read_text()
     assert log.count("node evaluates answers") == 2
     assert "answer starts again" in log
 
@@ -121,7 +152,7 @@ def test_a_cluster_that_does_not_answer_is_named(database, project):
         engine = ("--engine", "ray", "--judgments", database.url)
         reasons = {address: f"no Ray cluster answers at {address}", "ray://a:1": "takes HOST:PORT"}
         for given, reason in reasons.items():
-            run = evaluate(project, judge, *engine, "--ray_address", given)
+            run = evaluate(project.root, judge, *engine, "--ray_address", given)
             assert (run.returncode, run.stderr.count("\n")) == (2, 1)
             assert reason in run.stderr
 

@@ -86,7 +86,7 @@ _ALL = 1_000_000
 _LEAST_ANSWERS, _MOST_ANSWERS, _ANSWER_BYTES = 9, 64, 64 * 1024**2
 _MOST_IN_MEMORY = 1000
 # Beginnings of variables with keys and addresses of judges, maps and storage.
-_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_")
+_SERVICES = ("OPENAI_", "AZURE_", "ANTHROPIC_", "GEMINI_", "AWS_", "GOOGLE_", "MIND2WEB2_")
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ from mind2web2.llm_client.retry import Retries
 from mind2web2.pages.cache import CacheFileSys
 from mind2web2.runs.answer import AnswerOutcome, RunParts
 from mind2web2.runs.answers import AnswerFile, AnswerJob
-from mind2web2.utils.files import push_all
+from mind2web2.utils.files import mirror, push_all
 
 log = logging.getLogger(__name__)
 
@@ -257,11 +257,11 @@ class NodeActor:
         return path
 
     def _check_folders(self, setup: NodeSetup) -> None:
-        for root, names in zip(self._opened().roots, (setup.agent_name, "", setup.agent_name), strict=False):
-            if not (root / names).is_dir():
-                raise UsageError(
-                    f"there is no {root / names}: put all folders on storage that the nodes share"
-                )
+        answers, scripts, results, _ = self._opened().roots
+        for folder in (answers / setup.agent_name, scripts, results / setup.agent_name):
+            # The first result makes the folder of a root in an object store.
+            if not folder.is_dir() and not mirror(folder).is_remote:
+                raise UsageError(f"there is no {folder}: put all folders on storage that the nodes share")
 
     async def report(self, news: ClusterNews) -> NodeReport:
         """Take news of the other nodes, and return this one's since the last call."""
